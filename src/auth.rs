@@ -1,7 +1,7 @@
 //! Proofs of a caller's identity that take a secret, randomness or time: passwords and access tokens.
 //!
 //! The rules about them are pure and live in the domain (`credential`, `account`, `access`).
-//! Deliberately absent: looking anyone up. Both halves answer about a text alone.
+//! Deliberately absent: the look-up of users. Both halves judge a text alone.
 
 pub mod password;
 pub mod setup;

@@ -27,12 +27,12 @@ mod serve;
 #[derive(Debug, Parser)]
 #[command(name = "callboard", version, about, propagate_version = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program does.
+/// The commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Try Callboard: start a server, an admin, keys and a worker in one process.
@@ -62,7 +62,7 @@ pub enum Command {
     },
 }
 
-/// How the server is started.
+/// The options of a server's start.
 #[derive(Debug, Clone, Args)]
 pub struct Serve {
     /// Address to listen on; port 0 lets the system choose.
@@ -80,7 +80,7 @@ pub struct Serve {
     pub config: Option<PathBuf>,
 }
 
-/// What is compacted.
+/// The store to compact.
 #[derive(Debug, Clone, Args)]
 pub struct Compact {
     /// Data directory.
@@ -91,7 +91,7 @@ pub struct Compact {
     pub config: Option<PathBuf>,
 }
 
-/// What is copied, and where to.
+/// The store to copy, and its destination.
 #[derive(Debug, Clone, Args)]
 pub struct Migrate {
     /// Data directory of the stopped server.
@@ -105,7 +105,7 @@ pub struct Migrate {
     pub config: Option<PathBuf>,
 }
 
-/// How everything is started for trying it out.
+/// The options of a trial.
 #[derive(Debug, Clone, Args)]
 pub struct Dev {
     /// The server.
@@ -133,7 +133,7 @@ pub fn command() -> clap::Command {
     )
 }
 
-/// Reads the line of words that the program was called with; on a mistake, says so and ends the process.
+/// Reads the words that the program was called with; on a mistake, prints it and ends the process.
 #[must_use]
 pub fn read(line: impl IntoIterator<Item = OsString>) -> Cli {
     let matches = command().get_matches_from(early::moved(line));

@@ -99,22 +99,22 @@ pub struct Server {
     pub allowed_origins: Vec<String>,
     /// A proxy in front speaks TLS, so that plain HTTP may be served beyond loopback.
     pub behind_proxy: bool,
-    /// For the headers of a request, and for an idle connection.
+    /// The time for a request's headers, and the longest idle time of a connection.
     pub header_timeout: Duration,
-    /// For the body of a request.
+    /// The time for a request's body.
     pub body_timeout: Duration,
-    /// Open connections at most.
+    /// The most open connections.
     pub max_connections: u32,
-    /// Bytes of all requests' bodies at once.
+    /// The most bytes of all requests' bodies at once.
     pub bodies_max_bytes: usize,
-    /// How long a chat completion waits for the end of its task.
+    /// The longest wait of a chat completion for the end of its task.
     pub chat_wait: Duration,
 }
 
 /// `[runtime]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runtime {
-    /// From how many awake items on commands are refused.
+    /// The number of awake items from which on commands are refused.
     pub active: usize,
     /// Shards that the partitions are shared out among; another number is taken at each start.
     pub shards: u16,
@@ -123,7 +123,7 @@ pub struct Runtime {
 /// `[queue]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// Waiting that counts as one priority step.
+    /// The waiting time that counts as one priority step.
     pub aging: Duration,
 }
 
@@ -171,7 +171,7 @@ pub struct Auth {
     pub access_token_ttl: Duration,
     /// Life of a refresh token.
     pub refresh_token_ttl: Duration,
-    /// Characters of a password at least.
+    /// The fewest characters of a password.
     pub password_min_length: usize,
     /// The key that signs tokens; none means one made in the data directory.
     pub signing_key: Option<Secret>,
@@ -193,7 +193,7 @@ pub struct Store {
 /// `[cluster]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
-    /// The address at which the other nodes reach this one; none means the one that it listens on.
+    /// The address at which the other nodes reach this one; `None` is the listening address.
     pub advertise: Option<Url>,
     /// The key that all nodes share.
     pub key: Option<Secret>,
@@ -204,9 +204,9 @@ pub struct Cluster {
 /// `[events]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Events {
-    /// How long they are kept.
+    /// The time that events are kept.
     pub keep: Duration,
-    /// How many are kept at most.
+    /// The most events that are kept.
     pub keep_max: u64,
 }
 
@@ -215,21 +215,21 @@ pub struct Events {
 pub struct Retention {
     /// The retention of ended items.
     pub ended: Option<Duration>,
-    /// How long the histories of approvals are kept.
+    /// The retention of the histories of approvals.
     pub history: Option<Duration>,
 }
 
 /// `[audit]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audit {
-    /// How long entries are kept; `None` is forever.
+    /// The time that entries are kept; `None` is forever.
     pub keep: Option<Duration>,
 }
 
 /// `[metrics]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metrics {
-    /// Whether they need no credential.
+    /// True if the metrics need no credential.
     pub public: bool,
 }
 
@@ -260,7 +260,7 @@ pub struct Hitl {
     pub escalate_after: f64,
     /// The action when the reviewers' time is over.
     pub on_timeout: OnTimeout,
-    /// Whether somebody else than the submitter approves.
+    /// True if a submitter may not approve the own output.
     pub four_eyes: bool,
 }
 
@@ -271,27 +271,27 @@ pub struct Webhooks {
     pub events: Vec<EventName>,
     /// The wait after each failed attempt.
     pub waits: Vec<Duration>,
-    /// Networks that are no public ones and may be called all the same.
+    /// Private networks that may be called.
     pub allow: Vec<IpNet>,
     /// The key that signs webhooks; none means one made in the data directory.
     pub secret: Option<Secret>,
 }
 
-/// The action on an output that nobody has decided about in time.
+/// The action on an output that no reviewer decided in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnTimeout {
-    /// It waits, and can still be decided.
+    /// The output waits, and can still be decided.
     Wait,
-    /// It is rejected.
+    /// The output is rejected.
     Reject,
 }
 
 /// The treatment of an output without a confidence at an approval threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingConfidence {
-    /// It waits for a reviewer.
+    /// The output waits for a reviewer.
     Hold,
-    /// It goes on.
+    /// The output passes.
     Pass,
 }
 
@@ -300,7 +300,7 @@ pub enum MissingConfidence {
 pub struct Admin {
     /// The account.
     pub email: String,
-    /// Its password, which the password rules have yet to see.
+    /// The account's password, not yet checked against the rules of passwords.
     pub password: Secret,
 }
 

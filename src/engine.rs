@@ -1,4 +1,4 @@
-//! The store that several nodes share, as the settings name it.
+//! The store that several nodes share, named by the settings.
 //!
 //! Deliberately absent: the embedded store, which is the service's, and the choice of partitions to own.
 
@@ -20,10 +20,11 @@ pub struct Shared {
     pub ownership: Arc<dyn Ownership>,
 }
 
-/// Connects `node`, whose row lives for `term`, to the database at `address`; it has not joined yet.
+/// Connects `node`, whose row lives for `term`, to the database at `address`; the node has not
+/// joined yet.
 ///
 /// # Errors
-/// The database cannot be reached, or refuses; in words that say why.
+/// The database cannot be reached, or refuses; the text gives the reason.
 pub async fn open_shared(
     address: Address,
     node: NodeId,
@@ -39,7 +40,8 @@ pub async fn open_shared(
 /// Copies the embedded store in the data directory to the database of the settings, and compares every row.
 ///
 /// # Errors
-/// There is no store in the directory, a server uses it, or the database is not empty or cannot be reached.
+/// The directory holds no store, a server uses it, or the database is not empty or cannot be
+/// reached.
 pub async fn migrate(config: &Config) -> Result<Migrated, String> {
     let path = config.server.data_dir.join("store");
     if !path.exists() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connection ─▶ serve ─▶ middleware ─▶ guard ─▶ handler
-//!                          │        └ who asks, how often, and may they do this?
+//!                          │        └ authentication, rate limit, permission
 //!                          │  request id, panic to 500, envelope, headers, log line
 //!                          ◀── Reply or Failure
 //! ```
@@ -32,6 +32,7 @@ pub mod extract;
 mod feed;
 pub mod headers;
 mod idempotency;
+mod item_reads;
 pub mod limit;
 mod metrics;
 pub mod middleware;

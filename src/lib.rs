@@ -1,6 +1,6 @@
-//! Callboard's edge: HTTP, WebSockets, proofs of who calls, the command line, settings, the clients of
-//! mail servers and identity providers; the worker program with its clients of model providers; and the
-//! benchmark.
+//! Callboard's edge: HTTP, WebSockets, authentication, the command line, settings, the clients of
+//! mail servers and identity providers; the worker program with its clients of model providers; and
+//! the benchmark.
 //!
 //! The server's part translates: requests into actor calls, answers into the wire's shapes. Deliberately
 //! absent: rules, which the domain has, and actors, which the runtime has.

@@ -32,11 +32,11 @@ pub fn exporter(config: &Config) -> Result<Option<Exporter>, callboard_otlp::Err
     Exporter::start(options).map(Some)
 }
 
-/// The client for mail, if a server for it is configured. Mails link to `server.public_url`, else to
-/// the address that is listened on.
+/// The client for mail, if a server for it is configured. Mails link to `server.public_url`, else
+/// to the listening address.
 ///
 /// # Errors
-/// As [`Email::new`].
+/// Those of [`Email::new`].
 pub fn mailer(
     config: &Config,
     listening: SocketAddr,

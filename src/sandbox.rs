@@ -1,7 +1,8 @@
 //! The sandbox's worker: runs the tasks of test keys on the simulated model (PROTOCOL.md 7).
 //!
-//! It connects within the process when the sandbox is first used, serves every queue and every model,
-//! and is a worker as any other: it holds leases, sends heartbeats, and is listed in the sandbox.
+//! The worker connects within the process when the sandbox is first used, serves every queue and
+//! every model, and is a worker as any other: it holds leases, sends heartbeats, and is listed in
+//! the sandbox.
 //! Deliberately absent: the model's behaviour, which is [`callboard_worker::provider::simulated`].
 
 use std::collections::HashMap;
@@ -26,14 +27,14 @@ use tokio::time::Instant;
 
 /// The worker's account and name.
 const NAME: &str = "sandbox";
-/// The same over restarts: a task that ran when the server died is known to be lost as soon as the worker
-/// registers again.
+/// The worker's id, the same over restarts: a task that ran when the server died is known to be
+/// lost as soon as the worker registers again.
 const WORKER: WorkerId = WorkerId::from_u128(0);
 /// The most tasks at once, each with its texts in memory.
 const CONCURRENCY: usize = 64;
 /// The pause before another connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time for the calls besides the answer.
+/// The time for the further calls that make a confidence.
 const FURTHER: Duration = Duration::from_mins(1);
 /// The most pieces of an output that are sent as one.
 const PIECES: usize = 64;
@@ -64,7 +65,7 @@ async fn connect(handle: &Handle) -> Result<(WorkerLink, Commands), Error> {
         concurrency: CONCURRENCY,
     };
     let (outgoing, commands) = mpsc::unbounded_channel();
-    // Nothing of an earlier connection runs any more.
+    // No task of an earlier connection runs any more.
     let resume = Some((WORKER, Vec::new()));
     let (link, _) = handle.connect_worker(&owner, profile, resume, outgoing).await?;
     Ok((link, commands))
@@ -84,7 +85,7 @@ impl Worker {
         Self { handle, link: Arc::new(link), calls: JoinSet::new(), held: HashMap::new() }
     }
 
-    /// Follows its commands until the connection ends.
+    /// Follows the server's commands until the connection ends.
     async fn serve(mut self, mut commands: Commands) {
         let mut beat = tokio::time::interval(self.handle.worker_terms().1);
         loop {
@@ -96,7 +97,7 @@ impl Worker {
                     }
                     Some(WorkerCommand::Cancel(lease, _)) => self.abort(lease),
                     Some(WorkerCommand::Ack(lease, ..)) => drop(self.held.remove(&lease)),
-                    // Nobody may drain it.
+                    // The sandbox's worker cannot be drained.
                     Some(WorkerCommand::Drain(_)) => {}
                     Some(WorkerCommand::Close) | None => return,
                 },
@@ -129,14 +130,14 @@ impl Worker {
 
 /// Runs a task to its result.
 async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
-    let Assignment { lease, task, inputs, .. } = assignment;
+    let Assignment { lease, task, inputs, max_tokens, .. } = assignment;
     let request = Request {
         model: task.model().to_owned(),
         system_prompt: inputs.system_prompt,
         context: inputs.context,
         messages: inputs.messages,
         prompt: inputs.prompt,
-        max_tokens: task.max_tokens(),
+        max_tokens,
         temperature: task.spec.temperature,
         service_tier: task.spec.service_tier(),
         output_schema: inputs.output_schema.map(|schema| schema.source().clone()),

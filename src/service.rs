@@ -3,7 +3,6 @@
 //! Deliberately absent: the work of any of them, and the command line.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -29,7 +28,6 @@ use callboard_runtime::system::OnBreak;
 use callboard_runtime::{Handle, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::auth::password::Passwords;
@@ -38,33 +36,36 @@ use crate::auth::token::AccessTokens;
 use crate::auth::token::key::{Keyring, SigningKey};
 use crate::config::{self, Auth, Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
-use crate::http::serve::{self, Answers, Limits};
+use crate::http::serve::Limits;
 use crate::http::{self, App, Browsers, ClusterDoor, Edge, Parts, SignOn};
 use crate::outbound::guard::Guard;
 use crate::outbound::webhook::{self, WebhookSecret, Webhooks};
-use crate::outbound::{self, oidc::Provider, traces::Traces};
+use crate::outbound::{self, oidc::Provider};
 use crate::sandbox;
 use crate::templates;
-use crate::tls::Tls;
 use crate::wire::accounts::SessionBody;
 use crate::wire::tasks::Defaults;
+
+mod port;
+
+pub(crate) use port::{Place, Port};
+
+use port::{Bound, prepare};
 
 /// The prices that come with the program.
 const SHIPPED_PRICES: &str = include_str!("../config/models.json");
 /// The time that running work has to leave a worker with an order to drain.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(20);
-/// How many connections may wait to be accepted.
-const BACKLOG: u32 = 1024;
 /// The exit code after the disk or an actor that all need has failed.
 const BROKEN: i32 = 1;
 
-/// Why the server could not be started or did not end in order; says what to do.
+/// The reason why the server could not start or did not end in order, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
 
 impl Error {
-    /// The thing that could not be done, and why.
+    /// The error of a deed `what` that failed because of `why`.
     pub(crate) fn new(what: &str, why: &dyn std::fmt::Display) -> Self {
         failed(what)(why)
     }
@@ -85,27 +86,18 @@ pub(crate) struct Assembled {
 
 /// The store that actors are assembled over.
 pub(crate) struct Opened {
-    /// The store.
     pub(crate) store: Arc<dyn Store>,
-    /// The same, if backups of it can be made.
+    /// The embedded store, if backups of it can be made.
     pub(crate) embedded: Weak<SledStore>,
-    /// The cluster that shares it.
+    /// The cluster that shares the store.
     pub(crate) cluster: Option<ClusterDoor>,
-}
-
-/// The place that a server has in its process and its network.
-pub(crate) struct Place {
-    /// The address of its port.
-    pub(crate) address: SocketAddr,
-    /// The receiver of its spans.
-    pub(crate) traces: Option<Traces>,
 }
 
 impl Assembled {
     /// Brings back unfinished work, and puts the edge in front.
     ///
     /// # Errors
-    /// The obstacle, in words that say what to do.
+    /// The obstacle and its remedy.
     pub(crate) async fn over(
         opened: Opened,
         mut config: Config,
@@ -181,101 +173,6 @@ impl Assembled {
     }
 }
 
-/// A port that takes no connections yet.
-struct Bound {
-    socket: TcpSocket,
-    address: SocketAddr,
-    tls: Option<Tls>,
-    exporter: Option<Exporter>,
-}
-
-impl Bound {
-    fn new(config: &Config, tls: Option<Tls>) -> Result<Self, Error> {
-        let (socket, address) = bound(config.server.listen).map_err(|e| not_bound(config)(&e))?;
-        let exporter = outbound::exporter(config).map_err(|e| failed("[otel]")(&e))?;
-        Ok(Self { socket, address, tls, exporter })
-    }
-
-    fn place(&self, config: &Config) -> Place {
-        let ratio = config.otel.sample_ratio;
-        let traces = self.exporter.as_ref().map(|it| Traces::new(it.spans(), ratio));
-        Place { address: self.address, traces }
-    }
-
-    fn listen(self, config: &Config) -> Result<Port, Error> {
-        let Self { socket, address, tls, exporter } = self;
-        let listener = socket.listen(BACKLOG).map_err(|e| not_bound(config)(&e))?;
-        Ok(Port { listener, address, tls, exporter })
-    }
-}
-
-fn not_bound(config: &Config) -> impl FnOnce(&dyn std::fmt::Display) -> Error {
-    let listen = config.server.listen;
-    move |why| Error(format!("cannot listen on {listen}: {why}"))
-}
-
-/// Prepares the process and the data directory; returns the certificate.
-fn prepare(config: &Config) -> Result<Option<Tls>, Error> {
-    let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
-    check_exposure(config, tls.as_ref())?;
-    // Stored data is for nobody else, under any umask.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    create_private(&config.server.data_dir).map_err(|e| {
-        let why = format!("{e}{}", callboard_store::advice(&e));
-        failed("the data directory cannot be made")(&why)
-    })?;
-    Ok(tls)
-}
-
-/// The listening port of a server, and everything else of it that outlives the ownership of its store.
-pub(crate) struct Port {
-    listener: TcpListener,
-    address: SocketAddr,
-    tls: Option<Tls>,
-    exporter: Option<Exporter>,
-}
-
-impl Port {
-    /// Prepares the process and the data directory, and listens.
-    ///
-    /// # Errors
-    /// The obstacle, in words that say what to do.
-    pub(crate) fn open(config: &Config) -> Result<(Self, Place), Error> {
-        let tls = prepare(config)?;
-        let bound = Bound::new(config, tls)?;
-        let place = bound.place(config);
-        Ok((bound.listen(config)?, place))
-    }
-
-    /// The URL at which it listens.
-    pub(crate) fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
-    }
-
-    /// Answers until `shutdown` is ready, and lets open requests finish.
-    ///
-    /// # Errors
-    /// The listener failed.
-    pub(crate) async fn serve(
-        self,
-        service: impl Answers,
-        limits: Limits,
-        shutdown: impl Future<Output = ()>,
-    ) -> Result<(), Error> {
-        let Self { listener, tls, exporter, .. } = self;
-        let followed = tls.clone().map(|tls| tokio::spawn(tls.follow()));
-        let served = serve::serve(listener, tls, service, limits, shutdown).await;
-        if let Some(exporter) = exporter {
-            exporter.finish().await;
-        }
-        if let Some(followed) = followed {
-            followed.abort();
-        }
-        served.map_err(|e| failed("the server failed")(&e))
-    }
-}
-
 /// A server that is ready to answer.
 pub struct Service {
     assembled: Assembled,
@@ -285,17 +182,17 @@ pub struct Service {
 
 impl Service {
     /// Opens the store, brings back unfinished work, and listens. When this returns, the first
-    /// connection can be made; it is answered once [`Service::serve`] runs.
+    /// connection can be made; its answer comes once [`Service::serve`] runs.
     ///
     /// # Errors
-    /// The obstacle, in words that say what to do.
+    /// The obstacle and its remedy.
     pub async fn start(config: Config) -> Result<Self, Error> {
         if config.store.shared.is_some() {
             return Err(Error("store.url: only callboard serve runs on PostgreSQL".into()));
         }
         let tls = prepare(&config)?;
         let store = open_store(&config.server.data_dir, &config.store).await?;
-        // Mails link to the port, which is known from here on; nobody is let in yet.
+        // Mails link to the port, which is known from here on; the port takes no connection yet.
         let bound = Bound::new(&config, tls)?;
         let opened = Opened { embedded: Arc::downgrade(&store), store, cluster: None };
         let place = bound.place(&config);
@@ -311,13 +208,13 @@ impl Service {
         self.port.address
     }
 
-    /// The URL at which it listens.
+    /// The URL at which the server listens.
     #[must_use]
     pub fn url(&self) -> String {
         self.port.url()
     }
 
-    /// The link with which the first admin is made; `None` if there is an admin. It is a secret.
+    /// The secret link with which the first admin is made; `None` if there is an admin.
     #[must_use]
     pub const fn setup_url(&self) -> Option<&Secret> {
         self.assembled.setup_url.as_ref()
@@ -334,7 +231,7 @@ impl Service {
             .map_err(|e| failed("the sign-in failed")(&e))
     }
 
-    /// The address that signs a user in once, in a browser: for `callboard dev`. It is a secret.
+    /// The secret address that signs a user in once, in a browser: for `callboard dev`.
     ///
     /// # Errors
     /// Too many such links wait.
@@ -345,13 +242,13 @@ impl Service {
             .map_err(|e| failed("no sign-in link can be made")(&e))
     }
 
-    /// The runtime's door.
+    /// The runtime's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.assembled.system.handle()
     }
 
-    /// The way in for spans, if traces are on.
+    /// The sender of spans to the exporter, if traces are on.
     #[must_use]
     pub fn spans(&self) -> Option<Spans> {
         self.port.exporter.as_ref().map(Exporter::spans)
@@ -368,7 +265,7 @@ impl Service {
         let (stopping, mut stopped) = watch::channel(false);
         let sandbox = tokio::spawn(sandbox::run(system.handle()));
         let served = port.serve(service, limits, async move {
-            // Fails only if the sender is gone, and then it is time to stop as well.
+            // The wait fails only if the sender is gone, which is a reason to stop as well.
             let _ = stopped.wait_for(|stop| *stop).await;
         });
         let stop = async {
@@ -379,6 +276,7 @@ impl Service {
             stopping.send_replace(true);
         };
         let (served, ()) = tokio::join!(served, stop);
+        system.store_uses().await;
         system.stop().await;
         sandbox.abort();
         served
@@ -388,17 +286,17 @@ impl Service {
 /// The admin that a first start makes.
 #[derive(Debug, Clone, Copy)]
 pub struct FirstAdmin<'a> {
-    /// By which it signs in.
+    /// The e-mail address with which the admin signs in.
     pub email: &'a str,
-    /// In clear text.
+    /// The password, in clear text.
     pub password: &'a str,
 }
 
 impl FirstAdmin<'_> {
-    /// Makes it, unless there is a user already.
+    /// Makes the admin, unless there is a user already.
     ///
     /// # Errors
-    /// E-mail or password break a rule, or it could not be stored.
+    /// E-mail or password break a rule, or the admin could not be stored.
     pub async fn make(
         self,
         handle: &Handle,
@@ -418,19 +316,6 @@ impl FirstAdmin<'_> {
         let made = handle.create_first_admin(new, By::SYSTEM).await.map_err(refused)?;
         Ok(made.is_some())
     }
-}
-
-/// Passes unless passwords and keys would cross a network in clear text.
-fn check_exposure(config: &Config, tls: Option<&Tls>) -> Result<(), Error> {
-    let server = &config.server;
-    if server.listen.ip().is_loopback() || tls.is_some() || server.behind_proxy {
-        return Ok(());
-    }
-    Err(Error(format!(
-        "{} is reached from other machines, and passwords and keys would travel there in clear text: \
-         set [tls] cert and key, or [server] behind_proxy = true if a proxy in front speaks TLS",
-        server.listen
-    )))
 }
 
 /// The configured secret, or the one that is kept in the data directory.
@@ -478,7 +363,7 @@ fn setup_link(config: &Config, now: Timestamp, base: &str) -> Result<(Setup, Sec
     Ok((setup, Secret::new(format!("{base}/setup#token={}", token.expose()))))
 }
 
-/// The settings at start; no secret.
+/// The audit record of the settings at the start, without secrets.
 fn started(config: &Config, signing_keys: &SigningKeys) -> Record {
     let record = Record::new(Action::ServerStarted, By::SYSTEM)
         .with("version", env!("CARGO_PKG_VERSION"))
@@ -549,16 +434,6 @@ fn variables(names: &[String]) -> HashMap<String, String> {
     names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
 }
 
-/// A socket at this address that takes no connections yet, and its port if any was asked for.
-fn bound(address: SocketAddr) -> io::Result<(TcpSocket, SocketAddr)> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A port whose last connections are still being forgotten is free.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    let address = socket.local_addr()?;
-    Ok((socket, address))
-}
-
 async fn open_store(dir: &Path, settings: &config::Store) -> Result<Arc<SledStore>, Error> {
     let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
     let options = SledOptions {
@@ -569,10 +444,11 @@ async fn open_store(dir: &Path, settings: &config::Store) -> Result<Arc<SledStor
     Ok(Arc::new(store.map_err(|e| Error(e.to_string()))?))
 }
 
-/// Makes the store of a data directory as small as what lives in it; nobody may have it open.
+/// Makes the store of a data directory as small as its live rows; no process may have it open.
 ///
 /// # Errors
-/// Somebody has it open, there is none, it is damaged, or the disk fails. All that lived is there then.
+/// The store is open elsewhere, absent or damaged, or the disk fails. Every live row is still
+/// there.
 pub fn compact(config: &Config) -> Result<Compacted, Error> {
     let store = config.server.data_dir.join("store");
     callboard_store::sled::compact(&store, config.store.cache_bytes, config.store.archive.clone())
@@ -600,32 +476,8 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|e| failed("a thread broke")(&e))
 }
 
-/// A directory that only its owner may enter, and that a power cut does not take away: its name is
-/// durable once its parent was synced. An earlier start may have died between the two.
-fn create_private(dir: &Path) -> io::Result<()> {
-    use std::fs::Permissions;
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    let missing = dir.ancestors().take_while(|dir| !dir.exists()).count();
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    // One that was there may be open to others.
-    let mode = std::fs::metadata(dir)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        std::fs::set_permissions(dir, Permissions::from_mode(mode & 0o7700))?;
-    }
-    for parent in dir.ancestors().skip(1).take(missing.max(1)) {
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        match std::fs::File::open(parent) {
-            Ok(parent) => parent.sync_all()?,
-            // Somebody else's, who made the directory for us.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Nothing is known about the disk any more, or an actor broke that all others need: the process
-/// ends, and the next start recovers the durable state.
+/// Ends the process after the disk or an actor that all need has failed; the next start recovers
+/// the durable state.
 pub(crate) fn broken(why: &str) {
     tracing::error!(why, "the process ends: it cannot go on safely");
     std::process::exit(BROKEN);

@@ -51,7 +51,7 @@ pub struct BadFilter {
 /// The form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// For people, in colour.
+    /// A coloured line for people.
     Human,
     /// One JSON object.
     Json,

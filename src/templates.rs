@@ -1,7 +1,7 @@
 //! The templates that come with the program (SPEC.md, Built-in finance templates).
 //!
-//! They are files like a user's, read by the same code. Deliberately absent: the rules that make them
-//! valid.
+//! The templates are files like a user's, read by the same code. Deliberately absent: the rules
+//! that make them valid.
 
 use callboard_domain::template::Template;
 
@@ -37,7 +37,7 @@ pub struct Faulty {
     fault: callboard_domain::Error,
 }
 
-/// All of them, compiled.
+/// All built-in templates, compiled.
 ///
 /// # Errors
 /// The first invalid one, and its fault.

@@ -1,8 +1,8 @@
 //! The server's certificate, and the authority of workers' certificates (PROTOCOL.md 13, `[tls]`): read
 //! at the start, and again when the files change.
 //!
-//! Everybody may connect without a certificate; a route that needs one asks for [`Certificate`]. One that
-//! the authority has not signed ends the handshake.
+//! A client may connect without a certificate; a route that needs one asks for [`Certificate`]. A
+//! certificate that the authority has not signed ends the handshake.
 //!
 //! Deliberately absent: TLS as a client, which is [`callboard_common::tls`].
 
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// The client certificate of a connection; an extension of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certificate {
-    /// Nobody asked for one.
+    /// The server asks for none.
     NotAsked,
     /// The client was asked, and has none.
     Missing,
@@ -33,7 +33,7 @@ pub enum Certificate {
     Verified,
 }
 
-/// Where a certificate, its key and the authority of clients are, in PEM.
+/// The files of a certificate, its key and the authority of clients, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// The certificate, then those of its issuers.
@@ -44,7 +44,7 @@ pub struct Files {
     pub client_ca: Option<PathBuf>,
 }
 
-/// Makes TLS connections with the certificate of today.
+/// Makes TLS connections with the current certificate.
 #[derive(Clone)]
 pub struct Tls {
     files: Files,
@@ -64,7 +64,7 @@ impl Tls {
     /// Speaks TLS on an accepted connection.
     ///
     /// # Errors
-    /// The caller speaks something else, or is gone.
+    /// The caller speaks another protocol, or is gone.
     pub async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,

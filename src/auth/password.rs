@@ -1,10 +1,10 @@
 //! Hashing and checking passwords with argon2id (PROTOCOL.md 7).
 //!
-//! A hash takes some 20 ms of a core and 19 MiB, on purpose. So it runs on the blocking threads, at
-//! most as many at once as half the cores, and only so many may queue behind them, for a while: a flood
-//! of sign-ins is turned away and takes neither the memory nor the time of the rest.
-//! Deliberately absent: which passwords are allowed, and how often they may be tried; both are rules
-//! of the domain's `account`.
+//! A hash takes some 20 ms of a core and 19 MiB, on purpose. So hashes run on the blocking threads,
+//! at most as many at once as half the cores, and only so many may queue behind them, for a while:
+//! a flood of sign-ins is turned away and takes neither the memory nor the time of other requests.
+//! Deliberately absent: the rules about passwords, and the limit of tries; both are the domain's
+//! (`account`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ const COST: Params = match Params::new(19 * 1024, 2, 1, Some(HASH_BYTES)) {
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
-/// How many may wait for each that is being hashed: about a second's worth.
+/// The most attempts that may wait for each one being hashed: about a second's worth.
 const WAITING_PER_CORE: usize = 32;
-/// The time.
+/// The longest wait for a core.
 const WAITING: Duration = Duration::from_secs(5);
 
 const BUSY: &str = "too many sign-ins at once";
@@ -43,9 +43,9 @@ pub struct Passwords {
     argon2: Argon2<'static>,
     /// A hash of the same cost that no password has, checked when there is no such user.
     dummy: Arc<str>,
-    /// The attempts that are hashed or wait for it.
+    /// The permits of attempts that are hashed or wait for a core.
     places: Arc<Semaphore>,
-    /// The attempts that are hashed.
+    /// The permits of attempts that are hashed.
     cores: Arc<Semaphore>,
 }
 
@@ -90,8 +90,8 @@ impl Passwords {
             .await?
     }
 
-    /// Passes if the password has this hash. `None` stands for a user that does not exist: it takes
-    /// as long as a wrong password and is answered alike.
+    /// Passes if the password has this hash. `None` stands for a user that does not exist: the
+    /// check takes as long as that of a wrong password and gives the same error.
     ///
     /// # Errors
     /// [`Error::InvalidCredentials`] if the password is wrong or there is no user,
@@ -140,8 +140,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Runs `work` on a blocking thread. The slot is held by the work, not by the caller, who may leave
-    /// in the middle of it.
+    /// Runs `work` on a blocking thread. The work holds the slot, not the caller, who may leave
+    /// before the end.
     async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -155,8 +155,8 @@ impl Slot {
     }
 }
 
-/// A hash of these parameters that is all zeros: nobody knows a password that has it, and checking
-/// one costs what checking a real one does.
+/// A hash of these parameters that is all zeros: no known password has it, and checking it takes as
+/// long as checking a real hash.
 fn dummy(params: &Params) -> String {
     let phc = Phc {
         algorithm: ARGON2ID_IDENT,

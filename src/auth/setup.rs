@@ -24,7 +24,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A fresh one, and its token.
+    /// A fresh link and its token.
     #[must_use]
     pub fn new(now: Timestamp) -> (Self, Secret) {
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
@@ -32,7 +32,8 @@ impl Setup {
         (setup, Secret::new(token))
     }
 
-    /// Passes if this is its token and its time is not over. Takes the same time for every wrong token.
+    /// Passes if `token` is the link's and the link has not expired. Takes the same time for every
+    /// wrong token.
     ///
     /// # Errors
     /// [`Error::InvalidToken`], [`Error::TokenExpired`].

@@ -18,13 +18,13 @@ use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::{Error, Timestamp};
 use jsonwebtoken::{Algorithm, EncodingKey, crypto};
 
-/// How long a user may take at the provider.
+/// The time that a user has at the provider.
 pub const ATTEMPT_LIFETIME: Duration = Duration::from_mins(10);
-/// How long a code waits for its exchange.
+/// The time that a code waits for its exchange.
 const CODE_LIFETIME: Duration = Duration::from_mins(1);
 /// The most codes that wait.
 const MAX_CODES: usize = 10_000;
-/// The most of one user.
+/// The most codes of one user that wait.
 const MAX_CODES_OF_USER: usize = 20;
 
 /// The key by which this process recognises its attempts.
@@ -37,9 +37,9 @@ pub struct Attempt(String);
 /// The parameters that an attempt sends to the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derived {
-    /// Comes back with the code.
+    /// The value that the provider returns beside the code.
     pub state: String,
-    /// Comes back in the ID token.
+    /// The value that the ID token must contain.
     pub nonce: String,
     /// The PKCE verifier.
     pub verifier: String,
@@ -48,7 +48,7 @@ pub struct Derived {
 /// The receiver of the code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Waiting {
-    /// A program, on this port of 127.0.0.1; `None` is the page at /.
+    /// The port of a program on 127.0.0.1; `None` is the page at /.
     pub port: Option<u16>,
     /// The SHA-256 of the verifier that is needed for the exchange.
     pub challenge: Option<String>,
@@ -153,7 +153,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Codes that count for this long.
+    /// Codes that each count for `lifetime`.
     #[must_use]
     pub fn lasting(lifetime: Duration) -> Self {
         Self { waiting: Mutex::default(), lifetime }

@@ -2,11 +2,11 @@
 //!
 //! The crate's `encode` and `crypto::verify` do the cryptography. Its `decode` is not used for two
 //! reasons: it reads the clock itself, while here time is an argument; and it refuses a token whose
-//! key hints it cannot read, while here they are not looked at. `kid` alone is: it selects one of our own
-//! keys.
+//! key hints it cannot read, while this module ignores all of them but `kid`, which selects one of
+//! our own keys.
 //!
-//! Deliberately absent: whether the user still exists, what role it has and whether its session was
-//! revoked. That is read live, and no claim speaks for it.
+//! Deliberately absent: the user's existence and role, and the revocation of its session. All three
+//! are read live; no claim speaks for them.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -31,17 +31,17 @@ const TYPE: &str = "access";
 /// The claim `typ` of a token in a browser's cookie.
 const COOKIE_TYPE: &str = "cookie";
 
-/// The longest token that is looked at, in bytes; ours have about 350.
+/// The longest token that is read, in bytes; ours have about 350.
 const MAX_LEN: usize = 8 * 1024;
 
-/// How far ahead `nbf` may lie, for clocks that disagree, in seconds. `exp` has no leeway: a token
+/// The seconds by which `nbf` may lie ahead, for clocks that disagree. `exp` has no leeway: a token
 /// ends when it says so.
 const NOT_BEFORE_LEEWAY: u64 = 5;
 
-/// How long an access token lives unless configured otherwise (SPEC.md, "JWT sessions").
+/// The lifetime of an access token unless configured otherwise (SPEC.md, "JWT sessions").
 pub const DEFAULT_LIFETIME: Duration = Duration::from_hours(24);
 
-/// The longest that it may be configured to live (SPEC.md, "JWT sessions").
+/// The longest lifetime that may be configured (SPEC.md, "JWT sessions").
 pub const MAX_LIFETIME: Duration = session::MAX_ACCESS_LIFETIME;
 
 /// Issues and verifies access tokens.
@@ -68,22 +68,22 @@ struct VerificationKey {
 /// A token as it was issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issued {
-    /// Its text.
+    /// The JWT.
     pub token: String,
-    /// The first instant at which it is refused; a whole second.
+    /// The first instant at which the token is refused; a whole second.
     pub expires_at: Timestamp,
 }
 
 /// The claims of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// Whom it was issued to.
+    /// The user to whom the token was issued.
     pub user: UserId,
-    /// The session (the family of refresh tokens) that it belongs to and is revoked with.
+    /// The session (the family of refresh tokens) of the token; revoking it revokes the token.
     pub session: SessionId,
-    /// Its own identifier, `jti`.
+    /// The token's own identifier, `jti`.
     pub id: String,
-    /// The first instant at which it is refused.
+    /// The first instant at which the token is refused.
     pub expires_at: Timestamp,
 }
 
@@ -102,7 +102,7 @@ struct Claims {
     sid: SessionId,
 }
 
-/// The members of a header that are looked at. One that is given twice is refused.
+/// The members of a header that are read. A member that is given twice is refused.
 #[derive(Deserialize)]
 struct JoseHeader {
     alg: String,
@@ -112,7 +112,7 @@ struct JoseHeader {
     crit: Option<Value>,
 }
 
-/// A member that is there, though it be null.
+/// A member that is present, even as null.
 fn present<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(member).map(Some)
 }
@@ -203,7 +203,7 @@ impl AccessTokens {
     /// Reads the token of a cookie, as [`AccessTokens::verify`] does an access token.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`AccessTokens::verify`].
     pub fn verify_cookie(&self, token: &str, now: Timestamp) -> Result<Access, Error> {
         self.read(COOKIE_TYPE, token, now)
     }

@@ -6,7 +6,7 @@ use super::serve::start;
 use super::{Compact, Serve};
 use crate::service;
 
-/// Compacts the store, and says what came of it.
+/// Compacts the store, and prints the result.
 pub(super) fn run(asked: Compact) -> Result<(), String> {
     let Compact { data_dir, config } = asked;
     let config = start(&Serve { listen: None, data_dir, store: None, config })?;

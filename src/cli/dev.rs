@@ -34,10 +34,10 @@ use crate::config::Admin;
 use crate::service::Service;
 
 const ADMIN: &str = "admin@callboard.example";
-/// How long the first task may take before nobody waits for it any more.
+/// The longest wait for the end of the first task.
 const FIRST_TASK: Duration = Duration::from_mins(5);
 
-/// What a first start made.
+/// The keys that a first start makes.
 #[derive(Serialize, Deserialize)]
 struct Credentials {
     #[serde(rename = "apiKey")]
@@ -146,7 +146,7 @@ impl Prepared {
     }
 }
 
-/// Ready once the sender says so, or is gone.
+/// Waits until the sender sends or is dropped.
 async fn received(word: oneshot::Receiver<()>) {
     let _ = word.await;
 }
@@ -226,7 +226,7 @@ fn welcome(url: &str, keys: &Path, password: Option<&str>, model: &str, dev: &De
     announce(&format!("  keys       {}", keys.display()));
 }
 
-/// What the example asks. Its output waits for a reviewer, whatever it is.
+/// The prompt of the example. A reviewer decides on the output in any case.
 const EXAMPLE: &str =
     "Answer this customer in two short sentences: \"My parcel is a week late. Where is it?\"";
 
@@ -274,7 +274,7 @@ fn request(model: &str, tag: &str, prompt: &str) -> Request {
     }
 }
 
-/// Submits a task, waits for it, prints what came of it and how to do it again.
+/// Submits a task, waits for its end, and prints the result and the command that does the same.
 async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &str, prompt: &str) {
     let (request, owner) = (request(model, "first", prompt), owner());
     announce(&format!("\na first task: {prompt}"));

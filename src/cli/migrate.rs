@@ -6,16 +6,17 @@ use super::serve::start;
 use super::{Migrate, Serve};
 use crate::engine;
 
-/// Copies the store, and says how much it was.
+/// Copies the store, and prints the number of rows and bytes.
 pub(super) fn run(asked: Migrate) -> Result<(), String> {
     let Migrate { from, to, config } = asked;
     let config = start(&Serve { listen: None, data_dir: Some(from), store: Some(to), config })?;
     let done = block_on(engine::migrate(&config))?;
     announce(&format!(
-        "{} rows, {}.{} MB: copied and compared",
+        "{} rows, {}.{} MB: {}",
         done.rows,
         done.bytes / 1_000_000,
-        done.bytes / 100_000 % 10
+        done.bytes / 100_000 % 10,
+        if done.was_there { "copied before, and compared" } else { "copied and compared" }
     ));
     announce("give each node a copy of signing.key and webhook.secret from the data directory");
     Ok(())

@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use callboard_cli::process::{Signals, announce, block_on, exit};
 use callboard_common::secret::Secret;
 use callboard_common::tls;
+use callboard_store::postgres::Address;
 use tokio::sync::oneshot;
 
 use super::Serve;
@@ -20,8 +21,8 @@ type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) fn run(serve: &Serve) -> u8 {
     exit(start(serve).and_then(|config| {
         block_on(async {
-            if config.store.shared.is_some() {
-                return Box::pin(share(config)).await;
+            if let Some(database) = config.store.shared.clone() {
+                return Box::pin(share(config, database)).await;
             }
             let service = Service::start(config).await.map_err(|e| e.to_string())?;
             let signals = Signals::listen()?;
@@ -35,9 +36,9 @@ pub(super) fn run(serve: &Serve) -> u8 {
 }
 
 /// Serves as a node of a cluster until a signal.
-async fn share(config: Config) -> Result<(), String> {
+async fn share(config: Config, database: Address) -> Result<(), String> {
     let on_setup = |url: &Secret| announce(&format!("setup at {}", url.expose()));
-    let node = Node::start(config, on_setup).await.map_err(|e| e.to_string())?;
+    let node = Node::start(config, database, on_setup).await.map_err(|e| e.to_string())?;
     let signals = Signals::listen()?;
     announce(&format!("listening on {}", node.url()));
     finish(signals, |stop| Box::pin(node.serve(stop))).await

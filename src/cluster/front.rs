@@ -6,8 +6,8 @@
 //!               └ no node is, as during a takeover ─▶ held for up to 10 s, then 503
 //! ```
 //!
-//! A request that was not sent may be sent again; one whose answer was lost is a 503, and its caller
-//! knows whether to repeat it. Deliberately absent: the choice of the active node.
+//! A request that was not sent, or that a node was not active to answer, may be sent again; one whose answer
+//! was lost is a 503, and its caller knows whether to repeat it. Deliberately absent: the choice of the active node.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,12 +19,14 @@ use axum::http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_TYPE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
-use axum::http::{HeaderMap, HeaderName, StatusCode, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use callboard_domain::{Error, Timestamp};
+use hyper::body::Body as _;
 use hyper::upgrade;
 use hyper_util::rt::TokioIo;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, watch};
 use tokio::time::Instant;
 use url::Url;
 
@@ -44,6 +46,13 @@ const MAX_HOPS: u8 = 2;
 /// The refusal of a request that reached a node, which then ended.
 const LOST: &str = "the node that was to answer is gone; the request may have been handled";
 
+/// The header of a forwarded request's refusal by a node that is not active and has not handled it.
+const NOT_HANDLED: HeaderName = HeaderName::from_static("callboard-not-handled");
+/// The largest body of a request that is kept until another node has answered.
+const KEPT: u32 = 64 << 10;
+/// The bytes of all kept bodies. A request beyond them is forwarded without a copy.
+const KEPT_IN_ALL: usize = 16 << 20;
+
 /// Headers of one connection, which are not forwarded.
 const OF_CONNECTION: [HeaderName; 6] = [
     CONNECTION,
@@ -54,18 +63,17 @@ const OF_CONNECTION: [HeaderName; 6] = [
     TRAILER,
 ];
 
-/// The part of this node.
+/// The role of this node.
 #[derive(Clone)]
 pub(crate) enum Role {
-    /// It answers, as long as the check says so.
+    /// This node answers, as long as `is_current` returns true.
     Active {
-        /// The service.
         service: Middleware,
-        /// The check.
+        /// True as long as this node may answer.
         is_current: Arc<dyn Fn() -> bool + Send + Sync>,
         /// The reads of the store that failed.
         failed: FailedReads,
-        /// Held while a request is handled.
+        /// Each request under way holds a clone of the sender.
         _handling: mpsc::Sender<()>,
     },
     /// The node at this address answers, if there is one.
@@ -88,20 +96,24 @@ struct Inner {
     peers: Arc<Peers>,
     role: watch::Sender<Role>,
     connections: Mutex<Option<(Arc<Semaphore>, usize)>>,
+    body_timeout: Duration,
+    room: Semaphore,
 }
 
 impl Front {
-    /// A node that waits for an active one.
+    /// A node that waits for an active one. A body that is kept arrives within `body_timeout`.
     pub(crate) fn new(
         key: ClusterKey,
+        body_timeout: Duration,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
     ) -> Self {
         let (peers, role) = (Arc::default(), watch::Sender::new(Role::Standby(None)));
         let (clock, connections) = (Box::new(clock), Mutex::default());
-        Self(Arc::new(Inner { key, clock, peers, role, connections }))
+        let room = Semaphore::new(KEPT_IN_ALL);
+        Self(Arc::new(Inner { key, clock, peers, role, connections, body_timeout, room }))
     }
 
-    /// Takes a part.
+    /// Sets the node's role.
     pub(crate) fn set_role(&self, role: Role) {
         if let (Role::Active { service, .. }, Some((slots, all))) = (&role, &*self.connections()) {
             service.connects_by(slots, *all);
@@ -113,7 +125,8 @@ impl Front {
         self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the note off a request; the caller's address and certificate are those of the note.
+    /// Removes the note from a request; the caller's address and certificate become those of the
+    /// note.
     fn take_note(&self, request: &mut Request) -> Note {
         let text = request.headers_mut().remove(FORWARDED);
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
@@ -132,7 +145,7 @@ impl Front {
     async fn route(self, mut request: Request) -> Response {
         let note = self.take_note(&mut request);
         if request.uri().path() == "/health/live" {
-            // About this process, active or not.
+            // The answer is about this process, active or not.
             return alive();
         }
         let (mut role, until) = (self.0.role.subscribe(), Instant::now() + PATIENCE);
@@ -174,11 +187,15 @@ impl Front {
                 Role::Standby(Some(_)) => "the active node cannot be reached from this one",
                 Role::Standby(None) | Role::Active { .. } => "no node of the cluster is active",
             };
-            return Refusal::of(&request).answer(Error::Unavailable(reason));
+            let mut refused = Refusal::of(&request).answer(Error::Unavailable(reason));
+            if note.hops > 0 {
+                refused.headers_mut().insert(NOT_HANDLED, HeaderValue::from_static("1"));
+            }
+            return refused;
         }
     }
 
-    /// Sends a request on; gives it back if it was not sent.
+    /// Sends a request on; gives it back if it was not sent or not handled.
     async fn forward(
         &self,
         active: &Url,
@@ -186,6 +203,17 @@ impl Front {
         request: Request,
     ) -> Result<Response, Box<Request>> {
         let refusal = Refusal::of(&request);
+        let room = if note.hops == 0 { self.room_for(&request) } else { None };
+        let (request, kept) = if room.is_some() {
+            let kept = tokio::time::timeout(self.0.body_timeout, keep(request)).await;
+            let Ok(kept) = kept else {
+                let seconds = self.0.body_timeout.as_secs();
+                return Ok(refusal.answer(Error::BodyTooSlow { seconds }));
+            };
+            kept
+        } else {
+            (request, None)
+        };
         let (caller, request) = self.outgoing(note, request);
         let mut left = self.0.role.subscribe();
         let of = active.clone();
@@ -194,6 +222,12 @@ impl Front {
         };
         match self.0.peers.send(active, request, gone).await {
             Ok(mut response) => {
+                if note.hops == 0
+                    && response.headers_mut().remove(NOT_HANDLED).is_some()
+                    && let Some(kept) = kept
+                {
+                    return Err(Box::new(kept));
+                }
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     if let Some(caller) = caller {
                         tokio::spawn(self.clone().join(
@@ -219,6 +253,13 @@ impl Front {
         }
     }
 
+    /// The room for a copy of a request, if its body is small and there is some.
+    fn room_for(&self, request: &Request) -> Option<SemaphorePermit<'_>> {
+        let size = u32::try_from(request.body().size_hint().exact()?).ok()?;
+        let is_kept = size <= KEPT && !request.headers().contains_key(UPGRADE);
+        is_kept.then(|| self.0.room.try_acquire_many(size).ok())?
+    }
+
     /// The request as it goes to another node, and the caller's side of the socket that it asks for.
     fn outgoing(&self, note: Note, mut request: Request) -> (Option<upgrade::OnUpgrade>, Request) {
         let is_socket = request.headers().contains_key(UPGRADE);
@@ -240,7 +281,7 @@ impl Front {
         let talk = async {
             let (Ok(caller), Ok(active)) = tokio::join!(caller, active) else { return };
             let (mut caller, mut active) = (TokioIo::new(caller), TokioIo::new(active));
-            // Ends when the two end.
+            // The copy ends when both connections end.
             let _ = tokio::io::copy_bidirectional(&mut caller, &mut active).await;
         };
         tokio::select! {
@@ -257,6 +298,22 @@ impl Answers for Front {
 
     fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
         *self.connections() = Some((Arc::clone(slots), all));
+    }
+}
+
+/// A request and its copy; none if its caller broke off.
+async fn keep(request: Request) -> (Request, Option<Request>) {
+    let (parts, body) = request.into_parts();
+    match axum::body::to_bytes(body, KEPT as usize).await {
+        Ok(bytes) => {
+            let kept = Request::from_parts(parts.clone(), Body::from(bytes.clone()));
+            (Request::from_parts(parts, Body::from(bytes)), Some(kept))
+        }
+        // The caller broke off: so does the request to the other node.
+        Err(error) => {
+            let broken = futures_util::stream::iter([Err::<Bytes, _>(error)]);
+            (Request::from_parts(parts, Body::from_stream(broken)), None)
+        }
     }
 }
 

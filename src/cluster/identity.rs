@@ -7,7 +7,7 @@ use callboard_store::ownership::NodeId;
 
 use crate::auth::token::key::write_private;
 
-/// The identifier in this file; a new one, if there is none. It blocks.
+/// The identifier in this file; a new one, if there is none. The call blocks.
 ///
 /// # Errors
 /// The file cannot be read or made, or holds something else; it is never replaced.

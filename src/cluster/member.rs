@@ -12,6 +12,7 @@ use callboard_runtime::System;
 use callboard_runtime::membership::{Ended, Membership, Part, Term, take_part};
 use callboard_runtime::ports::Ports;
 use callboard_store::Store;
+use callboard_store::postgres::Address;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use url::Url;
@@ -38,12 +39,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Opens the store, listens and joins. `on_setup` receives the link with which the first admin is made.
+    /// Opens the store at `database`, listens and joins. `on_setup` receives the link with which the first admin
+    /// is made.
     ///
     /// # Errors
-    /// The obstacle, in words that say what to do.
+    /// The obstacle and its remedy.
     pub(crate) async fn start(
         config: Config,
+        database: Address,
         on_setup: impl Fn(&Secret) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         shared_secrets(&config)?;
@@ -52,8 +55,6 @@ impl Node {
         let id = tokio::task::spawn_blocking(move || node_id(&path)).await;
         let id = id.map_err(|e| Error::new("a thread broke", &e))?;
         let id = id.map_err(|e| Error::new("the node has no identifier", &e))?;
-        let database = config.store.shared.clone();
-        let database = database.ok_or_else(|| Error::new("store.url", &"it is not set"))?;
         let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
         let shared = engine::open_shared(database, id, config.cluster.term, on_failure).await;
         let shared = shared.map_err(|e| Error::new("store.url", &e))?;
@@ -70,7 +71,8 @@ impl Node {
         let key = shared_secrets(&config)?;
         let address = advertised(&config, &port)?;
         let clock = Ports::of_this_machine().clock;
-        let front = Front::new(ClusterKey::new(key), move || clock.now());
+        let front =
+            Front::new(ClusterKey::new(key), config.server.body_timeout, move || clock.now());
         let Shared { store, ownership } = shared;
         let joined = Membership::join(Arc::clone(&ownership), address.as_str()).await;
         let membership = joined.map_err(|e| Error::new("the cluster cannot be joined", &e))?;
@@ -80,12 +82,13 @@ impl Node {
         Ok(Self { port, membership, member, config })
     }
 
-    /// The URL at which it listens.
+    /// The URL at which the node listens.
     pub(crate) fn url(&self) -> String {
         self.port.url()
     }
 
-    /// Answers or forwards until `shutdown` is ready; then hands its part to another node and stops.
+    /// Answers or forwards until `shutdown` is ready; then hands its role to another node and
+    /// stops.
     ///
     /// # Errors
     /// The listener failed, a tenure could not begin, or another process joined as this node.
@@ -97,7 +100,7 @@ impl Node {
         let (stopping, mut stopped) = watch::channel(false);
         let front = member.front.clone();
         let serving = port.serve(front, limits(&config), async move {
-            // Fails only if the sender is gone, and then it is time to stop as well.
+            // The wait fails only if the sender is gone, which is a reason to stop as well.
             let _ = stopped.wait_for(|stop| *stop).await;
         });
         let part = async {
@@ -153,7 +156,7 @@ struct Member {
     on_setup: Box<dyn Fn(&Secret) + Send + Sync>,
 }
 
-/// A tenure.
+/// A tenure under way.
 struct Running {
     system: System,
     app: Arc<App>,
@@ -163,7 +166,7 @@ struct Running {
     broken: Arc<Notify>,
     /// True once the tenure ends.
     over: Arc<AtomicBool>,
-    /// Closed once no request is handled any more.
+    /// Closed once no request is under way.
     handled: mpsc::Receiver<()>,
 }
 
@@ -220,8 +223,9 @@ impl Part for Member {
         system.drain();
         app.stopping.send_replace(true);
         if term.is_current() {
-            // Ready when the last request has its answer, or too late.
+            // The wait ends once the last request has its answer, or too late.
             let _ = tokio::time::timeout(FINISH, handled.recv()).await;
+            let _ = tokio::time::timeout(FINISH, system.store_uses()).await;
         }
         system.stop().await;
         sandbox.abort();

@@ -32,7 +32,7 @@ const IDLE: usize = 64;
 pub(super) enum Unanswered {
     /// The node was not reached; the request was not sent, and may be sent elsewhere.
     NotSent(Box<Request>),
-    /// The connection failed after that; the request may have been handled.
+    /// The connection failed after the request was sent; the request may have been handled.
     Lost,
 }
 
@@ -55,7 +55,7 @@ impl Peers {
     ) -> Result<Response<Incoming>, Unanswered> {
         while let Some(idle) = self.take_idle(node) {
             match self.send_on(node, idle, request).await {
-                // The node closed it while it was idle.
+                // The node closed the connection while it was idle.
                 Err(Unanswered::NotSent(unsent)) => request = *unsent,
                 answered => return answered,
             }
@@ -83,7 +83,7 @@ impl Peers {
             Ok(response) => {
                 let (peers, node) = (Arc::clone(self), node.clone());
                 tokio::spawn(async move {
-                    // Ready once the answer was read to its end.
+                    // The connection is ready again once the answer was read to its end.
                     if sender.ready().await.is_ok() {
                         peers.keep(node, sender);
                     }

@@ -82,7 +82,7 @@ fn without_issuer(place: Place, name: &str) -> Error {
     Error { place, says: format!("oidc.{name} must not be set without oidc.issuer") }
 }
 
-/// True if nobody can read a request to it on the way: TLS, or this machine.
+/// True if a request to the URL cannot be read on its way: TLS, or this machine.
 pub(crate) fn is_private(url: &Url) -> bool {
     let is_loopback = match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -93,7 +93,7 @@ pub(crate) fn is_private(url: &Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_loopback)
 }
 
-/// The issuer as it is written: a URL parser would add a slash, and another issuer is another provider.
+/// The issuer, unchanged: a URL parser would add a slash, and another issuer is another provider.
 fn issuer(raw: &Raw) -> Result<String, String> {
     let right = "an address such as https://id.example.com; plain http only on this machine";
     let url = rule::url(raw).map_err(|_| right.to_owned())?;

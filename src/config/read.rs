@@ -105,7 +105,7 @@ impl Worker {
         };
         for (name, longer) in [("silent_after", worker.silent_after), ("lease", worker.lease)] {
             if longer <= worker.heartbeat {
-                // The one that was changed is to blame.
+                // The error names the setting that was changed.
                 let blamed = if source.is_default(SECTION, name) { "heartbeat" } else { name };
                 return Err(Error {
                     place: source.place(SECTION, blamed),
@@ -322,7 +322,7 @@ impl Hitl {
     }
 }
 
-/// A confidence that does not count is a missing one, and must not pass for that reason.
+/// Fails if a confidence that does not count, and is therefore missing, would pass every threshold.
 pub(super) fn trust_fits(config: &Config, source: &Source) -> Result<(), Error> {
     let trusts_all = config.worker.trust_confidence == ConfidenceTrust::All;
     if trusts_all || config.hitl.missing_confidence == MissingConfidence::Hold {
@@ -361,7 +361,7 @@ impl Webhooks {
     }
 }
 
-/// From `CALLBOARD_WEBHOOK_SECRET`, or as any setting, or from a file (PROTOCOL.md 9).
+/// The secret of `CALLBOARD_WEBHOOK_SECRET`, of a setting, or of a file (PROTOCOL.md 9).
 fn webhook_secret(source: &mut Source) -> Result<Option<Secret>, Error> {
     const VARIABLE: &str = "CALLBOARD_WEBHOOK_SECRET";
     let by_name = source.variable(VARIABLE).map(str::to_owned);

@@ -29,7 +29,7 @@ pub(super) enum Raw {
     Flag(bool),
     /// A list of a file.
     List(Vec<Raw>),
-    /// Something of a file that no setting is.
+    /// A value of a file that no setting can have, by its kind.
     Other(&'static str),
 }
 
@@ -77,7 +77,6 @@ pub(super) fn text(raw: &Raw) -> Read<String> {
     text.map(str::to_owned).ok_or_else(|| "a text".to_owned())
 }
 
-/// A path.
 pub(super) fn path(raw: &Raw) -> Read<PathBuf> {
     text(raw).map(PathBuf::from).map_err(|_| "a path".to_owned())
 }

@@ -1,7 +1,7 @@
 //! The settings as texts, for the audit log and the dashboard.
 //!
-//! Each is written as in `config/callboard.toml`, so a reader finds it there. Deliberately absent: secrets,
-//! and settings that a start does not use.
+//! Each setting is written as in `config/callboard.toml`, where a reader can look it up.
+//! Deliberately absent: secrets, and settings that a start does not use.
 
 use std::fmt::Display;
 use std::time::Duration;

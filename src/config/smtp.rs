@@ -1,7 +1,7 @@
 //! `[smtp]`, read: only with a host is there a server for mail.
 //!
-//! Deliberately absent: defaults, which stand in `config/callboard.toml` alone, and a try whether the
-//! server answers: mails wait for one that does not.
+//! Deliberately absent: defaults, which stand in `config/callboard.toml` alone, and a try whether
+//! the server answers: mails wait for a server that does not.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -22,9 +22,9 @@ const SECTION: &str = "smtp";
 pub struct Smtp {
     /// Name or address of the server.
     pub host: String,
-    /// Its port.
+    /// The server's port.
     pub port: u16,
-    /// How the connection is encrypted.
+    /// The encryption of the connection.
     pub tls: Tls,
     /// The certificates that are trusted; none means those of the system.
     pub ca: Vec<CertificateDer<'static>>,
@@ -34,14 +34,14 @@ pub struct Smtp {
     pub login: Option<Login>,
 }
 
-/// How a connection to an SMTP server is encrypted.
+/// The encryption of a connection to an SMTP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tls {
-    /// Not at all.
+    /// No encryption.
     None,
-    /// After a greeting in the clear; without it nothing is sent.
+    /// Encryption after a greeting in the clear; a server that offers none gets no mail.
     Starttls,
-    /// From the first byte.
+    /// Encryption from the first byte.
     Tls,
 }
 
@@ -50,7 +50,7 @@ pub enum Tls {
 pub struct Login {
     /// The user's name.
     pub username: String,
-    /// Its password.
+    /// The user's password.
     pub password: Secret,
 }
 
@@ -90,7 +90,7 @@ impl Smtp {
         Ok(Some(Self { host, port, tls, ca, from, login }))
     }
 
-    /// Whether a password goes in the clear over a network that others may listen to.
+    /// True if the password would cross, in the clear, a network on which others can listen.
     #[must_use]
     pub fn shows_its_password(&self) -> bool {
         let is_loopback = self.host.eq_ignore_ascii_case("localhost")

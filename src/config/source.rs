@@ -1,4 +1,4 @@
-//! Where settings come from, and which of them wins.
+//! The sources of settings, and their precedence.
 //!
 //! ```text
 //! flag  over  CALLBOARD_<SECTION>__<NAME>  over  the given file  over  the shipped file
@@ -26,7 +26,7 @@ const SHIPPED: &str = include_str!("../../config/callboard.toml");
 /// A setting's section and name.
 type Key = (String, String);
 
-/// All that was given.
+/// Every setting that was given, and the names of those that were asked for.
 #[derive(Debug)]
 pub(super) struct Source {
     given: BTreeMap<Key, Vec<(Place, Raw)>>,
@@ -116,7 +116,7 @@ impl Source {
     ) -> Result<Option<T>, Error> {
         let key = (section.to_owned(), name.to_owned());
         let mut found = None;
-        // One that loses is checked too: it may win tomorrow.
+        // A value that loses is checked too: it may win tomorrow.
         for (place, raw) in self.given.get(&key).into_iter().flatten() {
             let read = rule(raw).map_err(|right| Error {
                 place: place.clone(),
@@ -135,7 +135,7 @@ impl Source {
         self.given.keys().filter_map(within).collect()
     }
 
-    /// A secret setting, which only a variable may hold, and where it stood.
+    /// A secret setting, which only a variable may hold, and its place.
     pub(super) fn secret(
         &mut self,
         section: &str,
@@ -159,7 +159,7 @@ impl Source {
         Ok(found)
     }
 
-    /// A secret setting that a file may hold as well, and where it stood. Its value is never shown.
+    /// A secret setting that a file may hold as well, and its place. Its value is never shown.
     pub(super) fn secret_of_any(
         &mut self,
         section: &str,
@@ -185,20 +185,20 @@ impl Source {
         self.foreign.get(name).map(String::as_str)
     }
 
-    /// Whether nothing was put over the shipped file's value.
+    /// True if no source overlays the shipped file's value.
     pub(super) fn is_default(&self, section: &str, name: &str) -> bool {
         let given = self.given.get(&(section.to_owned(), name.to_owned()));
         given.is_none_or(|given| given.len() == 1)
     }
 
-    /// Where a setting that won stands.
+    /// The place of a setting's winning value.
     pub(super) fn place(&self, section: &str, name: &str) -> Place {
         let given = self.given.get(&(section.to_owned(), name.to_owned()));
         let last = given.and_then(|given| given.last());
         last.map_or_else(|| Place::Variable(variable(section, name)), |(place, _)| place.clone())
     }
 
-    /// Whether all that was given was asked for.
+    /// Passes if every setting that was given was asked for.
     pub(super) fn finish(&self) -> Result<(), Error> {
         let unknown = self.given.iter().find(|(key, _)| !self.asked.contains(*key));
         let Some(((section, name), given)) = unknown else {
@@ -233,7 +233,7 @@ fn variable(section: &str, name: &str) -> String {
     format!("{PREFIX}{section}__{}", name.to_uppercase())
 }
 
-/// Lists the values of a table and of the tables in it, each with where it begins.
+/// Lists the values of a table and of the tables in it, each with the byte at which it begins.
 fn walk(section: &str, table: &DeTable<'_>, found: &mut Vec<(String, String, usize, Raw)>) {
     for (key, value) in table {
         let name = key.get_ref().as_ref();

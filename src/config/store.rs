@@ -11,7 +11,7 @@ impl Store {
         const SECTION: &str = "store";
         let url = source.secret_of_any(SECTION, "url")?;
         let password = read::secret(source, SECTION, ("password", "password_file"))?;
-        // As every program that talks to PostgreSQL.
+        // PGPASSWORD counts, as in every program that talks to PostgreSQL.
         let password = password.map(|(_, password)| password);
         let password = password.or_else(|| source.foreign("PGPASSWORD").map(str::to_owned));
         let shared = url.map(|(place, url)| {

@@ -26,7 +26,7 @@ use crate::wire::accounts::{
 };
 use crate::wire::common::Paging;
 
-/// How long a try of a password may wait for the ends of others.
+/// The longest wait of a try of a password for the ends of other tries.
 const TRY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sign in with e-mail and password.
@@ -92,7 +92,7 @@ async fn try_password(
     user.ok_or(Error::InvalidCredentials)
 }
 
-/// A try of a password. One that is dropped before the password was compared counts for nothing.
+/// A try of a password. A try that is dropped before the password was compared counts for nothing.
 struct Attempt {
     app: Arc<App>,
     email: String,
@@ -101,7 +101,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// Waits until those that it depends on have ended.
+    /// Waits until the tries that this one depends on have ended.
     async fn begin(app: &Arc<App>, email: &Email, address: IpAddr) -> Result<Self, Error> {
         let permit = loop {
             let freed = app.try_ended.notified();

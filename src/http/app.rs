@@ -18,11 +18,12 @@ use callboard_runtime::accounts::SignedIn;
 use callboard_runtime::{Handle, Owner};
 use callboard_store::sled::SledStore;
 use ipnet::IpNet;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use url::Url;
 
 use super::browser::Browsers;
 use super::cluster::ClusterDoor;
+use super::item_reads::ItemReads;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::HttpMetrics;
 use super::oidc::SignOn;
@@ -40,12 +41,12 @@ use crate::wire::tasks::Defaults;
 /// The most worker connections that an account has open (PROTOCOL.md 8).
 const WORKER_SOCKETS: u32 = 500;
 
-/// How many streams read their whole item at once.
+/// The number of streams that read their whole item at once.
 const ITEM_READS: usize = 2;
 
 /// The parts of the service.
 pub struct Parts {
-    /// The runtime's door.
+    /// The runtime's handle.
     pub handle: Handle,
     /// The defaults of requests.
     pub defaults: Defaults,
@@ -53,13 +54,13 @@ pub struct Parts {
     pub env_allow: Vec<String>,
     /// The workers whose confidence counts.
     pub trust: ConfidenceTrust,
-    /// Everybody's rate limits.
+    /// The rate limits of all callers.
     pub limiter: Limiter,
     /// The most event streams and sockets that an account has open.
     pub streams: u32,
     /// The origins of pages that may open sockets, in lower case, besides the server's own.
     pub allowed_origins: Vec<String>,
-    /// How long a chat completion waits for the end of its task.
+    /// The longest wait of a chat completion for the end of its task.
     pub chat_wait: Duration,
     /// Access tokens.
     pub tokens: AccessTokens,
@@ -79,7 +80,7 @@ pub struct Parts {
     pub guard: Arc<Guard>,
     /// The signer of webhooks.
     pub webhook_secret: Arc<WebhookSecret>,
-    /// Whether the metrics need no credential.
+    /// True if the metrics need no credential.
     pub metrics_public: bool,
     /// The directory of everything that is stored.
     pub data_dir: PathBuf,
@@ -99,8 +100,8 @@ pub struct App {
     pub(crate) trust: ConfidenceTrust,
     pub(super) limiter: Limiter,
     pub(crate) streams: OpenLimit,
-    /// The reads of whole items for streams that go on at once: their texts are in memory twice.
-    pub(super) item_reads: Semaphore,
+    /// The turns of streams that read a whole item.
+    pub(super) item_reads: ItemReads,
     pub(crate) allowed_origins: Vec<String>,
     /// True once the service stops: sockets and streams end.
     pub(crate) stopping: watch::Sender<bool>,
@@ -113,15 +114,15 @@ pub struct App {
     pub(super) setup: Option<Setup>,
     pub(super) oidc: Option<SignOn>,
     pub(super) browsers: Browsers,
-    /// Held by the one rotation of the signing key at a time.
+    /// The one rotation of the signing key under way holds the lock.
     pub(super) rotation: tokio::sync::Mutex<()>,
-    /// An attempt at a password ended: a waiting one may ask again.
+    /// Wakes waiting attempts at a password once another one has ended.
     pub(super) try_ended: Notify,
     pub(super) started: Instant,
     pub(super) surface: HttpMetrics,
     pub(super) metrics_public: bool,
     pub(super) data_dir: PathBuf,
-    /// Gone once the service stops.
+    /// The embedded store; dropped once the service stops.
     pub(super) store: Weak<SledStore>,
     pub(super) cluster: Option<ClusterDoor>,
     pub(super) traces: Option<Traces>,
@@ -141,7 +142,7 @@ impl App {
             env_allow: parts.env_allow,
             trust: parts.trust,
             limiter: parts.limiter,
-            item_reads: Semaphore::new(ITEM_READS),
+            item_reads: ItemReads::new(ITEM_READS),
             allowed_origins: parts.allowed_origins,
             stopping: watch::Sender::new(false),
             streams: OpenLimit::new("event streams", parts.streams),
@@ -170,8 +171,8 @@ impl App {
         }
     }
 
-    /// Runs a check on a thread that no other request waits for: that of a definition takes up to a quarter
-    /// of a second.
+    /// Runs a check on a blocking thread, so that no other request waits for it: the check of a
+    /// definition takes up to a quarter of a second.
     ///
     /// # Errors
     /// The refusals of the check.
@@ -184,12 +185,12 @@ impl App {
         checked.unwrap_or(Err(Error::Internal))
     }
 
-    /// Whom the things that a caller makes belong to.
+    /// The owner of the items that a caller makes.
     pub(crate) fn owner(&self, caller: &Caller) -> Owner {
         self.owner_in(caller, Trace(None))
     }
 
-    /// The same for what belongs to a trace.
+    /// The owner of the items that a caller makes, within a trace.
     pub(super) fn owner_in(&self, caller: &Caller, Trace(trace): Trace) -> Owner {
         Owner {
             id: caller.account.to_string(),
@@ -212,7 +213,7 @@ impl App {
         }
     }
 
-    /// The address that signs this user in once, in a browser. It is a secret.
+    /// The secret address that signs this user in once, in a browser.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if too many wait.
@@ -257,7 +258,7 @@ impl App {
         }
     }
 
-    /// A name that nobody can guess, for a token.
+    /// An unguessable name, for a token.
     pub(super) fn fresh_name() -> String {
         format!("{:032x}", rand::random::<u128>())
     }
@@ -266,8 +267,8 @@ impl App {
         self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whom a request comes from: the peer, or, behind trusted proxies, the last address of
-    /// `X-Forwarded-For` that is none of them.
+    /// The address from which a request comes: the peer's, or, behind trusted proxies, the last
+    /// address of `X-Forwarded-For` that is not one of them.
     pub(crate) fn client_address(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let trusted = |ip: IpAddr| self.trusted_proxies.iter().any(|net| net.contains(&ip));
         let mut client = peer.ip().to_canonical();

@@ -4,7 +4,7 @@
 //!   credential ─▶ caller ─▶ counted, or 429 ─▶ no caller: 401, not allowed: 403 ─▶ handler
 //! ```
 //!
-//! Deliberately absent: the table of who may do what, which is [`callboard_domain::access`].
+//! Deliberately absent: the table of permissions, which is [`callboard_domain::access`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// The needed permission of a request; `None` where there is no such route.
+    /// The permission that a request needs; `None` where there is no such route.
     fn access(&self, request: &Request) -> Option<Access> {
         let path = request.extensions().get::<MatchedPath>()?;
         // HEAD is answered by the handler of GET.
@@ -52,7 +52,7 @@ pub(super) async fn guard(
 ) -> Response {
     let app = &guard.app;
     let mut access = guard.access(&request).map(|access| access.with_metrics(app.metrics_public));
-    // A page and its files are for everybody, and are served from memory.
+    // A page and its files need no credential, and are served from memory.
     if access.is_none() && pages::serves(&request) {
         access = Some(Access::Health);
     }
@@ -100,7 +100,7 @@ pub(super) async fn guard(
             let allowed = caller.and_then(|caller| may_own(&caller, own).map(|()| caller));
             (allowed.map(Some), standing)
         }
-        // Nothing is there, or anybody may: the router says which.
+        // The route is public or absent, which the router finds out.
         (Ok(standing), ..) => (Ok(None), standing),
     };
     let mut response = match response {
@@ -174,7 +174,7 @@ fn caller(app: &App, request: &Request) -> Result<Caller, Error> {
     }
 }
 
-/// Whom a key or an access token stands for.
+/// The caller of a key or an access token.
 pub(crate) fn caller_of(app: &App, text: &str) -> Result<Caller, Error> {
     if credential::has_service_prefix(text) {
         let (_, digest) = credential::parse(text)?;

@@ -1,4 +1,4 @@
-//! Request bodies: how much, how long, of what kind.
+//! Request bodies: their size, their time, their kind.
 //!
 //! Deliberately absent: the meaning of the bytes.
 
@@ -17,10 +17,10 @@ use crate::wire::read::Format;
 /// The largest body taken, in bytes (PROTOCOL.md 2, Limits).
 pub const MAX_BODY: usize = 2 * 1024 * 1024;
 
-/// How much of a body that is too large is read and dropped. A caller that is still sending
-/// would otherwise meet a closed connection before it reads the answer.
+/// The most bytes of a body that is too large that are read and dropped. A caller that is still
+/// sending would otherwise meet a closed connection before it reads the answer.
 const MAX_DROPPED: usize = 4 * MAX_BODY;
-/// The time.
+/// The time for reading the rest of a body that is too large.
 const MAX_DROPPING: Duration = Duration::from_secs(2);
 
 /// The allowed types of a body.
@@ -32,7 +32,7 @@ const JSON_OR_YAML: &[(&str, Format)] = &[
     ("text/yaml", Format::Yaml),
 ];
 
-/// Whether the body is JSON: `application/json`, of any case, with `charset=utf-8` at most.
+/// Passes if the body is JSON: `application/json`, of any case, with `charset=utf-8` at most.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn expect_json(headers: &HeaderMap) -> Result<(), Error> {
     given.map(|_| ()).ok_or(Error::UnsupportedMediaType("application/json, not encoded"))
 }
 
-/// Whether the body is JSON, or YAML as `application/yaml` or `text/yaml`.
+/// The format of the body: JSON, or YAML as `application/yaml` or `text/yaml`.
 ///
 /// # Errors
 ///
@@ -73,9 +73,10 @@ fn format_of(content_type: &str, taken: &[(&str, Format)]) -> Option<Format> {
 ///
 /// # Errors
 ///
-/// [`Error::PayloadTooLarge`] above [`Edge::max_body`], however it is sent; [`Error::BodyTooSlow`] if it
-/// takes longer than [`Edge::body_timeout`]; [`Error::InvalidJson`] if it breaks off;
-/// [`Error::TooMuchUnfinished`] and [`Error::Unavailable`] if there is no room for it.
+/// [`Error::PayloadTooLarge`] above [`Edge::max_body`], with or without a length;
+/// [`Error::BodyTooSlow`] if the body takes longer than [`Edge::body_timeout`];
+/// [`Error::InvalidJson`] if it breaks off; [`Error::TooMuchUnfinished`] and [`Error::Unavailable`]
+/// if the budget has no room for it.
 pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
     let edge = request.extensions().get::<Edge>().copied().unwrap_or_default();
     let (limit, max) = (edge.body_timeout, edge.max_body);
@@ -88,7 +89,7 @@ pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
     let share = request.extensions().get::<Share>().cloned();
     let mut body = Incoming { pieces: request.into_body().into_data_stream(), share };
     if announced > max && waits {
-        // It has not been sent yet and now never will be.
+        // The caller has not sent the body, and after this answer never will.
         return Err(Error::PayloadTooLarge { limit: max });
     }
     let all = tokio::time::timeout(limit, body.collect(announced, max)).await;
@@ -100,9 +101,9 @@ pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
         )
     };
     if all.as_ref().is_err_and(has_no_room) {
-        // The part that was read is gone.
+        // The bytes that were read are dropped.
         body.share.iter().for_each(Share::reset);
-        // Out of time or not, the answer is the same.
+        // A body that is still arriving after this time gets the same answer.
         let _ = tokio::time::timeout(MAX_DROPPING.min(limit), body.drop_rest()).await;
     }
     body.share.iter().for_each(Share::finish);
@@ -134,7 +135,7 @@ impl Incoming {
         if announced > max {
             return Err(too_large);
         }
-        // Most bodies are one piece, which is taken as it is.
+        // Most bodies are one piece, which is taken without a copy.
         let Some(first) = self.next_held().await? else {
             return Ok(Bytes::new());
         };

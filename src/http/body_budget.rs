@@ -1,16 +1,17 @@
 //! The bytes of bodies, frames and answers that are held at once (PROTOCOL.md 8).
 //!
 //! ```text
-//!   all                    a body until its request is answered, a frame until it is whole
+//!   all                    a body until its request is answered, a frame until it is parsed
 //!   one account, address   a quarter of that, for unfinished bodies
 //!   public endpoints       an eighth, in a pool of their own: they take nothing from the others
 //!   answers                as much as all, in a pool of their own, until they are sent; of one account or
 //!                          address a quarter, or one answer of any length; frames of an item's stream too
 //! ```
 //!
-//! The first bytes of each do not count, because a connection's buffer holds as many anyway: many slow
-//! or large ones are refused before they fill the memory, and small ones go on. Deliberately absent: how
-//! large one may be, and how long it may take, which [`super::body`] and the sockets say.
+//! The first bytes of each do not count, because a connection's buffer holds as many anyway: many
+//! slow or large bodies are refused before they fill the memory, and small ones go on. Deliberately
+//! absent: the largest size and the longest time of a body, which [`super::body`] and the sockets
+//! enforce.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -24,14 +25,14 @@ use super::limit::Counted;
 
 /// The first bytes that do not count.
 const FREE: usize = 8 * 1024;
-/// The same at a public endpoint, where a body has a few hundred bytes.
+/// The first bytes at a public endpoint that do not count; a body has a few hundred bytes there.
 const FREE_PUBLIC: usize = 1024;
 /// Answers of fewer bytes do not count.
 const FREE_ANSWER: usize = 64 * 1024;
 /// The name of the answers' limit.
 const UNREAD: &str = "bytes of unread answers";
 
-/// The rest, for all requests and sockets.
+/// The remaining bytes, for all requests and sockets.
 #[derive(Debug, Clone)]
 pub(super) struct BodyBudget {
     members: Arc<Pool>,
@@ -82,7 +83,7 @@ pub(crate) struct Share {
 #[derive(Debug)]
 struct Taken {
     pool: Arc<Pool>,
-    /// The account or address; not known before the guard has asked.
+    /// The account or address; `None` until the guard has authenticated the caller.
     one: Option<Counted>,
     read: usize,
     unfinished: usize,
@@ -126,7 +127,8 @@ impl Share {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The request is of this account, or of this address at a public endpoint. Nothing was read yet.
+    /// Assigns the request to this account, or to this address at a public endpoint, before a byte
+    /// is read.
     pub(super) fn of(&self, one: Counted, is_public: bool) {
         let mut taken = self.taken();
         taken.one = Some(one);
@@ -138,7 +140,8 @@ impl Share {
     /// Takes room for so many bytes more.
     ///
     /// # Errors
-    /// [`Error::TooMuchUnfinished`] if the account has no more, [`Error::Unavailable`] if nobody has.
+    /// [`Error::TooMuchUnfinished`] if the account has no more, [`Error::Unavailable`] if the
+    /// budget has none.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Error> {
         let mut taken = self.taken();
         let counted = |bytes: usize| bytes.saturating_sub(taken.pool.free);
@@ -153,10 +156,11 @@ impl Share {
     }
 
     /// Takes room for an answer of so many bytes; `None` if it does not count. An answer that
-    /// `must_go` takes its room even where there is none.
+    /// `must_go` takes room even beyond the limit.
     ///
     /// # Errors
-    /// [`Error::TooManyOpen`] if the account has no more, [`Error::Unavailable`] if nobody has.
+    /// [`Error::TooManyOpen`] if the account has no more, [`Error::Unavailable`] if the budget has
+    /// none.
     pub(super) fn answer(
         &self,
         bytes: usize,
@@ -175,7 +179,7 @@ impl Share {
     pub(super) async fn room(&self, bytes: usize) -> Option<AnswerPermit> {
         loop {
             let mut given_back = pin!(self.budget.answers.given_back.notified());
-            // Room that is given back between the question and the wait is noticed.
+            // `enable` registers the wait first, so that room freed in between is noticed.
             given_back.as_mut().enable();
             if let Ok(permit) = self.answer(bytes, false) {
                 return permit;
@@ -184,12 +188,12 @@ impl Share {
         }
     }
 
-    /// The body is whole: it still takes room, but none of its account's.
-    pub(super) fn finish(&self) {
+    /// Marks the body or the frame as whole: it still takes room, but none of its account's.
+    pub(crate) fn finish(&self) {
         self.taken().give_back(false);
     }
 
-    /// The frame is whole and has gone on; the next begins.
+    /// The frame was handled; the next begins.
     pub(crate) fn reset(&self) {
         let mut taken = self.taken();
         taken.give_back(true);
@@ -240,7 +244,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The same for an answer: one always fits.
+    /// Takes room for an answer; the first answer of an account fits at any size.
     fn take_answer(&self, one: Option<Counted>, bytes: usize, must_go: bool) -> Result<(), Error> {
         let mut held = self.held();
         let of_one = one.and_then(|one| held.by_one.get(&one)).copied().unwrap_or_default();

@@ -93,9 +93,9 @@ pub(super) fn session_cookie<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'
     cookie(headers, app.browsers.name()).filter(|token| !token.is_empty())
 }
 
-/// The caller whom a session cookie stands for. A browser sends it with the requests of foreign pages
-/// of the same site too, so a request that changes something or opens a socket must come from a page of
-/// this server.
+/// The caller of a session cookie. A browser sends the cookie with the requests of foreign pages of
+/// the same site too, so a request that changes something or opens a socket must come from a page
+/// of this server.
 ///
 /// # Errors
 /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::Forbidden`].

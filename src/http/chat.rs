@@ -74,7 +74,7 @@ pub(super) async fn complete(
     // A header has no line break, so these keys are none of another endpoint.
     let key = key.map(|key| format!("chat/completions\n{key}"));
     let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await?;
-    // The body is on disk, and may take room no longer than that of any submission.
+    // The body is on disk, so its bytes leave the budget.
     share.iter().for_each(Share::reset);
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?.clone();
     let right = app.handle.right(&caller, Action::TasksCreate);
@@ -132,7 +132,7 @@ fn refused(task: TaskId, end: &End) -> Response {
         .into_response()
 }
 
-/// Why there is no answer, or no whole one.
+/// The error of a task that has no output, or no whole one.
 fn end_body(task: TaskId, end: &End) -> Value {
     let (code, message) = match end {
         End::Refused(error) => return json!(super::error::OpenAiError(error)),
@@ -162,8 +162,8 @@ fn reason(task: &Task) -> (&'static str, String) {
     }
 }
 
-/// The headers `Idempotency-Key`, `X-Callboard-Queue` and `X-Callboard-Priority`, and the room that the
-/// request's body takes.
+/// The headers `Idempotency-Key`, `X-Callboard-Queue` and `X-Callboard-Priority`, and the share of
+/// the budget that the request's body takes.
 #[derive(Debug)]
 pub(super) struct Headers {
     key: IdempotencyKey,

@@ -1,13 +1,14 @@
 //! The nodes of a cluster: translate only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::audit::{Action, Record};
 use callboard_runtime::membership::{Membership, Term};
 use callboard_store::Ownership;
-use callboard_store::ownership::{NodeRow, View};
+use callboard_store::ownership::{NodeId, NodeRow, View};
 use tokio::sync::watch;
 
 use super::extract::Asker;
@@ -15,6 +16,9 @@ use super::{Answer, App, Body, Id, Query, Reply};
 use crate::wire::cluster::{ChangeNode, NodeBody, NodeName};
 use crate::wire::common::Paging;
 use crate::wire::metrics::ClusterFigures;
+
+/// The longest wait for a view with a node that has joined: a view comes once a second at least.
+const NEXT_VIEW: Duration = Duration::from_secs(2);
 
 /// The cluster, as one of its nodes sees it.
 #[derive(Clone)]
@@ -50,6 +54,16 @@ impl ClusterDoor {
         let view = view.as_deref();
         let nodes = view.into_iter().flat_map(|view| view.nodes.iter().map(move |it| (view, it)));
         nodes.map(|(view, node)| NodeBody::of(view, node)).collect()
+    }
+
+    /// The node with this identifier. One that has just joined comes with the next view.
+    async fn node(&self, id: NodeId) -> Option<NodeBody> {
+        let mut view = self.view.clone();
+        let joined =
+            |view: &Option<Arc<View>>| view.as_ref().is_some_and(|it| it.node(id).is_some());
+        let joined = tokio::time::timeout(NEXT_VIEW, view.wait_for(joined)).await;
+        let view = joined.ok()?.ok()?.clone()?;
+        view.node(id).map(|node| NodeBody::of(&view, node))
     }
 }
 
@@ -102,7 +116,6 @@ pub(super) async fn change(
     }
     let record = Record::new(Action::NodeDrained, by).with("node", &id);
     app.record(record.with("draining", change.draining)).await;
-    let found = door.nodes().into_iter().find(|found| found.id == id);
-    let node = found.map(|node| NodeBody { draining: change.draining, ..node });
+    let node = door.node(node).await.map(|node| NodeBody { draining: change.draining, ..node });
     Ok(Reply::ok(&node.ok_or_else(unknown)?))
 }

@@ -1,7 +1,9 @@
-//! The parameters of handlers, for the OpenAPI document: read from their types, so that it cannot differ.
+//! The parameters of handlers, for the OpenAPI document: read from their types, so that the two
+//! cannot differ.
 //!
-//! A handler's parameters are its [`Inputs`]; each is an [`Input`] that adds to the [`Operation`] what it
-//! reads. Deliberately absent: the answers of handlers, which their `utoipa::path` names.
+//! A handler's parameters are its [`Inputs`]; each is an [`Input`] that adds its part of the
+//! request to the [`Operation`]. Deliberately absent: the answers of handlers, which their
+//! `utoipa::path` names.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,13 +20,13 @@ use crate::wire::read::{Components, Read};
 /// The request of one route.
 #[derive(Debug, Default)]
 pub struct Operation {
-    /// The schemas that it refers to.
+    /// The schemas that the operation refers to.
     pub components: Components,
     /// Parameters of the path, the query and the headers.
     pub parameters: Vec<Value>,
-    /// The request body, if it takes one.
+    /// The request body, if the route takes one.
     pub body: Option<Value>,
-    /// The statuses with which it may refuse such a request.
+    /// The statuses of refusals of such a request.
     pub refusals: BTreeSet<u16>,
 }
 
@@ -51,7 +53,7 @@ impl Operation {
 
 /// A parameter of a handler.
 pub trait Input {
-    /// Adds the parts of a request that it reads.
+    /// Adds the parts of a request that the parameter reads.
     fn describe(operation: &mut Operation);
 }
 
@@ -71,7 +73,7 @@ impl<T> Input for Extension<T> {
 
 /// The parameters of a handler, as axum names its kind.
 pub trait Inputs {
-    /// Adds the parts of a request that they read.
+    /// Adds the parts of a request that the parameters read.
     fn describe(operation: &mut Operation);
 }
 

@@ -79,14 +79,14 @@ impl Reply {
         Self::new(status, serde_json::to_vec(data).map(Content::Bare))
     }
 
-    /// The same with one more header, such as `Idempotent-Replayed`.
+    /// This answer with one more header, such as `Idempotent-Replayed`.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// The same for an answer that carries a token or a key: no cache may keep it.
+    /// This answer, kept out of every cache, for one that carries a token or a key.
     #[must_use]
     pub fn secret(self) -> Self {
         self.header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
@@ -128,7 +128,7 @@ struct Pagination {
 pub(super) enum Shape {
     /// The envelope.
     Enveloped,
-    /// OpenAI's (PROTOCOL.md 14).
+    /// The shape of OpenAI's answers (PROTOCOL.md 14).
     OpenAi,
 }
 
@@ -149,7 +149,7 @@ pub(super) enum Draft {
 
 impl Draft {
     fn success(data: &impl Serialize, pagination: Option<&Pagination>) -> serde_json::Result<Self> {
-        // Most answers fit, with room for the end.
+        // Most answers and their end fit.
         let mut json = Vec::with_capacity(768);
         json.extend_from_slice(br#"{"success":true,"data":"#);
         serde_json::to_writer(&mut json, data)?;

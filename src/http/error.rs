@@ -13,10 +13,10 @@ use serde::{Serialize, Serializer};
 
 use super::envelope::Draft;
 
-/// When to come back after a 503, in seconds.
+/// The seconds of `Retry-After` in a 503.
 const UNAVAILABLE_FOR: u64 = 5;
 
-/// How many faults of a definition are listed: a prompt can hold a hundred thousand.
+/// The most faults of a definition that are listed: a prompt can hold a hundred thousand.
 const MAX_LISTED: usize = 1_000;
 
 /// A refusal on its way out: `?` makes it from an [`Error`].
@@ -47,9 +47,9 @@ impl IntoResponse for Failure {
 pub struct Row {
     /// The status of the answer.
     pub status: StatusCode,
-    /// The machine's name for it.
+    /// The error's machine-readable name.
     pub code: &'static str,
-    /// The same request may succeed later.
+    /// True if the same request may succeed later.
     pub retryable: bool,
 }
 

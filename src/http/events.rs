@@ -23,7 +23,7 @@ use super::{App, Failure, Query};
 use crate::wire::events::{Wanted, cursor, name_of, parse_cursor, written};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a client may take to read up to the end of a stream whose right is gone.
+/// The time in which a client may read up to the end of a stream whose right is gone.
 const UNREAD_FOR: Duration = Duration::from_secs(3);
 
 /// A stream of events to this caller, which ends with its right to `action`, or when the service stops.

@@ -1,6 +1,6 @@
 //! The extractors of handlers: a body, a query, the identifier in the path.
 //!
-//! Deliberately absent: the caller, whom authentication finds out.
+//! Deliberately absent: the caller, which authentication determines.
 
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ impl<T: Read> Input for Body<T> {
     }
 }
 
-/// A JSON body that may be absent, which is as `{}` (PROTOCOL.md 4).
+/// A JSON body that may be absent, which counts as `{}` (PROTOCOL.md 4).
 #[derive(Debug)]
 pub struct OptionalBody<T>(pub T);
 
@@ -66,7 +66,7 @@ impl<T: Read> Input for OptionalBody<T> {
     }
 }
 
-/// A definition in JSON: parsed, and read by its own module, which finds what makes no sense as well.
+/// A definition in JSON: parsed, and checked by its own module.
 #[derive(Debug)]
 pub struct Json<T>(pub Value, pub PhantomData<T>);
 
@@ -149,9 +149,9 @@ impl Input for Asker {
 #[derive(Debug)]
 pub struct Id<T>(pub T);
 
-/// A kind of thing that a path can name.
+/// A kind of item that a path can name.
 pub trait Named: FromStr {
-    /// Its name in a message.
+    /// The kind's name in a message.
     const NOUN: &'static str;
 }
 
@@ -169,7 +169,7 @@ impl<T: Named, S: Send + Sync> FromRequestParts<S> for Id<T> {
 
 impl<T: Named> Input for Id<T> {
     fn describe(operation: &mut Operation) {
-        // The route knows its name.
+        // The route knows the parameter's name.
         operation.parameters.push(json!({
             "in": "path", "required": true, "description": format!("the id of the {}", T::NOUN),
             "schema": {"type": "string"},
@@ -223,7 +223,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Inner {
 
 impl Input for Inner {
     fn describe(operation: &mut Operation) {
-        // The route knows its name.
+        // The route knows the parameter's name.
         operation.parameters.push(json!({
             "in": "path", "required": true, "description": "the name",
             "schema": {"type": "string", "minLength": 1, "maxLength": 64},

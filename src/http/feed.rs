@@ -1,6 +1,6 @@
 //! The events that a caller asked for, as far as the caller's role permits them.
 //!
-//! Deliberately absent: how they travel.
+//! Deliberately absent: the transport.
 
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
@@ -19,12 +19,11 @@ pub(crate) struct Feed {
     is_live: bool,
 }
 
-/// An item of a feed.
 #[derive(Debug)]
 pub(crate) enum FeedItem {
     /// An event, or a gap.
     Item(StreamItem),
-    /// Every event was returned that had been stored when the feed began. Said once.
+    /// The mark behind the events that had been stored when the feed began; returned once.
     Live,
 }
 
@@ -47,7 +46,7 @@ impl Feed {
         self.subscription.resumed()
     }
 
-    /// The place after which it goes on.
+    /// The cursor after which the feed goes on.
     pub(crate) const fn cursor(&self) -> u64 {
         self.subscription.cursor()
     }

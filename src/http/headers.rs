@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 /// The header that carries the request id, in and out.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// SPEC.md, Authentication: on every answer.
+/// The security headers of every answer (SPEC.md, Authentication).
 const SECURITY: [(HeaderName, HeaderValue); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
@@ -20,19 +20,19 @@ const SECURITY: [(HeaderName, HeaderValue); 4] = [
     ),
 ];
 
-/// Names one request, in its answer and in the log; an extension of the request.
+/// The name of one request, in its answer and in the log; an extension of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The one that the caller gave, if it is well formed, else a new one (PROTOCOL.md 1).
+    /// The caller's request id, if it is well formed, else a new one (PROTOCOL.md 1).
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let given = headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok());
         given.and_then(Self::given).unwrap_or_else(Self::made)
     }
 
-    /// The given one, if it is 1 to 128 characters of `A-Z a-z 0-9 . _ -`.
+    /// The given id, if it is 1 to 128 characters of `A-Z a-z 0-9 . _ -`.
     #[must_use]
     pub fn given(text: &str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -47,10 +47,10 @@ impl RequestId {
         Self(HeaderValue::try_from(text).expect("hexadecimal digits are visible ASCII"))
     }
 
-    /// Its text, which needs no escaping anywhere.
+    /// The id as text, which needs no escaping anywhere.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // It was text when it came in, so there is nothing else for it to be.
+        // The id came in as text, so the conversion cannot fail.
         self.0.to_str().unwrap_or_default()
     }
 }

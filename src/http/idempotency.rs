@@ -1,4 +1,4 @@
-//! The header `Idempotency-Key`, and the header that says that an answer is not the first.
+//! The header `Idempotency-Key`, and the header that marks a repeated answer.
 //!
 //! Deliberately absent: the comparison of a key, which is the runtime's.
 
@@ -21,7 +21,7 @@ const TRUE: HeaderValue = HeaderValue::from_static("true");
 pub(super) struct IdempotencyKey(pub(super) Option<String>);
 
 impl IdempotencyKey {
-    /// The key of the header or of the body; if both are there, they must be the same.
+    /// The key of the header or of the body; if both are given, they must be the same.
     pub(super) fn or(self, in_body: Option<String>) -> Result<Option<String>, Error> {
         match (self.0, in_body) {
             (Some(header), Some(other)) if header != other => {
@@ -64,12 +64,12 @@ pub(super) fn replayed(reply: Reply, submitted: &Submitted) -> Reply {
     replayed_if(reply, submitted.replayed)
 }
 
-/// The same by a flag.
+/// The answer, marked if `replayed`.
 pub(super) fn replayed_if(reply: Reply, replayed: bool) -> Reply {
     if replayed { reply.header(REPLAYED, TRUE) } else { reply }
 }
 
-/// The same for an answer that is no [`Reply`].
+/// An answer that is no [`Reply`], marked if `replayed`.
 pub(super) fn marked(mut response: Response, replayed: bool) -> Response {
     if replayed {
         response.headers_mut().insert(REPLAYED, TRUE);

@@ -14,12 +14,12 @@ use callboard_domain::access::Account;
 use callboard_domain::rate::{Exceeded, Quotas, SlidingLog, Status, Tier, network};
 use callboard_domain::{Error, Timestamp};
 
-/// Each with a lock of its own.
+/// The parts of the map, each with a lock of its own.
 const PARTS: usize = 16;
-/// How many may be remembered in a part before the idle ones are forgotten.
+/// The most callers that a part remembers before it forgets the idle ones.
 const TIDY_AT: usize = 4_096;
 
-/// Whom requests are counted for.
+/// The account or address for which requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Counted {
     /// All sessions of a user, or one key.
@@ -42,7 +42,7 @@ impl Counted {
     }
 }
 
-/// Everybody's logs.
+/// The logs of all callers.
 #[derive(Debug)]
 pub struct Limiter {
     quotas: Quotas,
@@ -52,20 +52,20 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Nobody has asked for anything yet.
+    /// Limits under which no request was counted yet.
     #[must_use]
     pub fn new(quotas: Quotas, default: Tier) -> Self {
         let parts = std::array::from_fn(|_| Mutex::default());
         Self { quotas, default, parts, hasher: RandomState::new() }
     }
 
-    /// How many tasks of a tier may run at once.
+    /// The number of tasks of a tier that may run at once.
     #[must_use]
     pub fn concurrent(&self, tier: Option<Tier>) -> Option<u32> {
         self.quotas.of(tier.unwrap_or(self.default)).concurrent_tasks
     }
 
-    /// Counts a request, or refuses it, which is not counted.
+    /// Counts a request, or refuses it without counting.
     ///
     /// # Errors
     /// [`Exceeded`].
@@ -79,7 +79,7 @@ impl Limiter {
         self.with_log(who, now, |log| log.admit(limit, now))
     }
 
-    /// Where somebody without a credential stands; counts nothing.
+    /// The status of a caller without a credential; counts nothing.
     pub fn standing(&self, who: Counted, now: Timestamp) -> Status {
         let limit = self.quotas.of(self.default).requests;
         let standing = self.with_log(who, now, |log| log.peek(limit, now));
@@ -101,7 +101,8 @@ impl Limiter {
     }
 }
 
-/// How many of something each account, or each address without one, has open, up to a limit.
+/// The number of open streams or sockets of each account, or of each address without one, up to a
+/// limit.
 #[derive(Debug, Clone)]
 pub struct OpenLimit {
     what: &'static str,
@@ -109,7 +110,7 @@ pub struct OpenLimit {
     open: Arc<Mutex<HashMap<Counted, u32>>>,
 }
 
-/// One of them; it is closed when this is dropped.
+/// An open stream or socket; dropping the permit closes it.
 #[derive(Debug)]
 pub struct OpenPermit {
     limit: OpenLimit,
@@ -117,23 +118,23 @@ pub struct OpenPermit {
 }
 
 impl OpenLimit {
-    /// Nobody has one open.
+    /// A counter with nothing open.
     #[must_use]
     pub fn new(what: &'static str, limit: u32) -> Self {
         Self { what, limit, open: Arc::default() }
     }
 
-    /// How many are open in all.
+    /// The number that all accounts and addresses have open.
     #[must_use]
     pub fn count(&self) -> u64 {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.values().copied().map(u64::from).sum()
     }
 
-    /// Opens one for an account or an address.
+    /// Opens a stream or socket for an account or an address.
     ///
     /// # Errors
-    /// [`Error::TooManyOpen`] if it has as many as it may.
+    /// [`Error::TooManyOpen`] at the limit of the account or address.
     pub fn open(&self, who: impl Into<Counted>) -> Result<OpenPermit, Error> {
         let who = who.into();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +163,7 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Those of an answer's headers that [`write`] writes.
+/// The headers of an answer that [`write`] writes.
 pub(super) fn written<T>(response: &Response<T>) -> HeaderMap {
     let headers = response.headers();
     let header = |name: HeaderName| headers.get(&name).map(|value| (name, value.clone()));

@@ -47,7 +47,7 @@ impl HttpMetrics {
         }
     }
 
-    /// Connections take a slot of these, of so many in all.
+    /// Takes the slots of connections, and their number in all.
     pub(super) fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
         // A service that listens twice reports the first listener.
         let _ = self.connections.set((Arc::clone(slots), all));
@@ -85,7 +85,7 @@ impl App {
 fn store_bytes(directory: &Path) -> [u64; 2] {
     let (mut journal, mut rows) = (0, 0);
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        // A file may go while it is looked at.
+        // A file may disappear between the listing and the look at it.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_dir() {
             rows += store_bytes(&entry.path()).iter().sum::<u64>();

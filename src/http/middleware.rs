@@ -33,19 +33,19 @@ use crate::outbound::traces::{Answered, Traces};
 
 /// The largest body that a public endpoint reads, in bytes (PROTOCOL.md 8).
 const MAX_PUBLIC_BODY: usize = 8 * 1024;
-/// How long it may take to arrive.
+/// The time in which the body of a public request must arrive.
 const PUBLIC_BODY_WITHIN: Duration = Duration::from_secs(5);
 
 /// The limits of one request at the edge; an extension of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// How long a body, or a frame of a socket, may take to arrive.
+    /// The time in which a body, or a frame of a socket, must arrive.
     pub body_timeout: Duration,
-    /// How many bytes a body may have.
+    /// The most bytes of a body.
     pub max_body: usize,
-    /// How many bytes the request's line and headers may have.
+    /// The most bytes of the request's line and headers.
     pub max_header_bytes: usize,
-    /// How many bytes of all bodies and frames are held at once.
+    /// The most bytes of all bodies and frames that are held at once.
     pub bodies_max_bytes: usize,
 }
 
@@ -61,15 +61,15 @@ impl Default for Edge {
 }
 
 impl Edge {
-    /// The limits of a request to a public endpoint: its body is small, and soon there.
+    /// The limits of a request to a public endpoint: a small body that arrives soon.
     pub(super) fn public(self) -> Self {
         let body_timeout = self.body_timeout.min(PUBLIC_BODY_WITHIN);
         Self { body_timeout, max_body: MAX_PUBLIC_BODY, ..self }
     }
 }
 
-/// A router, and everything around its routes. No layer of the router's own: one would cost boxed
-/// futures for every request, and axum writes `Allow` outside of them.
+/// A router, and everything around its routes. The router itself has no layer: a layer would cost
+/// boxed futures for every request, and axum writes `Allow` outside of layers.
 #[derive(Clone)]
 pub struct Middleware {
     router: Router,
@@ -79,14 +79,15 @@ pub struct Middleware {
 }
 
 impl Middleware {
-    /// Everything around the routes of `router`, which must all be there. A layer within says which
-    /// route it was, by an extension of the response.
+    /// Wraps everything around the routes of `router`, which must all be there. A layer within
+    /// names the matched route, by an extension of the response.
     #[must_use]
     pub fn new(router: Router, edge: Edge) -> Self {
         Self { router, edge, budget: BodyBudget::new(edge.bodies_max_bytes), app: None }
     }
 
-    /// The same, with the rate headers of the caller's address on answers that no route gave.
+    /// The same middleware, with the rate headers of the caller's address on answers that no route
+    /// gave.
     #[must_use]
     pub fn with_rates_of(self, app: Arc<App>) -> Self {
         Self { app: Some(app), ..self }
@@ -96,7 +97,7 @@ impl Middleware {
     pub async fn answer(self, request: Request) -> Response {
         let Self { router, edge, budget, app } = self;
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
-        // Costs next to nothing unless the peer is a trusted proxy.
+        // The look-up costs next to nothing unless the peer is a trusted proxy.
         let address =
             app.as_ref().zip(peer).map(|(app, peer)| app.client_address(peer, request.headers()));
         let traces = app.as_ref().and_then(|app| app.traces.as_ref());
@@ -128,7 +129,7 @@ async fn handle(
 
     let place = trace::place(traces, &request);
 
-    // Dropped with the answer: until then the body is held somewhere.
+    // The share drops with the answer: until then the body is in memory.
     let share = budget.share();
     let mut response = if headers::size(&request) > edge.max_header_bytes {
         let limit = edge.max_header_bytes;
@@ -166,8 +167,8 @@ async fn handle(
     response
 }
 
-/// Axum refuses some requests itself, in plain text or without any: those become ours. Its `Allow`
-/// answers an OPTIONS request.
+/// Rewrites the refusals that axum makes itself, in plain text or without a body, in the service's
+/// form. Axum's `Allow` answers an OPTIONS request.
 fn adopt(response: Response, method: &Method) -> Response {
     let standing = limit::written(&response);
     let mut response = adopted(response, method);
@@ -237,7 +238,6 @@ impl Refusal {
         Self { shape, id, method: request.method().clone() }
     }
 
-    /// The answer.
     pub(crate) fn answer(self, error: Error) -> Response {
         let Self { shape, id, method } = self;
         let mut response = Failure(error).into_response();

@@ -30,7 +30,7 @@ use crate::outbound::oidc::{AuthorizationGrant, Identity, Provider, Request};
 use crate::wire::accounts::{ExchangeCode, OidcCallback, SessionBody, StartOidc};
 use crate::wire::read;
 
-/// Sign-in by OIDC, as it is set up.
+/// Sign-in by OIDC, as configured.
 pub struct SignOn {
     provider: Provider,
     attempts: Attempts,
@@ -168,7 +168,7 @@ pub(super) async fn callback(
     Ok(on.redirect(&location, "", 0))
 }
 
-/// The user whom the provider's code stands for, made at the first sign-in, with the role of now.
+/// The user of the provider's code, made at the first sign-in, with the current role.
 async fn admit(
     app: &App,
     on: &SignOn,

@@ -1,5 +1,5 @@
-//! The OpenAPI document: requests from the parameters of the handlers, answers from the shapes that their
-//! `utoipa::path` names, the envelope and the refusals from what holds for every route.
+//! The OpenAPI document: requests from the parameters of the handlers, answers from the shapes that
+//! their `utoipa::path` names, the envelope and the refusals from the rules of every route.
 
 use std::sync::OnceLock;
 

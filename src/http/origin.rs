@@ -1,4 +1,5 @@
-//! The page that a request comes from: a browser names its origin, and adds cookies for any page.
+//! The origin of the page that sent a request: a browser names the origin, and adds cookies for any
+//! page.
 
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
@@ -6,14 +7,14 @@ use callboard_domain::Error;
 
 use super::App;
 
-/// Whose page a request comes from.
+/// The origin of the page that sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// A program, or a browser that names none.
+    /// A program, or a browser that names no origin.
     None,
     /// The server's own, or an allowed one.
     Own,
-    /// Any other.
+    /// Any other origin.
     Foreign,
 }
 

@@ -1,8 +1,8 @@
 //! The dashboard's pages, built by web/ and embedded in the program.
 //!
-//! A path of the dashboard that is no file is answered with the one page, which reads the path itself.
-//! Only paths in [`PAGES`] are, so the interfaces of programs keep their 404. Deliberately absent: routes and
-//! credentials; a page without a session says so itself.
+//! A path of the dashboard that is no file is answered with the one page, which reads the path
+//! itself. Only paths in [`PAGES`] are, so the interfaces of programs keep their 404. Deliberately
+//! absent: routes and credentials; a page without a session says so.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -76,7 +76,7 @@ fn is_file(path: &str) -> bool {
     !path.starts_with('.') && !is_encoded(path) && path != INDEX && Built::get(path).is_some()
 }
 
-/// The compressed forms stand beside each file and are not addressed by themselves.
+/// True for a compressed form, which stands beside its file and has no address of its own.
 fn is_encoded(path: &str) -> bool {
     std::path::Path::new(path).extension().is_some_and(|it| it == "br" || it == "gz")
 }
@@ -114,7 +114,7 @@ fn chosen(path: &str, headers: &HeaderMap) -> Option<(EmbeddedFile, Option<&'sta
     Built::get(path).map(|file| (file, None))
 }
 
-/// True if the client reads this encoding (RFC 9110, 12.5.3); a weight of zero says no.
+/// True if the client reads this encoding (RFC 9110, 12.5.3); a weight of zero refuses it.
 fn accepts(headers: &HeaderMap, encoding: &str) -> bool {
     let given = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|value| value.split(',')).any(|item| {

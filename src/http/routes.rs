@@ -1,6 +1,6 @@
 //! The declaration of a route: a method, a path, the needed permission, and its handler.
 //!
-//! One layer guards them all, because each layer costs a boxed future for every request.
+//! One layer guards all routes, because each layer costs a boxed future for every request.
 //! Deliberately absent: the routes themselves, which stand in [`super`] on one screen.
 
 use std::collections::HashMap;
@@ -20,17 +20,18 @@ use super::{App, pages};
 /// The permission that a route needs before its handler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// A caller who may do this.
+    /// A caller with the permission for this action.
     Allowed(Action),
-    /// The same; a request for a socket may come without credentials, and send them in its first frame.
+    /// A caller with the permission for this action; a request for a socket may come without
+    /// credentials, and send them in its first frame.
     AllowedLater(Action),
     /// A signed-in user of any role, on the own account.
     Own(Own),
     /// A caller who may read the metrics; nothing, as for a public route, if they are public.
     Metrics,
-    /// Nothing: credentials are ignored. The request is counted for its address.
+    /// No credential: a given one is ignored. The request is counted for its address.
     Public,
-    /// Nothing, and it is not counted.
+    /// No credential, and the request is not counted.
     Health,
 }
 
@@ -49,12 +50,12 @@ impl Access {
     }
 }
 
-/// When a caller may act on the own account.
+/// The condition under which a caller may act on the own account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Own {
-    /// Not while the password must be changed.
+    /// The password need not be changed.
     PasswordIsOwn,
-    /// At all times.
+    /// No condition.
     Always,
 }
 
@@ -117,12 +118,12 @@ impl Routes {
         self
     }
 
-    /// All of them, as the OpenAPI document describes them.
+    /// All routes, as the OpenAPI document describes them.
     pub(super) fn described(self) -> Vec<Route> {
         self.described
     }
 
-    /// All of them, behind the guard.
+    /// All routes, behind the guard.
     pub(super) fn guarded(self, app: Arc<App>) -> Router {
         let guard = Arc::new(Guard { app: Arc::clone(&app), access: self.access });
         self.router

@@ -33,11 +33,11 @@ use tokio::time::Sleep;
 
 use crate::tls::{Certificate, Tls};
 
-/// Headers beyond this are refused while they are parsed, with a bare 431. Those between
-/// [`super::Edge::max_header_bytes`] and this are refused in the envelope.
+/// The size of headers from which the parser refuses them, with a bare 431. Headers between
+/// [`super::Edge::max_header_bytes`] and this size are refused in the envelope.
 const HARD_HEADER_LIMIT: usize = 64 * 1024;
 
-/// How long to wait when the system is out of file descriptors or memory.
+/// The pause when the system is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// The longest time for which a client may take nothing of the bytes written to it.
@@ -46,13 +46,13 @@ const STALLED: Duration = Duration::from_mins(1);
 /// The limits of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a request's headers may take, counted from the end of the request before: so
-    /// also how long a connection may be idle.
+    /// The time for a request's headers, counted from the end of the request before: so also the
+    /// longest idle time of a connection.
     pub header_timeout: Duration,
-    /// How many connections may be open, sockets included. Further ones wait in the kernel's
-    /// queue until one closes.
+    /// The most open connections, sockets included. Further ones wait in the kernel's queue until
+    /// one closes.
     pub max_connections: u32,
-    /// How long open requests and sockets may take to finish once the service stops.
+    /// The time in which open requests and sockets may finish once the service stops.
     pub grace: Duration,
 }
 
@@ -71,11 +71,11 @@ pub(crate) trait Answers: Clone + Send + Sync + 'static {
     /// Answers a request.
     fn answer(self, request: Request) -> impl Future<Output = Response> + Send;
 
-    /// Connections take a slot of these, of so many in all.
+    /// Takes the slots of connections, and their number in all.
     fn connects_by(&self, slots: &Arc<Semaphore>, all: usize);
 }
 
-/// Where the service is in its life; only ever goes down the list.
+/// The phase of the service's life; only ever moves to a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Serving,
@@ -89,7 +89,7 @@ enum Phase {
 ///
 /// # Errors
 ///
-/// When the listener has no address. A connection that cannot be accepted is logged, not returned.
+/// The listener has no address. A connection that cannot be accepted is logged, not returned.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -152,7 +152,7 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (CountedConne
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // An answer is written at once, so nothing is gained by holding it back.
+                // An answer is written at once, so Nagle's algorithm would only delay it.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection was gone before it was served");
                 }
@@ -213,7 +213,7 @@ async fn converse(
         };
     }
     if let Some(Err(error)) = ended {
-        // Time-outs, malformed requests, callers that leave: none of it is ours to fix.
+        // Time-outs, malformed requests, callers that leave: the server cannot mend any of these.
         tracing::debug!(%error, "a connection ended early");
     }
 }
@@ -229,8 +229,9 @@ pub(crate) struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// Once `over` is ready, the connection ends with the answer, and `unread_for` later even if its client
-    /// has not read all of it. The answer holds the watch: the end of another answer is none of its business.
+    /// Ends the connection with the answer once `over` is ready, and `unread_for` later even if the
+    /// client has not read all of it. The answer holds the watch, so the end of another answer
+    /// changes nothing.
     pub(crate) fn close_when(
         &self,
         over: impl Future<Output = ()> + Send + 'static,
@@ -242,7 +243,7 @@ impl ConnectionHandle {
         while watches.try_join_next().is_some() {}
         watches.spawn(async move {
             tokio::select! {
-                // An answer that ends because it is over is dropped at the same time.
+                // An answer that ends because `over` is ready is dropped at the same time.
                 biased;
                 () = over => {}
                 _ = dropped => return,
@@ -255,15 +256,15 @@ impl ConnectionHandle {
     }
 }
 
-/// Dropping it ends the watch of [`ConnectionHandle::close_when`].
+/// The watch of [`ConnectionHandle::close_when`]; dropping it ends the watch.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct ConnectionWatch {
     _held: oneshot::Sender<()>,
 }
 
-/// A connection that frees its slot when it is dropped, as a socket after an upgrade too. It breaks if its
-/// client takes none of the written bytes for [`STALLED`].
+/// A connection that frees its slot when it is dropped, also as a socket after an upgrade. The
+/// connection breaks if its client takes none of the written bytes for [`STALLED`].
 #[derive(Debug)]
 struct CountedConnection {
     stream: TcpStream,

@@ -16,7 +16,7 @@ use super::extract::{Asker, OptionalBody};
 use super::{Answer, App, Reply};
 use crate::wire::accounts::{RotateSigningKey, SigningKeysBody};
 
-/// How long the keys until now count unless the request says otherwise.
+/// The time that the earlier keys count unless the request says otherwise.
 const OVERLAP: Duration = Duration::from_hours(24);
 
 /// Make a new key that signs access tokens; tokens and sessions of the old one end after the overlap.

@@ -4,11 +4,12 @@
 //!   snapshot ─ delta ─ delta ─ task.retrying ─ restart ─ delta ─ task.completed ─ end
 //! ```
 //!
-//! The log holds the item's events, and each running task's text is read from where the stream stands in
-//! it, in pieces, so that a client that reads slowly costs no more than another. The two frames with the
-//! whole item take room as other answers do, until they are sent: without room, a request is refused, and
-//! a stream that has begun waits. Deliberately absent: a way to resume; a client that comes back begins
-//! with a new snapshot.
+//! The log holds the item's events, and each running task's text is read in pieces from the
+//! stream's place in it, so that a client that reads slowly costs no more than another. The two
+//! frames with the whole item take room as other answers do, until they are sent: without room, a
+//! request is refused, and a stream that has begun waits. An account reads one item at a time, so
+//! that the streams of others do not wait for all of its own. Deliberately absent: a way to resume; a
+//! client that comes back begins with a new snapshot.
 
 mod text;
 
@@ -21,7 +22,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use axum::response::sse::Event;
 use callboard_domain::Error;
-use callboard_domain::access::{Action, Caller};
+use callboard_domain::access::{Account, Action, Caller};
 use callboard_domain::execution::Stage;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
@@ -45,7 +46,7 @@ use crate::wire::tasks::TaskBody;
 
 use text::{StepKey, Text, changed, restart};
 
-/// Where a stream goes: its connection, and the room of its request.
+/// The destination of a stream: its connection, and its request's share of the budget.
 #[derive(Clone)]
 pub(super) struct Reader {
     connection: ConnectionHandle,
@@ -66,11 +67,11 @@ impl Input for Reader {
     fn describe(_: &mut Operation) {}
 }
 
-/// What a stream does if there is no room for its first frame.
+/// The answer to a stream without room for its first frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WithoutRoom {
     Refused,
-    /// The work is done: who is refused would do it again.
+    /// The stream waits: the task is submitted, and a refused caller would submit it again.
     Waits,
 }
 
@@ -159,6 +160,7 @@ type Frame = (Event, Option<AnswerPermit>);
 /// A stream of one item.
 struct ItemStream {
     app: Arc<App>,
+    account: Account,
     environment: Environment,
     item: Item,
     wanted: Wanted,
@@ -189,7 +191,7 @@ impl ItemStream {
         permit: OpenPermit,
     ) -> Result<Self, Error> {
         let environment = caller.environment;
-        // Before the snapshot, so that nothing lies between.
+        // The subscription begins before the snapshot, so that no event lies between.
         let subscription = app.handle.subscribe(environment, None, Transient::default()).await?;
         let wanted = match item {
             Item::Task(id) => Wanted { task_id: Some(id.to_string()), ..Wanted::default() },
@@ -199,6 +201,7 @@ impl ItemStream {
         };
         Ok(Self {
             app: Arc::clone(app),
+            account: caller.account,
             environment,
             item,
             wanted,
@@ -220,7 +223,7 @@ impl ItemStream {
     /// Reads the item for the snapshot.
     async fn begin(&mut self, without_room: WithoutRoom) -> Result<(), Error> {
         let app = Arc::clone(&self.app);
-        let _turn = app.item_reads.acquire().await.map_err(|_| Error::Internal)?;
+        let _turn = app.item_reads.turn(self.account).await;
         let (json, has_ended) = self.read().await?;
         match self.share.answer(json.len(), false) {
             Ok(permit) => self.send_whole(Whole::Snapshot, &json, has_ended, permit),
@@ -233,7 +236,7 @@ impl ItemStream {
     /// Reads the item again for a frame, once there is room for it.
     async fn send_owed(&mut self, whole: Whole) -> Result<(), Error> {
         let app = Arc::clone(&self.app);
-        let turn = app.item_reads.acquire().await.map_err(|_| Error::Internal)?;
+        let turn = app.item_reads.turn(self.account).await;
         let (json, has_ended) = self.read().await?;
         if let Ok(permit) = self.share.answer(json.len(), false) {
             self.send_whole(whole, &json, has_ended, permit);
@@ -242,7 +245,7 @@ impl ItemStream {
         let length = json.len();
         drop((json, turn));
         let permit = self.share.room(length).await;
-        let _turn = app.item_reads.acquire().await.map_err(|_| Error::Internal)?;
+        let _turn = app.item_reads.turn(self.account).await;
         let (json, has_ended) = self.read().await?;
         self.send_whole(whole, &json, has_ended, permit);
         Ok(())
@@ -264,7 +267,8 @@ impl ItemStream {
         self.has_ended = whole == Whole::End;
     }
 
-    /// The item as it is, with the texts so far, which are followed from there; and whether it has ended.
+    /// The item, with the texts so far, which are followed from there; and true if the item has
+    /// ended.
     async fn read(&mut self) -> Result<(String, bool), Error> {
         let (app, environment) = (Arc::clone(&self.app), self.environment);
         self.texts.clear();
@@ -378,7 +382,7 @@ impl ItemStream {
         }
     }
 
-    /// What an event says about the texts: it is sent first.
+    /// Handles the effect of an event on the texts, before the event itself is sent.
     fn before(&mut self, event: &str, subject: &Subject) {
         let Subject::Task(task) = subject else { return };
         let known = self.text_of(subject);

@@ -64,13 +64,13 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
     Ok(Reply::with_status(status_of(health.status), &health))
 }
 
-/// How the service is, bare.
+/// The service's health, without the envelope.
 pub(super) async fn bare_health(State(app): State<Arc<App>>) -> Reply {
     let health = examine(&app);
     Reply::bare(status_of(health.status), &health)
 }
 
-/// How one part of the service is, bare.
+/// The health of one part of the service, without the envelope.
 pub(super) async fn bare_component(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,

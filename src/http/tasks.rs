@@ -26,7 +26,7 @@ use crate::wire::tasks::{
 };
 
 request! {
-    /// How a submission is answered.
+    /// The form of the answer to a submission.
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Submitting as "Submitting" {
         /// Answer with the stream of the task.

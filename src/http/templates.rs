@@ -141,7 +141,7 @@ pub(super) async fn list(
     Ok(Reply::page(&items, page.total, templates.window))
 }
 
-/// Make a plan of a template and start it, or, with `options.dryRun`, see what that would do.
+/// Make a plan of a template and start it, or, with `options.dryRun`, make a dry run.
 #[utoipa::path(
     post, path = "/api/templates/{id}/deploy", tag = "templates",
     responses(

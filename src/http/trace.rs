@@ -1,7 +1,7 @@
 //! The trace context of a request: the header `traceparent`, and the trace of its tasks.
 //!
-//! A header that is malformed, or given twice, is as none, as W3C Trace Context asks for. Deliberately
-//! absent: `tracestate`, which is not passed on.
+//! A header that is malformed, or given twice, counts as none, as W3C Trace Context asks for.
+//! Deliberately absent: `tracestate`, which is not passed on.
 
 use std::sync::Arc;
 

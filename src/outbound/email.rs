@@ -21,15 +21,15 @@ use tokio::time::timeout;
 
 use crate::config::{Smtp, Tls};
 
-/// How long a server may take to be connected to.
+/// The time to connect to the server.
 const CONNECT: Duration = Duration::from_secs(15);
-/// How long it may then take for the mail.
+/// The time to send a mail on an open connection.
 const SEND: Duration = Duration::from_secs(15);
-/// How many mails go out at once.
+/// The most mails that go out at once.
 const AT_ONCE: usize = 4;
 
-/// The answers of a server to a login that it does not take, or to one that it wants and does not get
-/// (RFC 4954). The operator can mend that, and the mail is not to blame.
+/// The server's answers that refuse a login or demand one (RFC 4954). The operator can mend them,
+/// and the mail is not to blame.
 const LOGIN_REFUSED: [u16; 4] = [530, 534, 535, 538];
 
 /// The client of the configured server.
@@ -41,13 +41,13 @@ pub struct Email {
     turns: Semaphore,
 }
 
-/// Why mail cannot be set up as configured.
+/// The reason why mail cannot be set up as configured.
 #[derive(Debug, thiserror::Error)]
 #[error("smtp: the certificates to trust cannot be used: {0}")]
 pub struct NotUsable(#[from] smtp::Error);
 
 impl Email {
-    /// A client whose mails link to pages below `base`. Nothing is connected to yet.
+    /// A client whose mails link to pages below `base`. No connection is opened yet.
     ///
     /// # Errors
     /// The certificates of `ca`, or those of the system, cannot be used.
@@ -106,7 +106,7 @@ impl Email {
             .subject(text::subject(letter))
             .date(SystemTime::UNIX_EPOCH + since_1970)
             .message_id(Some(format!("<{delivery}@{}>", self.from.email.domain())))
-            // So that no out-of-office reply comes back (RFC 3834).
+            // The header keeps out-of-office replies from coming back (RFC 3834).
             .raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()))
             .singlepart(SinglePart::plain(text::body(letter, &link)))?;
         Ok(message)
@@ -122,7 +122,7 @@ impl Mailer for Email {
     }
 }
 
-/// The certificates that count: those of the configured CA alone, else the system's.
+/// The trusted certificates: those of the configured CA alone, else the system's.
 fn trusted(smtp: &Smtp) -> Result<secured::TlsParameters, smtp::Error> {
     let mut builder = secured::TlsParameters::builder(smtp.host.clone());
     if !smtp.ca.is_empty() {

@@ -1,4 +1,4 @@
-//! Which addresses the server calls for a user (PROTOCOL.md 9): none inside its own network.
+//! The addresses that the server may call for a user (PROTOCOL.md 9): none inside its own network.
 //!
 //! ```text
 //!   creation:  URL ─▶ check    refuses an address that is evident from the URL
@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// How long one address may take to be connected to, so that the next one has its turn.
+/// The time to connect to one address, so that the next one has its turn.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Addresses of IPv4 that lead into the network, or nowhere.
@@ -39,7 +39,7 @@ const FORBIDDEN_V4: [Ipv4Net; 12] = [
     v4([255, 255, 255, 255], 32),
 ];
 
-/// Addresses of IPv6 that do so, or that carry an address of IPv4.
+/// Addresses of IPv6 that lead into the network or nowhere, or that carry an address of IPv4.
 const FORBIDDEN_V6: [Ipv6Net; 11] = [
     // Unspecified, loopback, and compatible with IPv4.
     v6([0; 8], 96),
@@ -69,7 +69,7 @@ const fn v6(segments: [u16; 8], length: u8) -> Ipv6Net {
 
 /// The addresses of a name.
 pub trait Resolve: Send + Sync + 'static {
-    /// All of them, in the order in which they are to be tried.
+    /// All addresses, in the order in which they are to be tried.
     fn resolve(&self, name: String, port: u16) -> Resolving;
 }
 
@@ -86,7 +86,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum NotConnected {
     /// Every address is forbidden.
@@ -97,7 +97,7 @@ pub enum NotConnected {
     /// The name has no address.
     #[error("the name {0} cannot be resolved: {1}")]
     Unknown(String, io::Error),
-    /// Nobody answers.
+    /// No program answers at the addresses.
     #[error("{0} cannot be connected to: {1}")]
     Unreachable(SocketAddr, io::Error),
 }
@@ -122,14 +122,14 @@ impl Guard {
         Self { allow, resolver: Arc::new(SystemResolver) }
     }
 
-    /// The same with another resolver.
+    /// This gate with another resolver.
     #[must_use]
     pub fn with_resolver(self, resolver: Arc<dyn Resolve>) -> Self {
         Self { resolver, ..self }
     }
 
     /// True if this address may be connected to: a public one, or an exception. The sandbox calls
-    /// nothing but exceptions of this machine.
+    /// only exceptions on this machine.
     #[must_use]
     pub fn permits(&self, address: IpAddr, environment: Environment) -> bool {
         let is_exception = self.allow.iter().any(|net| net.contains(&address));

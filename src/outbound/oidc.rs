@@ -24,16 +24,16 @@ use url::{Url, form_urlencoded};
 
 use crate::config::{self, Oidc};
 
-/// For one call, with its answer.
+/// The time for one call and its answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest answer, in bytes.
 const MAX_ANSWER: usize = 512 * 1024;
-/// How long metadata and keys are kept.
+/// The time that metadata and keys are kept.
 const KEPT: Duration = Duration::from_hours(1);
-/// How long the provider is left alone after a failure, and its keys after a search for an unknown one.
+/// The pause after a failure of the provider, and between two searches for an unknown key.
 const PAUSE: Duration = Duration::from_secs(10);
-/// How far the clocks may differ, in seconds.
+/// The seconds by which the clocks may differ.
 const SKEW: u64 = 60;
 /// The longest subject, in bytes (OIDC Core 1.0, section 2).
 const MAX_SUBJECT: usize = 255;
@@ -65,7 +65,7 @@ pub struct Provider {
 struct Known {
     metadata: Option<(Instant, Metadata)>,
     keys: Option<(Instant, Vec<Jwk>)>,
-    /// When an unknown key was looked for.
+    /// The last time that the keys were read again for an unknown one.
     searched: Option<Instant>,
     failed: Option<Instant>,
 }
@@ -84,9 +84,9 @@ struct Metadata {
 /// A sign-in that the provider has confirmed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
-    /// The provider's identifier of the user.
+    /// The user's identifier at the provider.
     pub subject: String,
-    /// The claims of the ID token, and those that only the user-info endpoint has.
+    /// The claims of the ID token, and those of the user-info endpoint.
     pub claims: Map<String, Value>,
 }
 
@@ -106,18 +106,18 @@ pub struct AuthorizationGrant<'a> {
 /// A request for a sign-in.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Comes back with the code.
+    /// The value that the provider returns with the code.
     pub state: &'a str,
-    /// Comes back in the ID token.
+    /// The value that the ID token must contain.
     pub nonce: &'a str,
     /// The SHA-256 of the PKCE verifier.
     pub challenge: &'a str,
-    /// Where the browser is sent.
+    /// The address to which the provider sends the browser back.
     pub redirect_uri: &'a str,
 }
 
 impl Provider {
-    /// A client; nothing is sent yet.
+    /// A client; no request is sent yet.
     ///
     /// # Errors
     /// The system's certificates cannot be used.
@@ -140,7 +140,7 @@ impl Provider {
         &self.settings
     }
 
-    /// Where a browser signs in.
+    /// The provider's page on which a browser signs in.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -210,7 +210,7 @@ impl Provider {
         ];
         let mut request = self.http.post(metadata.token_endpoint.clone());
         match client_secret {
-            // Both are form-encoded before they are joined (RFC 6749, 2.3.1).
+            // Id and secret are form-encoded before they are joined (RFC 6749, 2.3.1).
             Some(secret) if is_basic => {
                 let encoded = |text: &str| -> String {
                     form_urlencoded::byte_serialize(text.as_bytes()).collect()
@@ -286,7 +286,7 @@ impl Provider {
         Ok(claims)
     }
 
-    /// The provider's key of this name. An unknown one may be new, so the keys are read again.
+    /// The provider's key of this name. An unknown key may be new, so the keys are read again.
     async fn key(
         &self,
         metadata: &Metadata,
@@ -314,7 +314,7 @@ impl Provider {
                 tracing::warn!(url = %metadata.jwks_uri, "the identity provider sends no keys");
                 DOWN
             })?;
-            // A key of an unknown kind is not ours to use.
+            // The server cannot use a key of an unknown kind.
             let keys = keys.iter().filter_map(|key| Jwk::deserialize(key).ok()).collect();
             known.keys = Some((Instant::now(), keys));
         }
@@ -363,7 +363,7 @@ impl Provider {
         Ok(metadata)
     }
 
-    /// Sends a request; the answer is a JSON object, or empty if it is anything else.
+    /// Sends a request; the answer is a JSON object, or empty for any other content.
     async fn call(
         &self,
         request: RequestBuilder,
@@ -386,7 +386,7 @@ impl Provider {
     }
 }
 
-/// The key of this name that fits the algorithm; without a name, the only one that does.
+/// The key of this name that fits the algorithm; without a name, the only key that fits.
 fn select<'a>(keys: &'a [Jwk], kid: Option<&str>, algorithm: Algorithm) -> Option<&'a Jwk> {
     let fits = |key: &&Jwk| {
         let common = &key.common;

@@ -24,23 +24,23 @@ pub struct Traces {
     ratio: f64,
 }
 
-/// A request that is answered.
+/// A request that was answered.
 #[derive(Debug)]
 pub struct Answered<'a> {
-    /// Its method.
+    /// The request's method.
     pub method: &'a str,
     /// The route, if there is one.
     pub route: Option<&'a str>,
     /// The status of the answer.
     pub status: u16,
-    /// The instant of its arrival.
+    /// The time at which the request arrived.
     pub began: SystemTime,
 }
 
 /// The place of a request in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The parent span of its tasks and executions: the request itself if it is recorded.
+    /// The parent span of the request's tasks and executions: the request itself if it is recorded.
     pub context: TraceContext,
     /// The caller's span, if the caller sent one.
     pub parent: Option<u64>,
@@ -49,7 +49,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place in a trace that is passed on and not recorded here.
+    /// The place of a trace that is passed on and not recorded here.
     #[must_use]
     pub const fn of(caller: TraceContext) -> Self {
         Self { context: caller, parent: None, recorded: false }
@@ -57,14 +57,14 @@ impl Place {
 }
 
 impl Traces {
-    /// Spans go there; this share of the traces that begin here is recorded.
+    /// Traces whose spans go to `spans`; `ratio` of the traces that begin here are recorded.
     #[must_use]
     pub const fn new(spans: Spans, ratio: f64) -> Self {
         Self { spans, ratio }
     }
 
-    /// The place of a request. A caller that sent a context has decided whether it is recorded; `None`
-    /// if it sent none and chance decides against.
+    /// The place of a request. A caller that sends a context has decided about its recording;
+    /// `None` if the caller sends none and chance decides against recording.
     #[must_use]
     pub fn place(&self, caller: Option<TraceContext>) -> Option<Place> {
         match caller {
@@ -98,7 +98,7 @@ impl Traces {
         self.spans.end(span.failed(code.as_deref()));
     }
 
-    /// How many spans were exported and dropped.
+    /// The numbers of exported and dropped spans.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.spans.counts()

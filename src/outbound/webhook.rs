@@ -1,7 +1,8 @@
 //! Webhooks, by HTTP: [`WebhookClient`] for the runtime.
 //!
-//! A connection for each, through the [`Guard`]: no redirect is followed, and no proxy of the environment
-//! is used. Deliberately absent: another attempt, which is the delivery's business.
+//! Each webhook has a connection of its own, through the [`Guard`]: no redirect is followed, and no
+//! proxy of the environment is used. Deliberately absent: another attempt, which is the delivery's
+//! business.
 
 mod body;
 mod secret;
@@ -35,15 +36,15 @@ pub use secret::{RIGHT, WebhookSecret};
 
 use super::guard::{Guard, NotConnected};
 
-/// How long a receiver may take, from the look-up of its name to its answer (PROTOCOL.md 9).
+/// The time of a delivery, from the look-up of the receiver's name to its answer (PROTOCOL.md 9).
 const ANSWERED: Duration = Duration::from_secs(15);
-/// How long the words of a refusal may take, which nobody needs.
+/// The time to read the text of a refusal, which is for people alone.
 const WORDS: Duration = Duration::from_secs(1);
-/// How many bytes of them are read.
+/// The most bytes of a refusal's text that are read.
 const MAX_WORDS: usize = 4 << 10;
-/// How many characters of them are kept.
+/// The most characters of a refusal's text that are kept.
 const SHOWN_WORDS: usize = 300;
-/// How many bytes the head of an answer may have.
+/// The most bytes of an answer's head.
 const MAX_HEAD: usize = 64 << 10;
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
@@ -51,16 +52,16 @@ const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The client.
+/// The client that sends webhooks.
 pub struct Webhooks {
     guard: Arc<Guard>,
     secret: Arc<WebhookSecret>,
-    /// Without certificates to trust there is a reason instead, and no HTTPS.
+    /// The connector for HTTPS, or the reason why no certificates can be trusted.
     tls: Result<TlsConnector, String>,
 }
 
 impl Webhooks {
-    /// A client that signs with `secret`. Nothing is connected to yet.
+    /// A client that signs with `secret`. No connection is opened yet.
     #[must_use]
     pub fn new(guard: Arc<Guard>, secret: Arc<WebhookSecret>) -> Self {
         callboard_common::tls::install_provider();
@@ -76,14 +77,14 @@ impl Webhooks {
     async fn deliver(&self, notice: WebhookContent) -> Result<u16, Failure> {
         let url = Url::parse(&notice.url).map_err(|error| for_good("callbackUrl", &error))?;
         let stream = self.guard.connect(&url, notice.environment).await.map_err(|error| {
-            // In the sandbox no address will do but those of the settings.
+            // In the sandbox only the addresses of the settings are permitted.
             let is_final = matches!(error, NotConnected::Forbidden(..))
                 && notice.environment == Environment::Test;
             Failure { permanent: is_final, message: error.to_string(), ..Failure::default() }
         })?;
         let request =
             self.request(&url, &notice).map_err(|error| for_good("callbackUrl", &error))?;
-        // The request has a copy of the output, and may take its time.
+        // The request has a copy of the output, and the receiver may take its time.
         drop(notice);
         if url.scheme() != "https" {
             return exchange(stream, request).await;
@@ -136,7 +137,7 @@ impl WebhookClient for Webhooks {
     }
 }
 
-/// Sends the request and looks at the answer.
+/// Sends the request and reads the answer's status.
 async fn exchange<S>(stream: S, request: Request<Body>) -> Result<u16, Failure>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -149,7 +150,7 @@ where
     builder.max_buf_size(MAX_HEAD);
     let (mut sender, connection) =
         builder.handshake::<_, Body>(TokioIo::new(stream)).await.map_err(broken)?;
-    // Ends with this function.
+    // The driver ends with this function.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
     let response = sender.send_request(request).await.map_err(broken)?;
@@ -189,7 +190,7 @@ async fn words(response: Response<Body>) -> String {
     line.map(|c| if is_unsafe(c) { ' ' } else { c }).collect()
 }
 
-/// How long a receiver asks to be left alone: seconds, or an instant.
+/// The wait that a receiver asks for: seconds, or an instant.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {

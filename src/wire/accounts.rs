@@ -25,7 +25,7 @@ use crate::request;
 request! {
     /// E-mail and password.
     pub struct Login as "Login" {
-        /// As it was registered, in upper or lower case.
+        /// The registered e-mail, in upper or lower case.
         email: String = required("email", rule::text(rule::characters(1..=320))),
         /// The password.
         password: String = required("password", secret(rule::text(rule::characters(1..=1024)))),
@@ -49,13 +49,13 @@ request! {
         email: Email = required("email", rule::email().then(|email| Email::parse(&email))),
         /// 8 to 128 characters, none of the common ones.
         password: String = required("password", new_password()),
-        /// For people; by default the part of the e-mail before the @.
+        /// The name, for people; by default the part of the e-mail before the @.
         name: Option<String> = optional("name", name()),
     }
 }
 
 request! {
-    /// How a sign-in by OIDC begins.
+    /// The start of a sign-in by OIDC.
     #[derive(Debug)]
     pub struct StartOidc as "StartOidc" {
         /// The port on 127.0.0.1 where a program waits for the code; by default the code goes to the page at /.
@@ -74,14 +74,14 @@ fn a_port_needs_a_challenge(start: StartOidc, fields: &Fields<'_>) -> Result<Sta
 }
 
 request! {
-    /// The parameters of the identity provider; it may send more.
+    /// The parameters of the identity provider, which may send more.
     #[derive(Debug)]
     pub struct OidcCallback as "OidcCallback" {
         /// The code of the sign-in.
         code: Option<String> = optional("code", rule::text(rule::bytes(1..=4096))),
         /// The state of the sign-in.
         state: Option<String> = optional("state", rule::text(rule::bytes(1..=512))),
-        /// Why there is no code.
+        /// The reason why there is no code.
         error: Option<String> = optional("error", rule::text(rule::bytes(0..=256))),
     }
 }
@@ -97,7 +97,7 @@ request! {
 }
 
 request! {
-    /// How the key that signs access tokens is rotated.
+    /// The rotation of the key that signs access tokens.
     #[derive(Debug, Clone, Copy)]
     pub struct RotateSigningKey as "RotateSigningKey" {
         /// The time for which tokens and sessions of the old key stay valid, such as 0s, 1h or 7d; by default 24h.
@@ -121,11 +121,11 @@ request! {
         email: Email = required("email", rule::email().then(|email| Email::parse(&email))),
         /// 8 to 128 characters, none of the common ones.
         password: String = required("password", new_password()),
-        /// For people; by default the part of the e-mail before the @.
+        /// The name, for people; by default the part of the e-mail before the @.
         name: Option<String> = optional("name", name()),
         /// The role.
         role: Role = required("role", role()),
-        /// Its rate limits; by default `[limits] plan`.
+        /// The plan of rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
     }
 }
@@ -135,9 +135,9 @@ request! {
     pub struct ChangeUser as "ChangeUser" {
         /// The role.
         role: Option<Role> = optional("role", role()),
-        /// Its rate limits.
+        /// The plan of rate limits.
         plan: Option<Tier> = optional("plan", plan()),
-        /// Signs in from now on, for nothing but the choice of another one.
+        /// The password from now on, which permits nothing but the choice of another one.
         password: Option<String> = optional("password", new_password()),
     }
     check something_changes
@@ -162,7 +162,7 @@ request! {
 }
 
 request! {
-    /// Which sessions end.
+    /// The sessions to end.
     #[derive(Debug, Clone, Copy)]
     pub struct Logout as "Logout" {
         /// All sessions of the user; by default this one alone.
@@ -171,18 +171,18 @@ request! {
 }
 
 request! {
-    /// Which sessions to list.
+    /// The sessions to list.
     #[derive(Debug, Clone, Copy)]
     pub struct ListSessions as "ListSessions" {
-        /// Of this user; an admin's default is everybody, others may name only themselves.
+        /// Only sessions of this user; by default an admin's list shows all users. Others may name only themselves.
         user_id: Option<UserId> = optional("userId", user_id()),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
 
 request! {
-    /// How a key is rotated.
+    /// The rotation of a key.
     #[derive(Debug, Clone, Copy)]
     pub struct RotateKey as "RotateKey" {
         /// The time for which the old key stays valid, such as 30s, 15m, 1h or 7d; by default none.
@@ -194,7 +194,7 @@ request! {
     /// A key to be made.
     #[derive(Debug, Clone)]
     pub struct CreateKey as "CreateKey" {
-        /// For people.
+        /// The text for people.
         name: String = required("name", name()),
         /// The role.
         role: Role = required("role", role()),
@@ -202,7 +202,7 @@ request! {
         expires_in: Option<Duration> = optional("expiresIn", lifetime()),
         /// The environment; by default live. A test key is of an operator or a viewer.
         environment: Option<Environment> = optional("environment", rule::one_of(&Environment::ALL, environment_name)),
-        /// Its rate limits; by default `[limits] plan`.
+        /// The plan of rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
         /// The queues that a worker key may serve; by default every queue. A key with queues reads only the
         /// tasks that it holds.
@@ -315,7 +315,7 @@ pub struct UserBody {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(value_type = Option<bool>)]
     pub password_change_required: bool,
-    /// When it was made.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
 }
@@ -366,9 +366,9 @@ pub struct OpenSessionBody {
     /// The owner.
     #[schema(value_type = String)]
     pub user_id: Text<UserId>,
-    /// True if the request was made in it.
+    /// True if the request was made in this session.
     pub current: bool,
-    /// When the user signed in.
+    /// The time of the sign-in.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
     /// The time of the last renewal.
@@ -382,7 +382,7 @@ pub struct OpenSessionBody {
 }
 
 impl OpenSessionBody {
-    /// A session; `current` is the one that asks.
+    /// A session; `current` is the one of the request.
     #[must_use]
     pub fn new(session: &Session, current: Option<SessionId>) -> Self {
         Self {
@@ -410,9 +410,9 @@ pub struct SigningKeysBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreviousKeyBody {
-    /// Its name.
+    /// The name.
     pub id: String,
-    /// From when on its tokens and sessions are refused.
+    /// The instant from which its tokens and sessions are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub valid_until: Option<Iso>,
@@ -458,21 +458,21 @@ pub struct KeySummaryBody {
     /// The creator: the id of a user or a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// The user with whose right to give its role it ends.
+    /// The user whose loss of the right to give the key's role ends the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub user_id: Option<Text<UserId>>,
-    /// When it was made.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
     /// The latest end of its validity.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Iso,
-    /// From when on it is refused; in the future while a rotated key still works.
+    /// The instant from which the key is refused; in the future while a rotated key still works.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Iso>,
-    /// When it was used last; up to a minute earlier after a restart.
+    /// The time of the last use; up to a minute earlier after a crash.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Iso>,
@@ -510,7 +510,7 @@ pub struct KeyBody {
     /// `key_…`
     #[schema(value_type = String)]
     pub id: Text<KeyId>,
-    /// Its text, returned only here.
+    /// The key's text, returned only here.
     pub key: String,
     /// The name.
     pub name: String,
@@ -526,7 +526,7 @@ pub struct KeyBody {
     pub prefix: String,
     /// The last four characters of its text.
     pub last4: String,
-    /// When it was made.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
     /// The end of its validity.
@@ -535,7 +535,7 @@ pub struct KeyBody {
 }
 
 impl KeyBody {
-    /// The answer to its making.
+    /// The answer to the creation of the key.
     #[must_use]
     pub fn new(key: &ApiKey, secret: &Secret) -> Self {
         Self {

@@ -19,7 +19,7 @@ use super::common::{Iso, Text};
 pub use answers::{Approved, Claimed, Rejected, ReviewerNameBody};
 pub use requests::{ApproveBody, ListApprovals, ListPending, RejectBody};
 
-/// How many characters of an output make its summary.
+/// The characters of an output that make its summary.
 const SUMMARY: usize = 140;
 
 /// An approval.
@@ -60,9 +60,9 @@ pub struct ApprovalBody<'a> {
     /// Minimum confidence to skip review.
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
-    /// Why it is held: required, `below_threshold`, `no_confidence` or sampled.
+    /// The reason of the hold: required, `below_threshold`, `no_confidence` or sampled.
     reason: &'static str,
-    /// True if it is a sample of outputs that pass.
+    /// True if the output is a sample of those that pass.
     sampled: bool,
     /// The beginning of the output; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,22 +83,22 @@ pub struct ApprovalBody<'a> {
     tags: &'a [String],
     /// pending, assigned, escalated, expired, approved, rejected or cancelled.
     status: &'static str,
-    /// When it was held.
+    /// The time of the hold.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The wait so far, or until the decision, in milliseconds.
     waiting_ms: u64,
-    /// When the reviewers' time is over.
+    /// The end of the reviewers' time.
     #[schema(value_type = String, format = DateTime)]
     timeout_at: Iso,
     /// The assigned reviewer.
     #[schema(value_type = Option<String>)]
     assigned_to: Option<Text<UserId>>,
-    /// When it was escalated first.
+    /// The time of the first escalation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     escalated_at: Option<Iso>,
-    /// The reviewer who has claimed it.
+    /// The reviewer who has claimed the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     claimed_by: Option<&'a str>,
     /// The end of the claim.
@@ -113,7 +113,7 @@ pub struct ApprovalBody<'a> {
     decision: Option<DecisionBody<'a>>,
     /// The length and the last hash of its history.
     history: ChainBody,
-    /// When the texts of the task were erased.
+    /// The time at which the texts of the task were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
@@ -135,7 +135,7 @@ pub struct DecisionBody<'a> {
     comment: Option<&'a str>,
     /// True if a reviewer's text replaces the output.
     was_modified: bool,
-    /// That text, in lists its first 2,000 characters; not in events.
+    /// The reviewer's text, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified_output: Option<&'a str>,
     /// True if a list shows only the beginning of that text.

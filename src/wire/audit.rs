@@ -1,4 +1,4 @@
-//! Which entries of the audit log to list: the parameters of the query.
+//! The entries of the audit log to list: the parameters of the query.
 
 use callboard_domain::Timestamp;
 use callboard_domain::audit::Action;
@@ -10,18 +10,18 @@ use super::read::shape;
 use crate::request;
 
 request! {
-    /// Which entries to list; the newest first (PROTOCOL.md 7).
+    /// The entries to list; the newest first (PROTOCOL.md 7).
     #[derive(Debug)]
     pub struct ListAudit as "ListAudit" {
-        /// By this actor: the id of a user or a key, anonymous, or system.
+        /// Only entries by this actor: the id of a user or a key, anonymous, or system.
         actor: Option<String> = optional("actor", rule::text(rule::characters(1..=64))),
         /// One of these actions.
         action: Option<Vec<Action>> = optional("action", actions()),
-        /// At this instant or later.
+        /// Only entries of this instant or later.
         since: Option<Timestamp> = optional("since", rule::instant()),
-        /// Before this instant.
+        /// Only entries before this instant.
         until: Option<Timestamp> = optional("until", rule::instant()),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }

@@ -28,7 +28,7 @@ pub struct WhoBody {
     user: UserBody,
     /// The permitted actions, as the routes name them in `x-callboard-action`, such as `tasks: create`.
     actions: Vec<&'static str>,
-    /// When the session ends, unless it ends before.
+    /// The latest end of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Iso>,
@@ -51,11 +51,11 @@ impl WhoBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MethodsBody {
-    /// By e-mail and password.
+    /// True if users can sign in by e-mail and password.
     pub password: bool,
-    /// At an identity provider.
+    /// True if users can sign in at an identity provider.
     pub oidc: bool,
-    /// There is no admin yet: by the setup link.
+    /// True if there is no admin yet: the setup link makes the first one.
     pub setup: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct MethodsBody {
 pub struct LinkBody {
     /// The address to open in a browser.
     url: String,
-    /// Its token alone.
+    /// The token alone.
     token: String,
     /// The end of its validity.
     #[schema(value_type = String, format = DateTime)]

@@ -25,16 +25,16 @@ use crate::request;
 const USUAL_TIME: Duration = Duration::from_hours(30 * 24);
 
 request! {
-    /// Which budgets to list; the newest first.
+    /// The budgets to list; the newest first.
     #[derive(Debug)]
     pub struct ListBudgets as "ListBudgets" {
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
 
 request! {
-    /// The tasks that a budget is for: those that have everything that is named.
+    /// The tasks of a budget: those that match every given member.
     #[derive(Debug, Clone, Default)]
     pub struct BudgetMatch as "BudgetMatch" {
         /// All of these tags.
@@ -88,9 +88,9 @@ request! {
     pub struct AskUsage as "AskUsage" {
         /// tag, account, template, model or day (of the creation, in UTC).
         group_by: GroupBy = required("groupBy", rule::one_of(&GroupBy::ALL, GroupBy::as_str)),
-        /// Of tasks created at this instant or later; by default 30 days before `to`.
+        /// The earliest creation of the counted tasks; by default 30 days before `to`.
         from: Option<Timestamp> = optional("from", rule::instant()),
-        /// Of tasks created before this instant; by default now.
+        /// The instant before which the counted tasks were created; by default now.
         to: Option<Timestamp> = optional("to", rule::instant()),
     }
     check is_a_time
@@ -219,7 +219,7 @@ pub struct BudgetBody<'a> {
     /// The share that was passed, in `budget.alert`.
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
-    /// When it was created.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
 }
@@ -283,7 +283,7 @@ pub struct UsageSumBody<'a> {
     output: u64,
     /// USD.
     total_cost: f64,
-    /// A model had no price: it counts as 0.
+    /// True if a model had no price, which counts as 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
 }
@@ -294,10 +294,10 @@ pub struct UsageSumBody<'a> {
 pub struct UsageGroupsBody<'a> {
     /// tag, account, template, model or day.
     group_by: &'static str,
-    /// Of tasks created at this instant or later.
+    /// The earliest creation of the counted tasks.
     #[schema(value_type = String, format = DateTime)]
     from: Iso,
-    /// Of tasks created before this instant.
+    /// The instant before which the counted tasks were created.
     #[schema(value_type = String, format = DateTime)]
     to: Iso,
     /// The groups, the highest cost first; at most 1,000.

@@ -16,25 +16,25 @@ use super::tasks::{name, tags};
 use crate::request;
 
 request! {
-    /// Which bulk jobs to list; the newest first.
+    /// The bulk jobs to list; the newest first.
     #[derive(Debug)]
     pub struct ListBulk as "ListBulk" {
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
 
 request! {
-    /// Which tasks a job acts on: those that match now, by all members.
+    /// The tasks that a job acts on: those that match every member now.
     #[derive(Debug, Clone, Default)]
     pub struct BulkFilter as "BulkFilter" {
         /// One of these statuses.
         status: Option<Vec<Option<Status>>> = optional("status", statuses()),
-        /// Of this model.
+        /// Only items of this model.
         model: Option<String> = optional("model", name()),
-        /// Of this queue.
+        /// Only items of this queue.
         queue: Option<String> = optional("queue", name()),
-        /// With all of these tags.
+        /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Created at this instant or later.
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
@@ -44,7 +44,7 @@ request! {
 }
 
 request! {
-    /// An action on every task that matches; there is none that approves.
+    /// An action on every task that matches; no action approves.
     #[derive(Debug, Clone)]
     pub struct StartBulk as "StartBulk" {
         /// cancel, retry, reprioritize or reject.
@@ -133,13 +133,13 @@ pub struct BulkBody<'a> {
     total: u64,
     /// The tasks that were acted on.
     done: u32,
-    /// Those that are as the action wants them.
+    /// The tasks that are as the action wants them.
     succeeded: u32,
-    /// Those that the action does not fit, such as ended ones for cancel.
+    /// The tasks that the action does not fit, such as ended ones for cancel.
     skipped: u32,
-    /// Those on which the action failed.
+    /// The tasks on which the action failed.
     failed: u32,
-    /// The account that started it.
+    /// The account that started the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<&'a str>,
     /// The start.
@@ -153,7 +153,7 @@ pub struct BulkBody<'a> {
 }
 
 impl<'a> BulkBody<'a> {
-    /// A job as it is.
+    /// A job with its progress.
     #[must_use]
     pub fn of(job: &'a Job) -> Self {
         Self {

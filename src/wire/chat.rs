@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A member with another effect than its default is refused as unsupported, so that no wish of a
-//! client is passed over in silence. Deliberately absent: tools, audio, pictures, several choices.
+//! client is ignored in silence. Deliberately absent: tools, audio, pictures, several choices.
 
 mod answers;
 
@@ -40,7 +40,7 @@ request! {
         /// The most tokens of the answer.
         max_completion_tokens: Option<u64> =
             optional("max_completion_tokens", rule::whole(1..=u64::MAX)),
-        /// The same, under its old name.
+        /// The old name of `max_completion_tokens`.
         max_tokens: Option<u64> = optional("max_tokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
@@ -49,15 +49,15 @@ request! {
             or_default("metadata", rule::map(0..=MAX_TAGS, rule::text(rule::characters(0..=MAX_TAG)))),
         /// Becomes the tag `user:…`.
         user: Option<String> = optional("user", rule::text(rule::characters(1..=MAX_TAG))),
-        /// When a reviewer must approve the answer.
+        /// The conditions under which a reviewer must approve the answer.
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
-        /// Members that have one meaning only.
+        /// The members with one possible value.
         fixed: Fixed = flat(shape::<Fixed>()),
     }
 }
 
 request! {
-    /// Members that are taken with the values that change nothing.
+    /// The members that are accepted only with the values that change nothing.
     #[derive(Debug)]
     pub struct Fixed as "FixedChatOptions" {
         /// One choice.
@@ -116,15 +116,15 @@ request! {
         role: Author = required("role", author()),
         /// The text.
         content: String = required("content", Content),
-        /// As in an answer.
+        /// A member of answers; only an empty value is taken.
         refusal: () = or_default("refusal", only(&[])),
-        /// As in an answer.
+        /// A member of answers; only an empty value is taken.
         annotations: () = or_default("annotations", only(&["[]"])),
-        /// As in an answer.
+        /// A member of answers; only an empty value is taken.
         audio: () = or_default("audio", only(&[])),
-        /// As in an answer.
+        /// A member of answers; only an empty value is taken.
         tool_calls: () = or_default("tool_calls", only(&["[]"])),
-        /// As in an answer.
+        /// A member of answers; only an empty value is taken.
         function_call: () = or_default("function_call", only(&[])),
     }
 }
@@ -206,10 +206,10 @@ impl CreateChatCompletion {
         self.stream_options.as_ref().is_some_and(|options| options.include_usage)
     }
 
-    /// The task that answers it.
+    /// The task that answers the conversation.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the messages make no prompt, or something is too long.
+    /// [`Error::Invalid`] if the messages make no prompt, or a member is too long.
     pub fn into_task(self) -> Result<NewTask, Error> {
         let last = self.messages.iter().rposition(|message| message.role == Author::User);
         let last = last.ok_or_else(|| {

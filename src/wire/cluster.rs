@@ -19,7 +19,7 @@ pub struct NodeBody {
     pub id: String,
     /// The address at which the other nodes reach it.
     pub address: String,
-    /// The version of its program.
+    /// The version of the node's program.
     pub version: String,
     /// active, standby, or lost once its term is over without a sign of life.
     pub status: &'static str,

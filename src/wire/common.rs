@@ -20,7 +20,7 @@ impl Serialize for Iso {
     }
 }
 
-/// Something that is written as its text, such as an identifier.
+/// A value that is written as its text, such as an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Text<T>(pub T);
 
@@ -30,14 +30,14 @@ impl<T: Display> Serialize for Text<T> {
     }
 }
 
-/// How many characters a search may have.
+/// The most characters of a search.
 pub const MAX_SEARCH: usize = 200;
 
 /// The last offset: above it, JSON numbers are not exact.
 const MAX_OFFSET: u64 = (1 << 53) - 1;
 
 request! {
-    /// Which page of a list (PROTOCOL.md 1).
+    /// The page of a list (PROTOCOL.md 1).
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Paging as "Paging" {
         /// The most items of the page; by default 20.

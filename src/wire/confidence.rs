@@ -1,4 +1,5 @@
-//! `confidence` of a task, a step or the defaults of a template: how it is to be made (PROTOCOL.md 16).
+//! `confidence` of a task, a step or the defaults of a template: the way to make it (PROTOCOL.md
+//! 16).
 //!
 //! Deliberately absent: the figure itself, which is a number beside it.
 

@@ -102,13 +102,13 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
-        /// The list for each of whose items it runs.
+        /// The list for whose items the step runs.
         map = flat(shape::<MapSource>()),
         /// The event that a wait step awaits.
         wait = flat(shape::<Option<WaitSource>>()),
         /// The models that may be called, and the service tier.
         routing = flat(shape::<Routing>()),
-        /// Which tasks run together, and which take turns.
+        /// The keys by which tasks run together or take turns.
         flow = flat(shape::<FlowSource>()),
         /// The JSON Schema (2020-12) of the output.
         output_schema = optional("outputSchema", schema()),

@@ -41,18 +41,18 @@ fn groups() -> impl Iterator<Item = String> {
 }
 
 request! {
-    /// Which events are sent: by default all that the role may see.
+    /// The events that a subscriber wants: by default all that the role may see.
     #[derive(Debug, Clone, Default)]
     pub struct Wanted as "EventFilter" {
         /// Names, or groups such as `task.*`.
         events: Option<Vec<String>> = optional("events", rule::commas(1..=64, pattern())),
-        /// Of this task.
+        /// Only events of this task.
         task_id: Option<String> = optional("taskId", name()),
-        /// Of this execution.
+        /// Only events of this execution.
         execution_id: Option<String> = optional("executionId", name()),
-        /// Of this queue.
+        /// Only items of this queue.
         queue: Option<String> = optional("queue", name()),
-        /// Of tasks that have all of these tags.
+        /// Only events of tasks that have all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
     }
 }
@@ -61,13 +61,13 @@ request! {
     /// The items of a socket's subscription; an event must match all members.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Filter as "SubscriptionFilter" {
-        /// Of this task.
+        /// Only events of this task.
         task_id: Option<String> = optional("taskId", name()),
-        /// Of this execution.
+        /// Only events of this execution.
         execution_id: Option<String> = optional("executionId", name()),
-        /// Of this queue.
+        /// Only items of this queue.
         queue: Option<String> = optional("queue", name()),
-        /// Of tasks that have all of these tags.
+        /// Only events of tasks that have all of these tags.
         tags: Option<Vec<String>> = optional("tags", tag_list()),
     }
 }
@@ -82,7 +82,7 @@ request! {
         events: Vec<String> = required("events", rule::list(1..=64, pattern())),
         /// The items of the events.
         filter: Option<Filter> = optional("filter", rule::object::<Filter>()),
-        /// The cursor after which it begins.
+        /// The cursor after which the subscription begins.
         resume: Option<u64> = optional("resume", place()),
     }
 }
@@ -97,7 +97,7 @@ request! {
 }
 
 impl Subscribe {
-    /// The events that it asks for.
+    /// The events that the subscription asks for.
     pub(crate) fn wanted(self) -> Wanted {
         let Filter { task_id, execution_id, queue, tags } = self.filter.unwrap_or_default();
         Wanted { events: Some(self.events), task_id, execution_id, queue, tags }
@@ -158,7 +158,7 @@ impl Wanted {
         all || self.events.iter().flatten().any(|pattern| matches(pattern, event))
     }
 
-    /// The passing events that a subscriber with these wishes is sent.
+    /// The kinds of passing events that a subscriber with this filter receives.
     #[must_use]
     pub fn passing(&self) -> Transient {
         Transient { deltas: self.names(DELTA), depths: self.names(DEPTH) }
@@ -250,19 +250,19 @@ pub fn cursor(sequence: u64) -> String {
     format!("e{sequence:x}")
 }
 
-/// The place that a client names, if it is one.
+/// The place that a client's text names; `None` for any other text.
 #[must_use]
 pub fn parse_cursor(text: &str) -> Option<u64> {
     let digits = text.strip_prefix('e')?;
     // The parser would take a sign, capitals and more zeros too.
     let is_written =
         digits.len() <= 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    // No place is the last one: another follows each.
+    // The greatest number is no place: another place follows each.
     u64::from_str_radix(digits, 16).ok().filter(|place| is_written && *place < u64::MAX)
 }
 
-/// The event of an item as JSON; `before` stands in front of its members. `prev` is the place that was
-/// sent before.
+/// The event of an item as JSON; `before` stands in front of its members. `prev` is the place that
+/// was sent before.
 #[must_use]
 pub fn written(item: &StreamItem, before: &str, prev: Option<u64>) -> String {
     let shared = shared(item);
@@ -312,7 +312,8 @@ fn tail(name: &str, at: Timestamp, resource: &Value, data: &impl Serialize) -> S
     json
 }
 
-/// A step and a worker have no version of their own: it is the place of their event in the log.
+/// A step and a worker have no version of their own: the place of their event in the log serves as
+/// one.
 fn stored(place: u64, row: &tables::Event) -> String {
     let (name, at) = (&*row.event, row.at);
     match &row.subject {

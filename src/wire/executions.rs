@@ -63,18 +63,18 @@ pub struct ExecutionBody<'a> {
     /// `schedule` while it is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
-    /// When it begins, while it is pending.
+    /// The time of the start, while the execution is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
     /// The execution that it is a fork of.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<ForkedFromBody<'a>>,
-    /// When it first ran.
+    /// The time of the first run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
-    /// When it ended.
+    /// The time of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
@@ -89,9 +89,9 @@ pub struct ExecutionBody<'a> {
 pub struct ProgressBody {
     /// All steps.
     total: u32,
-    /// With an output.
+    /// The number with an output.
     completed: u32,
-    /// With a worker.
+    /// The number with a worker.
     running: u32,
     /// Waiting, for any reason.
     pending: u32,
@@ -101,7 +101,7 @@ pub struct ProgressBody {
     cancelled: u32,
     /// Steps whose condition was false.
     skipped: u32,
-    /// Those of the pending ones that wait for a reviewer.
+    /// The number of the pending ones that wait for a reviewer.
     awaiting_approval: u32,
 }
 
@@ -111,9 +111,9 @@ pub struct ProgressBody {
 pub struct ExecutionErrorBody<'a> {
     /// The code.
     code: &'static str,
-    /// In words.
+    /// The text for people.
     message: &'a str,
-    /// The step that it happened to, if it was one.
+    /// The step in which the error occurred, if in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
 }
@@ -129,7 +129,7 @@ impl Serialize for Steps<'_> {
 }
 
 impl<'a> ExecutionBody<'a> {
-    /// An execution as it is when it was just made: no step is decided yet.
+    /// An execution that was just made: no step is decided yet.
     #[must_use]
     pub fn begun(execution: &'a Execution) -> Self {
         let progress = execution.progress(|_| callboard_domain::execution::DispatchState::Pending);
@@ -155,7 +155,7 @@ impl<'a> ExecutionBody<'a> {
         Self { steps, input, ..Self::summary(&detail.overview) }
     }
 
-    /// An execution as an event knows it: without anything of its steps.
+    /// An execution in an event: without its steps.
     #[must_use]
     pub fn in_event(head: &'a Head, progress: Option<Progress>) -> Self {
         let Head { spec, state, started_at, budget, error, .. } = head;

@@ -1,5 +1,5 @@
-//! The approval settings of submitted work: `hitl` of a task, a template, an execute and a
-//! deploy, as far as they have it in common (SPEC.md, HITL; PROTOCOL.md 6).
+//! The approval settings of submitted work: the common part of `hitl` of a task, a template, an
+//! execute and a deploy (SPEC.md, HITL; PROTOCOL.md 6).
 //!
 //! Deliberately absent: approvals themselves, which are [`super::approvals`].
 
@@ -12,9 +12,9 @@ use super::read::rule::{self, Parse};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub enum Channel {
-    /// By e-mail to the assignee.
+    /// A mail to the assignee.
     Email,
-    /// By an event, for dashboards.
+    /// An event, for dashboards.
     #[default]
     Dashboard,
 }

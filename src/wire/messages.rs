@@ -38,7 +38,7 @@ pub struct MessageBody<'a> {
 }
 
 impl<'a> MessageBody<'a> {
-    /// All of them; `None` if there is none.
+    /// All turns; `None` if there is none.
     pub(super) fn all(messages: &'a [Message]) -> Option<Vec<Self>> {
         let body =
             |message: &'a Message| Self { role: message.role.as_str(), content: &message.content };

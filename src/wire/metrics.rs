@@ -114,7 +114,7 @@ pub fn written(figures: Figures, server: Server, format: Format) -> String {
     }
 }
 
-/// The one summary, which prometheus-client has no type for.
+/// The one summary, a type that prometheus-client lacks.
 fn summary(models: &[(String, Model)]) -> String {
     const NAME: &str = "svc_tasks_duration_seconds";
     let mut text = format!(
@@ -138,8 +138,8 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// `OpenMetrics` as the older text has it: a counter's name ends in `_total` in its description too, and
-/// an info is a gauge.
+/// Rewrites `OpenMetrics` as the older text: a counter's name ends in `_total` in its description
+/// too, and an info is a gauge.
 fn classic(text: &str) -> String {
     let mut classic = String::with_capacity(text.len());
     let mut help = "";
@@ -251,7 +251,7 @@ impl Scrape {
         )
     }
 
-    /// Gauges.
+    /// Writes the figures of the present state.
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
     fn stock(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
         let figures = &self.figures;
@@ -419,7 +419,6 @@ fn by<'a>(
     counts.iter().map(move |(value, count)| ([(label, *value)], *count))
 }
 
-/// The encoder of a scrape.
 struct ScrapeEncoder<'a, 'e>(&'a mut DescriptorEncoder<'e>);
 
 impl ScrapeEncoder<'_, '_> {

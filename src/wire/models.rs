@@ -38,14 +38,14 @@ fn limit() -> impl Parse<u64> {
 pub struct ModelBody<'a> {
     /// The name.
     name: &'a str,
-    /// The connected workers that announce it by its exact name.
+    /// The connected workers that announce the model by its exact name.
     workers: usize,
-    /// In USD per token.
+    /// The prices, in USD per token.
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<PriceBody>,
     /// The limits that count.
     limits: LimitsBody,
-    /// The last minute, with what calls in flight have reserved.
+    /// The use of the last minute, including the reservations of calls in flight.
     used: UsedBody,
     /// The limits in the headers of the provider's last answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,17 +56,17 @@ pub struct ModelBody<'a> {
     closed_until: Option<Iso>,
 }
 
-/// In USD per token.
+/// The prices, in USD per token.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PriceBody {
-    /// Of the prompt.
+    /// The price of the prompt.
     input: f64,
-    /// Of the output.
+    /// The price of the output.
     output: f64,
-    /// Of the prompt, read from the provider's cache.
+    /// The price of prompt tokens read from the provider's cache.
     cache_read: f64,
-    /// Of the prompt, written to the provider's cache.
+    /// The price of prompt tokens written to the provider's cache.
     cache_write: f64,
 }
 
@@ -127,7 +127,7 @@ struct ReportedBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AllowanceBody {
-    /// In a minute.
+    /// The limit of a minute.
     limit: u64,
     /// The rest of it, when it was reported.
     remaining: u64,

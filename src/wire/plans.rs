@@ -17,13 +17,13 @@ use crate::request;
 
 request! {
     impl PlanSource as "PlanRequest" {
-        /// For people.
+        /// The text for people.
         name = required_or_default("name", text(1..=MAX_NAME)),
-        /// For people.
+        /// The text for people.
         description = optional("description", text(0..=MAX_DESCRIPTION)),
         /// The steps.
         steps = required_or_default("steps", steps()),
-        /// For filtering.
+        /// The tags, for filtering.
         tags = or_default("tags", definitions::tags()),
     }
 }
@@ -31,8 +31,8 @@ request! {
 /// The plan that a parsed body holds.
 ///
 /// # Errors
-/// [`Error::InvalidDefinition`] with every fault, if anything cannot be read. What can be read and
-/// makes no sense is found when the plan is made.
+/// [`Error::InvalidDefinition`] with every fault, if a member cannot be read. Faults of meaning are
+/// found when the plan is made.
 pub fn source(value: Value, env_allow: &[String]) -> Result<PlanSource, Error> {
     definitions::read(value, |source| match Plan::compile(source, env_allow) {
         Ok(_) => Vec::new(),
@@ -47,22 +47,22 @@ pub struct PlanBody<'a> {
     /// `dt_plan_…`
     #[schema(value_type = String)]
     id: Text<PlanId>,
-    /// 1 to 100 characters.
+    /// The name: 1 to 100 characters.
     name: &'a str,
-    /// At most 500 characters.
+    /// The description: at most 500 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
     /// 1 to 500 steps; in lists without their prompts.
     steps: Vec<StepBody<'a>>,
-    /// For filtering: at most 32 of at most 64 characters.
+    /// The tags, for filtering: at most 32 of at most 64 characters.
     tags: &'a [String],
-    /// When it was made.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The template that it was deployed from.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
-    /// Its version.
+    /// The version of the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_version: Option<&'a str>,
     /// The template's schema, by which the input of each execution is checked; not in lists.
@@ -108,14 +108,14 @@ impl<'a> PlanBody<'a> {
 }
 
 request! {
-    /// Which plans to list; the newest first.
+    /// The plans to list; the newest first.
     #[derive(Debug)]
     pub struct ListPlans as "ListPlans" {
-        /// With all of these tags.
+        /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
-        /// In the name or the description, in upper or lower case.
+        /// A text of the name or the description, in upper or lower case.
         search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }

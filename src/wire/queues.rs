@@ -15,10 +15,10 @@ use super::read::shape;
 use crate::request;
 
 request! {
-    /// Which queues to list, by name.
+    /// The queues to list, by name.
     #[derive(Debug)]
     pub struct ListQueues as "ListQueues" {
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
@@ -27,7 +27,7 @@ request! {
     /// A change of a queue; a member that is left out stays as it is.
     #[derive(Debug, Clone, Copy)]
     pub struct ChangeQueue as "ChangeQueue" {
-        /// True if it gives out no leases.
+        /// True if the queue gives out no leases.
         paused: Option<bool> = optional("paused", rule::flag()),
         /// The most of its tasks that run at the same time; 0 removes the limit.
         concurrent: Option<u32> = optional("concurrent", rule::whole(0..=MAX_CONCURRENT)),
@@ -64,9 +64,9 @@ impl FromStr for QueueName {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueSettingsBody<'a> {
-    /// Its name.
+    /// The name.
     name: &'a str,
-    /// True if it gives out no leases.
+    /// True if the queue gives out no leases.
     paused: bool,
     /// The most of its tasks that run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub struct QueueBody<'a> {
     oldest_age_ms: Option<u64>,
     /// The tasks that a worker has.
     running: u64,
-    /// The connected workers that serve it.
+    /// The connected workers that serve the queue.
     workers: usize,
 }
 

@@ -1,4 +1,5 @@
-//! Reading what a caller sent: bytes to a value, a value to typed fields, every refusal by name.
+//! The reading of a caller's input: bytes to a value, a value to typed fields, every refusal by
+//! name.
 //!
 //! ```text
 //! body  ── json::parse, yaml::parse ──▶ Value ─┐
@@ -6,9 +7,9 @@
 //! query ── query::parse ───────────────────────┘
 //! ```
 //!
-//! [`request!`](crate::request) declares a shape: one line for each member, with its rule and its text,
-//! from which the reader and the OpenAPI schema come. Every fault is found, up to a thousand.
-//! Deliberately absent: whether the thing makes sense, which the domain decides.
+//! [`request!`](crate::request) declares a shape: one line for each member, with its rule and its
+//! text, from which the reader and the OpenAPI schema come. Every fault is found, up to a thousand.
+//! Deliberately absent: the meaning of the values, which the domain checks.
 
 mod fields;
 pub mod query;
@@ -30,7 +31,7 @@ use rule::Parse as _;
 ///
 /// # Errors
 ///
-/// [`Error::InvalidJson`], or as [`value`].
+/// [`Error::InvalidJson`], or those of [`value`].
 pub fn body<T: Read>(bytes: &[u8]) -> Result<T, Error> {
     json::parse(bytes).and_then(value)
 }
@@ -50,8 +51,8 @@ pub fn value<T: Read>(value: Value) -> Result<T, Error> {
 
 /// Reads a parsed body, and returns every fault of it.
 ///
-/// Where there are faults, the read part is good only for finding more: defaults are in place of what is
-/// broken. There is nothing if the whole cannot be made.
+/// If there are faults, the read part serves only to find more: defaults replace the broken values.
+/// `None` if the whole cannot be made.
 #[must_use]
 pub fn every_fault<T: Read>(value: Value) -> (Option<T>, Vec<Fault>) {
     let faults = Faults::default();

@@ -1,8 +1,8 @@
 //! The statistics of approvals, and the quality of confidences, on the wire (SPEC.md, HITL statistics;
 //! PROTOCOL.md 6).
 //!
-//! Deliberately absent: how the figures are made, which [`callboard_domain::review_stats`] and
-//! [`callboard_domain::calibration`] say.
+//! Deliberately absent: the making of the figures, which is [`callboard_domain::review_stats`]'s
+//! and [`callboard_domain::calibration`]'s.
 
 use callboard_domain::calibration::{Backtest, Calibration, MissRate, Outcomes, Query, Threshold};
 use callboard_domain::confidence::Source;
@@ -45,9 +45,9 @@ pub struct StatisticsBody<'a> {
 pub struct ReviewerBody<'a> {
     /// The user.
     id: &'a str,
-    /// The number of outputs that it would have passed.
+    /// The number of outputs that the reviewer approved.
     approvals: u64,
-    /// The number that it did not.
+    /// The number of outputs that the reviewer rejected.
     rejections: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct DecileBody {
     from: f64,
     /// Confidences are below this; those of the last decile are up to 1 and with it.
     to: f64,
-    /// The decisions on them.
+    /// The decisions on the outputs of the decile.
     #[serde(flatten)]
     tally: TallyBody,
 }
@@ -90,17 +90,17 @@ pub struct DecileBody {
 /// The decisions on some outputs: each is approved, edited, rejected or unreviewed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TallyBody {
-    /// A reviewer let them pass as they were.
+    /// The outputs that a reviewer approved unchanged.
     approved: u32,
-    /// A reviewer let them pass with another text.
+    /// The outputs that a reviewer approved with another text.
     edited: u32,
-    /// A reviewer did not let them pass.
+    /// The outputs that a reviewer rejected.
     rejected: u32,
-    /// Nobody decided on them.
+    /// The outputs that nobody decided on.
     unreviewed: u32,
-    /// Those of the unreviewed ones that were held: they wait, were cancelled, or timed out.
+    /// The unreviewed outputs that were held: they wait, were cancelled, or timed out.
     undecided: u32,
-    /// Those of the reviewed ones that were held as a sample of what would pass.
+    /// The reviewed outputs that were held as a sample of passing ones.
     sampled: u32,
 }
 
@@ -108,21 +108,21 @@ pub struct TallyBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThresholdBody {
-    /// Outputs below it would be held.
+    /// The threshold, below which outputs would be held.
     threshold: f64,
-    /// The number that it would have held.
+    /// The number of outputs that the threshold would have held.
     reviews: u32,
-    /// The number of reviewed outputs that it would not have held.
+    /// The number of reviewed outputs that the threshold would not have held.
     reviews_saved: u32,
     /// The number of known rejections, at any confidence.
     rejections_known: u32,
-    /// The number of them that it would have missed.
+    /// The number of known rejections that the threshold would have missed.
     rejections_missed: u32,
-    /// The share of all rejections, known or not, that it would have missed.
+    /// The share of all rejections, known or not, that the threshold would have missed.
     missed_share: ShareBody,
-    /// The number of undecided outputs that it would not have held.
+    /// The number of undecided outputs that the threshold would not have held.
     unreviewed: u32,
-    /// Those of them of whose decile nothing was ever reviewed.
+    /// The unreviewed outputs of deciles without any review.
     unreviewed_unknown: u32,
 }
 
@@ -139,16 +139,16 @@ pub struct ShareBody {
 }
 
 request! {
-    /// Which decisions to calibrate with.
+    /// The decisions to calibrate with.
     #[derive(Debug)]
     pub struct Calibrate as "Calibrate" {
-        /// Of this template.
+        /// Only items of this template.
         template_id: Option<String> = optional("templateId", name()),
-        /// Of this step.
+        /// Only items of this step.
         step_id: Option<String> = optional("stepId", name()),
-        /// Of confidences made by this method: logprobs, samples, judge, reported or none.
+        /// Only confidences made by this method: logprobs, samples, judge, reported or none.
         method: Option<Source> = optional("method", rule::one_of(&Source::ALL, Source::as_str)),
-        /// Of this model.
+        /// Only items of this model.
         model: Option<String> = optional("model", name()),
         /// A multiple of 0.01; by default 0.05, 0.10 and so on up to 1.
         threshold: Option<Threshold> = optional("threshold", threshold()),
@@ -198,7 +198,7 @@ impl<'a> From<&'a Reviewer> for ReviewerBody<'a> {
 }
 
 impl<'a> CalibrationBody<'a> {
-    /// The answer to a question.
+    /// The answer to a query.
     #[must_use]
     pub fn of(asked: &'a Query, found: &Calibration) -> Self {
         let decile = |(number, tally): (u8, &Outcomes)| DecileBody {

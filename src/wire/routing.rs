@@ -23,7 +23,7 @@ request! {
     }
 }
 
-/// A kind in a list, whose place a broken one keeps.
+/// A kind in a list; the default takes the place of a broken one.
 struct Kind(FailureKind);
 
 impl Default for Kind {
@@ -44,7 +44,7 @@ fn models() -> impl Parse<Vec<String>> {
         .with(|| json!({"minItems": MODELS.start(), "maxItems": MODELS.end()}))
 }
 
-/// Passes if the members fit to each other and to a `model` beside them.
+/// Passes if the members fit each other and a `model` beside them.
 pub(super) fn checked<T>(
     value: T,
     (routing, has_model): (&Routing, bool),

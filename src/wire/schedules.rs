@@ -22,10 +22,10 @@ use super::templates::template_version;
 use crate::request;
 
 request! {
-    /// A schedule to be made: with cron or at.
+    /// A schedule to be created: with cron or at.
     #[derive(Debug, Clone)]
     pub struct CreateSchedule as "CreateSchedule" {
-        /// For people.
+        /// The text for people.
         name: String = required("name", rule::text(rule::characters(1..=MAX_NAME))),
         /// The instants, and the rules for late and overlapping occurrences.
         timing: ScheduleTiming = flat(shape::<ScheduleTiming>()),
@@ -39,7 +39,7 @@ request! {
     /// A change of a schedule.
     #[derive(Debug, Clone)]
     pub struct ChangeSchedule as "ChangeSchedule" {
-        /// For people.
+        /// The text for people.
         name: Option<String> = optional("name", rule::text(rule::characters(1..=MAX_NAME))),
         /// The instants, and the rules for late and overlapping occurrences.
         timing: ScheduleTiming = flat(shape::<ScheduleTiming>()),
@@ -65,7 +65,7 @@ request! {
         catch_up: Option<CatchUp> = optional("catchUp", rule::one_of(&CatchUp::ALL, CatchUp::as_str)),
         /// The longest random delay, in milliseconds; by default 0.
         jitter_ms: Option<u64> = optional("jitterMs", rule::whole(0..=MAX_JITTER_MS)),
-        /// False pauses it; by default true.
+        /// False pauses the schedule; by default true.
         enabled: Option<bool> = optional("enabled", rule::flag()),
     }
 }
@@ -89,12 +89,12 @@ request! {
 }
 
 request! {
-    /// Which schedules to list; the newest first.
+    /// The schedules to list; the newest first.
     #[derive(Debug)]
     pub struct ListSchedules as "ListSchedules" {
         /// Only those that are enabled, or that are not.
         enabled: Option<bool> = optional("enabled", rule::flag()),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
@@ -106,7 +106,7 @@ fn plan_id() -> impl Parse<PlanId> {
         .then(|text| text.parse().map_err(|_| Error::Internal))
 }
 
-/// Reads a target, and keeps it as it was given.
+/// Reads a target, and keeps the JSON of the request.
 struct TargetRule;
 
 impl Parse<(ScheduleTarget, Value)> for TargetRule {
@@ -267,7 +267,7 @@ pub struct ScheduleBody<'a> {
     /// `dt_sched_…`
     #[schema(value_type = String)]
     id: Text<ScheduleId>,
-    /// For people.
+    /// The text for people.
     name: &'a str,
     /// The cron expression.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -285,7 +285,7 @@ pub struct ScheduleBody<'a> {
     catch_up: &'static str,
     /// The longest random delay, in milliseconds.
     jitter_ms: u64,
-    /// False while it is paused.
+    /// False while the schedule is paused.
     enabled: bool,
     /// The target as it was given; not in lists and events.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -299,10 +299,10 @@ pub struct ScheduleBody<'a> {
     queued: usize,
     /// The account that gave the target.
     created_by: &'a str,
-    /// When it was made.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
-    /// When it was changed last.
+    /// The time of the last change.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Iso,
 }
@@ -349,20 +349,20 @@ pub struct ScheduleRunBody<'a> {
     /// The instant of the timetable; of one that was triggered, when that was.
     #[schema(value_type = String, format = DateTime)]
     scheduled_at: Iso,
-    /// When it was decided.
+    /// The time of the decision.
     #[schema(value_type = String, format = DateTime)]
     decided_at: Iso,
     /// started, queued, skipped, missed or failed.
     outcome: &'static str,
-    /// The task that it started.
+    /// The task that the occurrence started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
-    /// The execution that it started.
+    /// The execution that the occurrence started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     execution_id: Option<Text<ExecutionId>>,
-    /// Why its work could not be started.
+    /// The reason why the work could not be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
 }

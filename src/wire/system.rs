@@ -17,7 +17,7 @@ pub struct WorkerBody {
     pub id: Text<WorkerId>,
     /// The name that it gives itself.
     pub name: String,
-    /// Its program's version.
+    /// The version of the worker's program.
     pub version: String,
     /// active, draining or lost.
     pub status: &'static str,
@@ -27,7 +27,7 @@ pub struct WorkerBody {
     pub models: Vec<String>,
     /// The number of tasks that it runs at the same time.
     pub concurrency: usize,
-    /// The number that it has.
+    /// The number of tasks that the worker has.
     pub running: usize,
     /// The time of the last connection.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,9 +72,9 @@ pub struct Health {
     pub status: &'static str,
     /// The program's version.
     pub version: &'static str,
-    /// Since it was started.
+    /// The time since the start, in milliseconds.
     pub uptime_ms: u64,
-    /// Its parts.
+    /// The parts of the service.
     pub components: Components,
 }
 
@@ -88,7 +88,7 @@ pub struct Components {
     pub database: Component,
     /// The workers.
     pub workers: Component,
-    /// There is none.
+    /// The vector store, which this server lacks.
     pub vector_store: Component,
 }
 
@@ -97,13 +97,13 @@ pub struct Components {
 pub struct Component {
     /// ok, degraded, unavailable or `not_configured`.
     pub status: &'static str,
-    /// In words.
+    /// The text for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl Component {
-    /// It is well.
+    /// A component without a fault.
     #[must_use]
     pub const fn ok() -> Self {
         Self { status: "ok", detail: None }

@@ -35,7 +35,7 @@ pub use erasure::{EraseBody, Erased};
 pub use list::{Direction, ListTasks};
 
 const MAX_CONTEXT: usize = 256 << 10;
-/// How many tasks a batch may have.
+/// The most tasks of a batch.
 const MAX_BATCH: usize = 100;
 
 request! {
@@ -70,7 +70,7 @@ request! {
         priority: Option<u8> = optional("priority", rule::whole(1..=10)),
         /// The time limit of one attempt, in milliseconds; by default 300000.
         timeout_ms: Option<u64> = optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS)),
-        /// For filtering.
+        /// The tags, for filtering.
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// The most tokens of the output.
         max_tokens: Option<u64> = optional("maxTokens", rule::whole(1..=u64::MAX)),
@@ -80,15 +80,15 @@ request! {
         output_schema: Option<Value> = optional("outputSchema", output_schema()),
         /// The source of the confidence; by default auto.
         confidence: Option<Ask> = optional("confidence", rule::object::<Ask>()),
-        /// Where a webhook is sent when the task ends.
+        /// The address to which a webhook is sent when the task ends.
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
-        /// When a reviewer must approve the output.
+        /// The conditions under which a reviewer must approve the output.
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
         /// The instant before which no worker is given the task; by default it may run at once.
         start_at: Option<Timestamp> = optional("startAt", rule::instant()),
         /// The models that may be called, and the service tier.
         routing: Routing = flat(shape::<Routing>()),
-        /// Which tasks run together, and which take turns.
+        /// The keys by which tasks run together or take turns.
         flow: FlowSource = flat(shape::<FlowSource>()),
     }
     check members_fit
@@ -104,7 +104,8 @@ fn members_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
 }
 
 request! {
-    /// When the output of a task waits for a reviewer (SPEC.md, Task HITL configuration).
+    /// The conditions under which the output of a task waits for a reviewer (SPEC.md, Task HITL
+    /// configuration).
     #[derive(Debug, Clone, Copy, Default)]
     pub struct Hitl as "TaskHitl" {
         /// True if every output is held.
@@ -150,12 +151,12 @@ pub(super) fn tags() -> impl Parse<Vec<String>> {
 pub struct Defaults {
     /// The model of a task that names none.
     pub model: String,
-    /// Whether an output without a confidence passes a gate.
+    /// True if an output without a confidence passes a gate.
     pub pass_unknown_confidence: bool,
 }
 
 impl NewTask {
-    /// The task as it is asked for, with `defaults` filled in.
+    /// The requested task, with `defaults` filled in.
     #[must_use]
     pub fn into_request(self, defaults: &Defaults) -> Request {
         let gate = self.hitl.and_then(|hitl| {
@@ -221,37 +222,37 @@ pub struct TaskBody<'a> {
     /// Earlier turns; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody<'a>>>,
-    /// For filtering.
+    /// The tags, for filtering.
     tags: &'a [String],
-    /// When it was created.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
-    /// When it first ran.
+    /// The time of the first run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
-    /// When it ended with an output, a failure or a rejection.
+    /// The time of an end with an output, a failure or a rejection.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
-    /// When it was cancelled.
+    /// The time of the cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     cancelled_at: Option<Iso>,
-    /// When the running attempt ends at the latest.
+    /// The latest end of the running attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     deadline_at: Option<Iso>,
     /// The model's answer; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
-    /// Why the model stopped, as its provider says it.
+    /// The reason why the model stopped, in the provider's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
     /// The usage of the model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
-    /// The worker that has it or had it last.
+    /// The worker that runs the task, or ran it last.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     worker_id: Option<Text<callboard_domain::id::WorkerId>>,
@@ -259,10 +260,10 @@ pub struct TaskBody<'a> {
     retry_count: u32,
     /// The number of the current or last attempt; 0 before the first.
     attempt: u32,
-    /// Why it failed, or why its last attempt did.
+    /// The failure of the task, or of its last attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
-    /// When its texts were erased.
+    /// The time at which the texts were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
@@ -302,7 +303,7 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     plan_execution_id: Option<Text<callboard_domain::id::ExecutionId>>,
-    /// The step that it is.
+    /// The step that the task is.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
     /// The item of the step's list that it is for, from 0.
@@ -334,7 +335,7 @@ pub struct TaskBody<'a> {
     /// The receiver of the end's notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
-    /// Keys that bound it, or take turns.
+    /// Keys that bound the task, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
 }
@@ -347,11 +348,11 @@ pub struct UsageBody {
     input: u64,
     /// Tokens made.
     output: u64,
-    /// Both.
+    /// Tokens read and made.
     total: u64,
     /// USD.
     total_cost: f64,
-    /// The model has no price: it counts as 0.
+    /// True if the model has no price, which counts as 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
     /// Tokens read from the provider's cache; part of `input`.
@@ -386,7 +387,7 @@ impl From<Usage> for UsageBody {
 pub struct TaskErrorBody<'a> {
     /// The code.
     code: &'static str,
-    /// In words.
+    /// The text for people.
     message: &'a str,
 }
 
@@ -463,7 +464,7 @@ impl<'a> TaskBody<'a> {
         }
     }
 
-    /// The same with the instant until which it waits.
+    /// This body with the instant until which the task waits.
     #[must_use]
     pub fn until(self, until: Option<Timestamp>) -> Self {
         Self { waiting_until: until.map(Iso), ..self }
@@ -516,7 +517,7 @@ pub struct BatchBody {
     /// `dt_batch_…`
     #[schema(value_type = String)]
     pub batch_id: Text<callboard_domain::id::BatchId>,
-    /// Its tasks, in the order in which they were given.
+    /// The tasks, in the order of the request.
     pub tasks: Vec<BatchItem>,
     /// The number.
     pub total: usize,
@@ -539,10 +540,10 @@ pub struct BatchStatusBody {
     /// `dt_batch_…`
     #[schema(value_type = String)]
     pub batch_id: Text<callboard_domain::id::BatchId>,
-    /// When it was created.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
-    /// Its tasks that are still stored, in the order in which they were given.
+    /// The tasks that are still stored, in the order of the request.
     pub tasks: Vec<BatchItem>,
     /// The number.
     pub total: usize,

@@ -36,15 +36,15 @@ const MAX_METADATA: usize = 256 << 10;
 
 request! {
     impl TemplateSource as "TemplateRequest" {
-        /// For people; its id is made of it.
+        /// The name, for people, from which the id is made.
         name = required_or_default("name", text(1..=MAX_NAME)),
-        /// For people.
+        /// The text for people.
         description = optional("description", text(0..=MAX_DESCRIPTION)),
         /// major.minor.patch.
         version = required_or_default("version", version()),
         /// The industry.
         industry = required_or_default("industry", word(&Industry::ALL, Industry::as_str)),
-        /// For filtering.
+        /// The tags, for filtering.
         tags = or_default("tags", definitions::tags()),
         /// The visibility; by default private.
         visibility = optional("visibility", word(&Visibility::ALL, Visibility::as_str)),
@@ -77,7 +77,7 @@ request! {
         temperature = optional("temperature", rule::number(0.0..=1.0)),
         /// The models that may be called, and the service tier.
         routing = flat(shape::<Routing>()),
-        /// Which tasks run together, and which take turns.
+        /// The keys by which tasks run together or take turns.
         flow = flat(shape::<FlowSource>()),
         /// The JSON Schema (2020-12) of the output; the template's own holds for the last step.
         output_schema = optional("outputSchema", schema()),
@@ -100,18 +100,18 @@ fn word<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> impl Parse<Stri
 /// The template that a parsed document holds.
 ///
 /// # Errors
-/// [`Error::InvalidDefinition`] with every fault, if anything cannot be read. What can be read and
-/// makes no sense is found when the template is compiled.
+/// [`Error::InvalidDefinition`] with every fault, if a member cannot be read. Faults of meaning are
+/// found when the template is compiled.
 pub fn source(value: Value, env_allow: &[String]) -> Result<TemplateSource, Error> {
     definitions::read(value, |source| faults(source, env_allow))
 }
 
-/// The template in a file, checked as far as possible without a server: which environment
-/// variables may be used, only the server knows.
+/// The template in a file, checked as far as possible without a server: only the server knows the
+/// allowed environment variables.
 ///
 /// # Errors
 /// [`Error::InvalidJson`], [`Error::InvalidYaml`], or [`Error::InvalidDefinition`] with every fault
-/// of a template of which anything cannot be read.
+/// of a template that cannot be read.
 pub fn source_from(text: &[u8], format: Format) -> Result<TemplateSource, Error> {
     let is_known = |problem: &Problem| problem.code != Code::EnvNotAllowed;
     definitions::read(read::parse(text, format)?, |source| {
@@ -132,16 +132,16 @@ fn faults(source: TemplateSource, env_allow: &[String]) -> Vec<Problem> {
 pub struct TemplateBody<'a> {
     /// The name in small letters and hyphens, and the major version: `contract-review-v1`.
     id: &'a str,
-    /// 1 to 100 characters.
+    /// The name: 1 to 100 characters.
     name: &'a str,
-    /// At most 500 characters.
+    /// The description: at most 500 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
     /// major.minor.patch.
     version: &'a str,
     /// legal, finance, devops, marketing, healthcare or custom.
     industry: &'static str,
-    /// For filtering: at most 32 of at most 64 characters.
+    /// The tags, for filtering: at most 32 of at most 64 characters.
     tags: &'a [String],
     /// private (by default), organization or public.
     visibility: &'static str,
@@ -155,7 +155,7 @@ pub struct TemplateBody<'a> {
     estimated_duration_ms: u64,
     /// The ids of the steps whose outputs are always held.
     hitl_steps: Vec<&'a str>,
-    /// When it was made.
+    /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// JSON Schema (draft 2020-12) of the input; not in lists.

@@ -14,14 +14,14 @@ use super::read::shape;
 use crate::request;
 
 request! {
-    /// Which deliveries to list; the newest first.
+    /// The deliveries to list; the newest first.
     #[derive(Debug)]
     pub struct ListDeliveries as "ListDeliveries" {
         /// One of these statuses.
         status: Option<Vec<Status>> = optional("status", statuses()),
         /// About this task.
         task_id: Option<TaskId> = optional("taskId", task_id()),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
@@ -54,12 +54,12 @@ pub struct DeliveryBody<'a> {
     id: Text<DeliveryId>,
     /// webhook or mail.
     kind: &'static str,
-    /// The task that it is about.
+    /// The task that the delivery is about.
     #[schema(value_type = String)]
     task_id: Text<TaskId>,
     /// The reported event, such as `task.completed` or `hitl.assigned`.
     event: &'static str,
-    /// Where a webhook goes, as it was given.
+    /// The address of a webhook, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
     /// The user to whom a mail goes.
@@ -73,17 +73,17 @@ pub struct DeliveryBody<'a> {
     /// The HTTP status of the last attempt, if there was an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_status: Option<u16>,
-    /// Why the last attempt that failed did so, or why it was dropped.
+    /// The reason of the last failed attempt, or of the drop.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<&'a str>,
-    /// When it is sent next, while it is pending.
+    /// The time of the next attempt, while the delivery is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt_at: Option<Iso>,
-    /// When it was made, with the end of the task.
+    /// The time of creation, which is the end of the task.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
-    /// When the receiver took it.
+    /// The time of the delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     delivered_at: Option<Iso>,

@@ -4,20 +4,17 @@
 //!   subscribe ─▶ Feed ─▶ Session: waits, or is too much ─▶ the socket
 //! ```
 //!
-//! One task per connection moves frames. Deliberately absent: which frames wait and when a client is
-//! too slow, which `session` decides.
+//! One task per connection moves frames. Deliberately absent: the choice of the frames that wait,
+//! and the judgement that a client is too slow, which are `session`'s.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::{ConnectInfo, FromRequestParts, State};
-use axum::http::StatusCode;
-use axum::http::request::Parts;
+use axum::extract::State;
 use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
@@ -32,30 +29,29 @@ use tokio_tungstenite::tungstenite::{self, Bytes, Message};
 
 use super::upgrade::{Socket, Upgrade};
 use super::{Limits, Overrun};
-use crate::http::describe::{Input, Operation};
-use crate::http::error::row;
-use crate::http::origin::Origin;
-use crate::http::{App, Counted, Edge, Failure, Feed, FeedItem, OpenPermit, Share, caller_of};
+use crate::http::{App, Edge, Failure, Feed, FeedItem, OpenPermit, Share};
 use crate::wire::events::{Wanted, cursor};
 
+mod caller;
 mod frames;
 mod session;
 
+pub(crate) use caller::{Known, OwnOrigin};
+
+use caller::{End, authenticate};
 use frames::{Asked, Refused};
 use session::{Due, HEARTBEAT, MAX_SUBS, Outgoing, Session};
 
 /// The longest frame that is taken, in bytes.
 const MAX_FRAME: usize = 64 << 10;
-/// How long a client without credentials in its request may take to send them.
-const AUTH_WITHIN: Duration = Duration::from_secs(10);
-/// How many events are read before the socket is written to.
+/// The events that are read before the socket is written to.
 const BATCH: usize = 64;
-/// How many batches are read before anything else is looked at.
+/// The batches that are read before any other source is polled.
 const ROUNDS: usize = 8;
-/// How long the last frames may take.
+/// The time to send the last frames.
 const END_WITHIN: Duration = Duration::from_secs(3);
-/// The time for which a client's further frames are read and dropped, so that it reads why the socket
-/// is closed.
+/// The time for which a client's further frames are read and dropped, so that the client reads the
+/// reason of the close.
 const DROPPING: Duration = Duration::from_secs(2);
 
 /// Subscribe to events.
@@ -92,113 +88,6 @@ pub(crate) async fn connect(
     }))
 }
 
-/// The caller, or the address of a request without credentials.
-pub(crate) enum Known {
-    Caller(Caller),
-    Address(IpAddr),
-}
-
-impl Known {
-    fn counted(&self) -> Counted {
-        match self {
-            Self::Caller(caller) => caller.account.into(),
-            Self::Address(address) => Counted::address(*address),
-        }
-    }
-}
-
-impl FromRequestParts<Arc<App>> for Known {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
-        if let Some(caller) = parts.extensions.get::<Caller>() {
-            return Ok(Self::Caller(caller.clone()));
-        }
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        let ConnectInfo(peer) = peer.expect("the server knows every connection's peer");
-        Ok(Self::Address(app.client_address(*peer, &parts.headers)))
-    }
-}
-
-impl Input for Known {
-    fn describe(_: &mut Operation) {}
-}
-
-/// A request that no foreign page makes: without an origin, or from one that is allowed.
-pub(crate) struct OwnOrigin;
-
-impl FromRequestParts<Arc<App>> for OwnOrigin {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
-        match Origin::of(app, &parts.headers) {
-            Origin::None | Origin::Own => Ok(Self),
-            Origin::Foreign => Err(Origin::refusal().into()),
-        }
-    }
-}
-
-impl Input for OwnOrigin {
-    fn describe(_: &mut Operation) {}
-}
-
-/// The code and the reason of a close.
-struct End(u16, &'static str);
-
-impl End {
-    /// Of a right that is gone, or was never there.
-    fn of(error: &Error) -> Self {
-        match row(error).status {
-            StatusCode::UNAUTHORIZED => Self(4401, "credentials are not valid"),
-            StatusCode::TOO_MANY_REQUESTS => Self(4429, "too many open streams"),
-            StatusCode::SERVICE_UNAVAILABLE => Self(1013, "try again later"),
-            _ => Self(4403, "forbidden"),
-        }
-    }
-
-    /// Of a socket that cannot be read any further; `None` if it is gone.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the others mean that the socket is gone")]
-    fn of_read(error: &tungstenite::Error) -> Option<Self> {
-        match error {
-            tungstenite::Error::Capacity(_) => Some(Self(1009, "a frame may have 64 KiB")),
-            tungstenite::Error::Utf8(_) => Some(Self(1007, "a frame must be UTF-8")),
-            tungstenite::Error::Protocol(_) => Some(Self(1002, "not the WebSocket protocol")),
-            tungstenite::Error::Io(error) => Overrun::of(error).map(|overrun| match overrun {
-                Overrun::NoRoom(error) => Self::of(error),
-                Overrun::TooSlow(_) => Self(1008, "the frame took too long"),
-            }),
-            _ => None,
-        }
-    }
-}
-
-/// Waits for the frame that authenticates the client.
-async fn authenticate(app: &App, socket: &mut Socket) -> Result<(OpenPermit, Caller), End> {
-    let first = async {
-        loop {
-            match socket.next().await {
-                Some(Ok(Message::Text(text))) => break Ok(text),
-                Some(Ok(Message::Binary(_))) => break Err(End(1003, "a frame must be text")),
-                Some(Ok(Message::Close(_))) | None => break Err(End(1000, "")),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => break Err(End::of_read(&error).unwrap_or(End(1000, ""))),
-            }
-        }
-    };
-    let late = End(4401, "credentials did not come within 10 seconds");
-    let text = timeout(AUTH_WITHIN, first).await.map_err(|_| late)??;
-    match frames::parse(text.as_str()).1 {
-        Ok(Asked::Auth(token)) => {
-            let caller = caller_of(app, &token).map_err(|error| End::of(&error))?;
-            caller.may(Action::EventsRead).map_err(|error| End::of(&error))?;
-            let permit = app.streams.open(caller.account).map_err(|error| End::of(&error))?;
-            Ok((permit, caller))
-        }
-        Err(Refused::BadFrame) => Err(End(4400, "a frame must be a JSON object")),
-        Ok(_) | Err(Refused::Error(_)) => Err(End(4401, "the first frame must be auth")),
-    }
-}
-
 /// The subscriptions' events, each with the number of its subscription.
 type Feeds = SelectAll<BoxStream<'static, (u64, FeedItem)>>;
 
@@ -209,20 +98,20 @@ struct Connection {
     socket: Socket,
     session: Session,
     feeds: Feeds,
-    /// By number: the end of the feed, and its filter.
+    /// The end of each subscription's feed and its filter, by the subscription's number.
     subs: HashMap<u64, (AbortHandle, Wanted)>,
     next_number: u64,
-    /// The socket holds frames that it has not passed on.
+    /// True if the socket holds frames that it has not passed on.
     is_unflushed: bool,
     lost: Pin<Box<dyn Future<Output = Error> + Send>>,
     stopping: Pin<Box<dyn Future<Output = ()> + Send>>,
     timer: Pin<Box<Sleep>>,
 }
 
-/// An event of a connection.
 enum ConnectionEvent {
     Heard(Message),
-    /// It cannot be read or written any further; with a reason if the client can receive it.
+    /// The socket cannot be read or written any further; with a reason if the client can receive
+    /// it.
     Gone(Option<End>),
     CaughtUp,
     Lost(Error),
@@ -443,7 +332,7 @@ impl Connection {
         self.subs.insert(number, (abort, wanted));
     }
 
-    /// A slow client has read everything: its subscriptions go on from now.
+    /// Resumes the subscriptions of a slow client that has read everything, from now on.
     async fn begin_anew(&mut self) -> Result<(), Error> {
         self.feeds = SelectAll::new();
         self.session.recovered();
@@ -488,7 +377,7 @@ fn poll_write(
     }
 }
 
-/// Sends the last frames, and drops what still comes, so that the client reads them.
+/// Sends the last frames, and drops further input, so that the client reads them.
 async fn finish(mut session: Session, mut socket: Socket) {
     let mut is_unflushed = true;
     let last = std::future::poll_fn(|cx| {

@@ -4,10 +4,11 @@
 //! text 40,000 FIN ─▶ text 16,384 ─ continuation 16,384 ─ continuation 7,232 FIN
 //! ```
 //!
-//! A frame reader reserves the length that a frame announces, and keeps the room for as long as the
-//! socket lives. So a long frame reaches it in pieces, as if the client had sent it so, and what is
-//! there of an unfinished message takes room of the account's budget. Deliberately absent: whether a
-//! frame makes sense, which the reader says.
+//! A frame reader reserves the length that a frame announces, and keeps the memory for as long as
+//! the socket lives. So a long frame reaches the reader in pieces, as if the client had sent it so,
+//! and the bytes of an unfinished message take room of the account's budget. A whole message takes
+//! room, but none of its account's, until the next read, which comes once the message was parsed.
+//! Deliberately absent: the meaning of a frame, which the reader knows.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +23,7 @@ use crate::http::Share;
 
 /// The longest piece, in bytes; a multiple of four, so that each piece is masked alike.
 pub(crate) const PIECE: usize = 8 << 10;
-/// How much is read at a time, in bytes.
+/// The bytes of one read.
 const READ_AT_ONCE: usize = 16 << 10;
 
 /// The bits of a frame's first byte: the last of its message; extensions; control frames.
@@ -31,7 +32,7 @@ const OPCODE: u8 = 0x0f;
 const CONTROL: u8 = 0x08;
 /// The bit of the second byte: a mask follows.
 const MASKED: u8 = 0x80;
-/// In the second byte: a length of two bytes follows, or one of eight.
+/// The lengths in the second byte that announce a longer one: of two bytes, or of eight.
 const LENGTH_16: u8 = 126;
 const LENGTH_64: u8 = 127;
 
@@ -40,39 +41,41 @@ const LENGTH_64: u8 = 127;
 pub(crate) struct Limits {
     /// The longest message, in bytes.
     pub(crate) max_message: usize,
-    /// How long it may take to arrive.
+    /// The time in which a message must arrive.
     pub(crate) within: Duration,
-    /// Where its bytes take room until it is whole.
+    /// The share of the budget that an unfinished message takes.
     pub(crate) share: Share,
 }
 
-/// Why a socket is not read any further; inside of an [`io::Error`].
+/// The reason why a socket is not read any further; inside of an [`io::Error`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Overrun {
-    /// There is no room for the message.
+    /// The budget has no room for the message.
     #[error("{0}")]
     NoRoom(Error),
-    /// It took too long.
+    /// The message took too long.
     #[error("the frame did not arrive within {} seconds", .0.as_secs())]
     TooSlow(Duration),
 }
 
 impl Overrun {
-    /// The reason inside of an error, if this is one.
+    /// The reason inside of an error, if the error holds one.
     pub(crate) fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 }
 
-/// The bytes of a socket; writing goes through as it is.
+/// The bytes of a socket; writes go through unchanged.
 #[derive(Debug)]
 pub(crate) struct Incoming<S> {
     inner: S,
     limits: Limits,
     read: Read,
     at: At,
-    /// A message has begun and is not whole.
+    /// True if a message has begun and is not whole.
     is_unfinished: bool,
+    /// True if a whole message was handed on in the last read.
+    is_handed_on: bool,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -102,11 +105,11 @@ impl Read {
 enum At {
     /// Before the head of a frame.
     Head,
-    /// In a piece.
+    /// Within a piece.
     Piece(Piece),
 }
 
-/// A piece, as far as it has not been handed on.
+/// The rest of a piece that has not been handed on.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     head: Head,
@@ -137,7 +140,7 @@ impl Head {
 }
 
 impl Piece {
-    /// The first piece of the frame that begins here; `None` while its head is not all there.
+    /// The first piece of the frame that begins here; `None` until the whole head was read.
     fn parse(read: &mut Read) -> Option<Self> {
         let left = read.left();
         let (first, second) = (*left.first()?, *left.get(1)?);
@@ -171,7 +174,7 @@ impl Piece {
                 head.push(&[masked | LENGTH_16]);
                 head.push(&length.to_be_bytes());
             }
-            // A control frame that long is refused by the reader.
+            // The reader refuses a control frame of this length.
             (_, Err(_)) => {
                 head.push(&[masked | LENGTH_64]);
                 head.push(&payload.to_be_bytes());
@@ -201,7 +204,15 @@ impl Piece {
 impl<S> Incoming<S> {
     pub(super) fn new(inner: S, limits: Limits) -> Self {
         let read = Read { bytes: vec![0; READ_AT_ONCE].into(), from: 0, to: 0 };
-        Self { inner, limits, read, at: At::Head, is_unfinished: false, deadline: None }
+        Self {
+            inner,
+            limits,
+            read,
+            at: At::Head,
+            is_unfinished: false,
+            is_handed_on: false,
+            deadline: None,
+        }
     }
 
     /// The socket below.
@@ -209,7 +220,7 @@ impl<S> Incoming<S> {
         self.inner
     }
 
-    /// Hands on the read bytes, until they are all gone or `out` is full.
+    /// Hands on the read bytes, until none is left or `out` is full.
     fn hand_on(&mut self, out: &mut ReadBuf<'_>) -> Result<(), Error> {
         let mut unfinished = 0;
         while out.remaining() > 0 {
@@ -240,17 +251,23 @@ impl<S> Incoming<S> {
             if piece.ends_message() && !piece.is_control() {
                 unfinished = 0;
                 self.is_unfinished = false;
-                self.limits.share.reset();
+                self.is_handed_on = true;
+                self.limits.share.finish();
             }
             if !self.is_unfinished {
                 self.deadline = None;
             }
             self.at = piece.next().map_or(At::Head, At::Piece);
         }
-        if unfinished > 0 { self.limits.share.take(unfinished) } else { Ok(()) }
+        // The next read gives back what was taken before the message that was handed on here.
+        if unfinished > 0 && !self.is_handed_on {
+            self.limits.share.take(unfinished)
+        } else {
+            Ok(())
+        }
     }
 
-    /// True if a message, or the head of a frame, is there in part.
+    /// True if a message, or the head of a frame, is incomplete.
     fn is_amid(&self) -> bool {
         self.is_unfinished || matches!(self.at, At::Piece(_)) || !self.read.left().is_empty()
     }
@@ -268,6 +285,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Incoming<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = out.filled().len();
+        // Of a message that began in the last read, the bytes so far do not count: fewer than `PIECE`.
+        if std::mem::take(&mut this.is_handed_on) {
+            this.limits.share.reset();
+        }
         loop {
             let handed = this.hand_on(out);
             handed.map_err(|error| overrun(Overrun::NoRoom(error)))?;

@@ -1,4 +1,4 @@
-//! From a request to a WebSocket (RFC 6455).
+//! The upgrade of a request to a WebSocket (RFC 6455).
 //!
 //! Deliberately absent: its frames.
 
@@ -18,7 +18,6 @@ use super::incoming::{Incoming, Limits, PIECE};
 use crate::http::Failure;
 use crate::http::describe::{Input, Operation};
 
-/// A socket.
 pub(crate) type Socket = WebSocketStream<Incoming<TokioIo<Upgraded>>>;
 
 /// A request that asks for a socket.
@@ -43,7 +42,7 @@ impl Upgrade {
                 Ok(upgraded) => TokioIo::new(upgraded),
                 Err(error) => return tracing::debug!(%error, "a socket was gone before it was one"),
             };
-            // A socket keeps that much memory, and clears it for each read.
+            // A socket keeps this much memory, and clears it for each read.
             let config = WebSocketConfig::default()
                 .read_buffer_size(PIECE)
                 .max_message_size(Some(limits.max_message))

@@ -14,16 +14,17 @@ use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_protocol::workers::{ErrorBody, FromWorker, Registered, ToWorker};
+use callboard_runtime::Handle;
 use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::handle::WorkerLink;
-use callboard_runtime::worker::WorkerCommand;
+use callboard_runtime::worker::{WorkerCommand, WorkerMessage};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
 use super::upgrade::{Socket as WebSocket, Upgrade};
 use super::{Limits, Overrun};
@@ -38,22 +39,25 @@ use frames::{Heard, Registration};
 
 /// The longest frame that is taken: an output, and the JSON around it.
 const MAX_FRAME: usize = 32 << 20;
+/// The longest frame that is parsed on the thread that serves others, too.
+const BRIEF: usize = 64 << 10;
 /// The time for which a refused socket's further bytes are read and dropped: a worker that is still
-/// sending would otherwise meet a closed connection before it reads why.
+/// sending would otherwise meet a closed connection before it reads the reason.
 const DROPPING: Duration = Duration::from_secs(2);
-/// How long a worker may take to register.
+/// The time in which a worker must register.
 const REGISTER_WITHIN: Duration = Duration::from_secs(10);
 /// The close code after which a worker connects again.
 const RESTART: u16 = 1012;
-/// The close codes of frames that take too long, that are too long, and that nobody has room for.
+/// The close codes of frames that take too long, that are too long, and for which the budget has no
+/// room.
 const REFUSED: u16 = 1008;
 const TOO_LONG: u16 = 1009;
 const TRY_LATER: u16 = 1013;
-/// How many frames are sent in one go at most, besides the first.
+/// The most frames that are sent in one go, besides the first.
 const MORE_AT_ONCE: usize = 63;
-/// How long a socket whose right is gone may stay open for its close frame.
+/// The time for which a socket whose right is gone may stay open for its close frame.
 const LOST_WITHIN: Duration = Duration::from_secs(3);
-/// How long a frame may take to be sent before the connection counts as dead.
+/// The time to send a frame before the connection counts as dead.
 const SEND_WITHIN: Duration = Duration::from_secs(30);
 
 /// Connect as a worker.
@@ -78,7 +82,7 @@ pub(crate) async fn connect(
         let (socket, end) = match register(&app, &caller, right.clone(), &mut socket).await {
             Ok((link, commands)) => {
                 let trusted = app.trust.includes(&caller);
-                serve(socket, (link, trusted), commands, right).await
+                serve(&app.handle, socket, (link, trusted), commands, right).await
             }
             Err(end) => (socket, end),
         };
@@ -140,7 +144,7 @@ impl Socket {
     }
 }
 
-/// Why a worker is not heard any more.
+/// The reason why a worker is not heard any more.
 enum End {
     /// The socket is closed, or the reason was sent already.
     Closed,
@@ -198,7 +202,7 @@ async fn send_all(
             let Ok(next) = commands.try_recv() else { break };
             match frames::to_frame(next) {
                 Some(frame) => sink.feed(message(&frame)).await?,
-                // The end of the connection: the next look finds it, because its channel is closed.
+                // The connection has ended: the next look finds it, because its channel is closed.
                 None => commands.close(),
             }
         }
@@ -217,7 +221,8 @@ async fn close(sink: &mut SplitSink<WebSocket, Message>, code: u16, reason: &'st
     let _ = tokio::time::timeout(SEND_WITHIN, sink.send(Message::Close(Some(frame)))).await;
 }
 
-/// Tells a worker whose right is gone: 4401 if it is nobody's any more, 4403 if it may not run tasks.
+/// Closes the socket of a worker whose right is gone: 4401 without valid credentials, 4403 if it may
+/// not run tasks.
 async fn close_lost(sink: &mut SplitSink<WebSocket, Message>, error: &Error) {
     let (code, reason) = match row(error).status {
         StatusCode::UNAUTHORIZED => (4401, "credentials are no longer valid"),
@@ -234,7 +239,7 @@ async fn register(
     socket: &mut Socket,
 ) -> Result<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>), End> {
     let first = tokio::select! {
-        first = tokio::time::timeout(REGISTER_WITHIN, next_frame(&mut socket.stream)) => first,
+        first = tokio::time::timeout(REGISTER_WITHIN, next_frame(&app.handle, &mut socket.stream)) => first,
         error = right.lost() => {
             close_lost(&mut socket.sink, &error).await;
             return Err(End::Closed);
@@ -288,9 +293,10 @@ async fn begin(
     if socket.send(&registered).await { Ok((link, commands)) } else { Err(End::Closed) }
 }
 
-/// Passes frames both ways until one side ends, and says why. Dropping the link notifies the worker's
-/// actor. `trusted` is true if the worker's confidence counts.
+/// Passes frames both ways until one side ends, and returns the reason. Dropping the link notifies
+/// the worker's actor. `trusted` is true if the worker's confidence counts.
 async fn serve(
+    handle: &Handle,
     socket: Socket,
     (link, trusted): (WorkerLink, bool),
     mut commands: mpsc::UnboundedReceiver<WorkerCommand>,
@@ -298,11 +304,11 @@ async fn serve(
 ) -> (Socket, End) {
     let mut still_right = right.clone();
     let Socket { mut sink, mut stream } = socket;
-    // A worker that does not read its answers is not read any further.
+    // The socket of a worker that does not read its answers is not read any further.
     let (answers, mut answered) = mpsc::channel::<ToWorker>(16);
     let hear = async {
         loop {
-            let frame = match next_frame(&mut stream).await {
+            let frame = match next_frame(handle, &mut stream).await {
                 Ok(frame) => frame,
                 Err(end) => break end,
             };
@@ -311,7 +317,13 @@ async fn serve(
             }
             let answer = match frame.and_then(frames::said) {
                 Ok(Heard::WorkerMessage(said)) => {
+                    let is_long =
+                        matches!(&said, WorkerMessage::Delta(_, text) if text.len() > BRIEF);
                     link.say(if trusted { said } else { frames::untrusted(said) });
+                    if is_long {
+                        // A worker that streams faster than its texts are passed on waits here.
+                        link.handled().await;
+                    }
                     continue;
                 }
                 Ok(Heard::Answered(answer)) => answer,
@@ -336,7 +348,7 @@ async fn serve(
                 close(&mut sink, RESTART, "connect again").await;
                 break;
             };
-            // Commands that came in the meantime go along: each sending wakes the worker.
+            // Commands that came meanwhile go along: each send wakes the worker.
             tokio::task::yield_now().await;
             if !send_all(&mut sink, &first, &mut commands).await {
                 break;
@@ -352,17 +364,27 @@ async fn serve(
     (Socket { sink, stream }, end)
 }
 
-/// The next frame, or its fault, until there is none any more.
+/// The next frame, or its fault; `None` after the last.
 async fn next_frame(
+    handle: &Handle,
     stream: &mut SplitStream<WebSocket>,
 ) -> Result<Result<FromWorker, String>, End> {
     loop {
         match stream.next().await {
-            Some(Ok(Message::Text(text))) => return Ok(frames::parse(text.as_str())),
+            Some(Ok(Message::Text(text))) => return Ok(parse(handle, text).await),
             Some(Ok(Message::Binary(_))) => return Ok(Err("a frame must be text".into())),
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
             Some(Ok(Message::Close(_))) | None => return Err(End::Closed),
             Some(Err(error)) => return Err(End::of(&error)),
         }
     }
+}
+
+/// A frame from its text. The text keeps its room of the budget until the next frame is read.
+async fn parse(handle: &Handle, text: Utf8Bytes) -> Result<FromWorker, String> {
+    if text.len() <= BRIEF {
+        return frames::parse(&text);
+    }
+    let parsed = handle.compute(move || frames::parse(&text)).await;
+    parsed.unwrap_or_else(|error| Err(error.to_string()))
 }

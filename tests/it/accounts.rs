@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, Server};
 
 mod bound;
+mod flood;
 mod forged;
 mod matrix;
 mod oidc;

@@ -1,21 +1,24 @@
 //! Backups: a server in use is backed up, killed and restored, to the backup's moment and to later ones.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use callboard_disk::{Call, Counts, Fault, Moment, Outcome, Random, Shim};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::support::{ADMIN, Client, FakeWorker, PASSWORD, Server, until};
+use crate::support::{ADMIN, Client, FakeWorker, PASSWORD, PROGRAM, Server, until};
 
 const UNLIMITED: (&str, &str) = ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000");
 
-async fn callboard(server: &Server, token: &str, args: &[&str]) -> Output {
-    tokio::process::Command::new(env!("CARGO_BIN_EXE_callboard"))
+fn command(server: &Server, token: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command
         .arg("backup")
         .args(args)
         .args(["-o", "json"])
@@ -23,10 +26,13 @@ async fn callboard(server: &Server, token: &str, args: &[&str]) -> Output {
         .env("HOME", server.dir.path())
         .env("CALLBOARD_SERVER", &server.url)
         .env("CALLBOARD_API_KEY", token)
-        .current_dir(server.dir.path())
-        .output()
-        .await
-        .expect("it runs")
+        .current_dir(server.dir.path());
+    command
+}
+
+async fn callboard(server: &Server, token: &str, args: &[&str]) -> Output {
+    let command = command(server, token, args);
+    tokio::process::Command::from(command).output().await.expect("it runs")
 }
 
 async fn done(server: &Server, token: &str, args: &[&str]) -> Value {
@@ -194,6 +200,62 @@ async fn kills_leave_no_gap_in_the_archive() {
     exchange(&server, "restored");
     server.restart();
     has_all(&Client::new(&server.url, &operator), &all).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_command_is_in_nobodys_way_on_a_running_server() {
+    let mut server = Server::with(&[UNLIMITED]);
+    let operator = server.client("operator").await;
+    let token = server.admin().await.token().to_owned();
+    let (mut random, seed) = Random::from_env();
+    let mut all = Vec::new();
+    for _ in 0..40 {
+        let words: Vec<_> = (0..600).map(|_| format!("{:x}", random.draw())).collect();
+        all.push(operator.submit(&json!({"prompt": words.join(" ")})).await);
+    }
+    let shim = Shim::build(server.dir.path());
+    let create = async |repository: &str, fault| {
+        let (counts, repository) =
+            (server.dir.path().join("counts"), server.dir.path().join(repository));
+        let path = repository.to_str().expect("a path in UTF-8");
+        let mut create = command(&server, &token, &["create", "--in", path]);
+        shim.load(&mut create, &repository);
+        Shim::fail(&mut create, fault, &counts);
+        let ran = tokio::process::Command::from(create).output().await.expect("it runs");
+        (ran, Counts::read(&counts))
+    };
+    let (made, calls) = create("counted", None).await;
+    assert!(made.status.success() && calls.writes > 10, "{made:?} {calls:?}");
+    let mut killed = 0;
+    for number in 0..8 {
+        let at = 1 + random.below(usize::try_from(calls.writes).expect("few")) as u64;
+        let fault = Fault { call: Call::Write, at, outcome: Outcome::Kills(Moment::Before) };
+        let (ran, _) = create("backups", Some(fault)).await;
+        killed += usize::from(ran.status.signal() == Some(9));
+        all.push(operator.submit(&json!({"prompt": format!("after {number}")})).await);
+    }
+    assert!(killed > 0, "seed {seed}: the backups ended before their kills");
+    // The server may still be sending to the client that was killed last.
+    let mut made = callboard(&server, &token, &["create", "--in", "backups"]).await;
+    for _ in 0..100 {
+        if made.status.success() {
+            break;
+        }
+        let says = String::from_utf8_lossy(&made.stderr).into_owned();
+        assert!(says.contains("is being made"), "seed {seed}: {says}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        made = callboard(&server, &token, &["create", "--in", "backups"]).await;
+    }
+    let listed = done(&server, &token, &["list", "--in", "backups"]).await;
+    for backup in listed["data"].as_array().expect("backups") {
+        let id = backup["id"].as_str().expect("an id");
+        done(&server, &token, &["verify", id, "--in", "backups"]).await;
+    }
+    done(&server, "", &["restore", "--in", "backups", "--data-dir", "restored"]).await;
+    assert!(server.terminate());
+    exchange(&server, "restored");
+    server.restart();
+    has_all(&operator.at(&server.url), &all).await;
 }
 
 #[tokio::test]

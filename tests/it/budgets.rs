@@ -1,5 +1,7 @@
 //! What one caller's data may cost everybody else: memory, time, connections (PROTOCOL.md 4 and 8).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
@@ -11,32 +13,44 @@ use tokio::task::JoinSet;
 use crate::approvals::fixture::Fixture;
 use crate::support::{Client, FakeWorker, Server, until};
 
+mod lists;
+
 /// The resident memory of a server, in MiB.
 fn resident(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid()));
+    resident_of(server.pid())
+}
+
+fn resident_of(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
     let status = status.expect("the process lives");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
     let kib: u64 = line.split_whitespace().nth(1).and_then(|text| text.parse().ok()).expect("KiB");
     kib / 1024
 }
 
-/// The longest answer of `/health/live` and the most resident memory while something goes on.
+/// The longest answer of `/health` and the most resident memory while something goes on. A thread of its
+/// own asks, so that no work of the test delays it.
 async fn watched<T>(server: &Server, of: impl Future<Output = T>) -> (T, Duration, u64) {
-    let anybody = Client::new(&server.url, "");
-    let (mut longest, mut most) = (Duration::ZERO, 0);
-    let watch = async {
-        loop {
+    let over = Arc::new(AtomicBool::new(false));
+    let (url, pid, stop) = (server.url.clone(), server.pid(), Arc::clone(&over));
+    let watch = async move {
+        let anybody = Client::new(&url, "");
+        let (mut longest, mut most) = (Duration::ZERO, 0);
+        while !stop.load(Ordering::Relaxed) {
             let asked = Instant::now();
             assert_eq!(anybody.get("/health").await.status.as_u16() / 100, 2);
             longest = longest.max(asked.elapsed());
-            most = most.max(resident(server));
+            most = most.max(resident_of(pid));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        (longest, most)
     };
-    let done = tokio::select! {
-        done = of => done,
-        () = watch => unreachable!("it has no end"),
-    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let watching = std::thread::spawn(move || runtime.block_on(watch));
+    let done = of.await;
+    over.store(true, Ordering::Relaxed);
+    let (longest, most) = watching.join().expect("every answer is a success");
     (done, longest, most)
 }
 
@@ -372,6 +386,68 @@ async fn an_account_has_fifty_event_streams() {
         again.expect("an answer").status() == 200
     })
     .await;
+}
+
+/// Before: 7.5 s, because every stream that waited for room read its item first, and all of them stood in
+/// one line.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_streams_of_large_items_delay_no_other_account() {
+    let server = Server::start();
+    let loud = server.client("operator").await;
+    let quiet = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let large = loud.submit(&json!({"prompt": "p"})).await;
+    let assigned = worker.assignment().await;
+    let small = quiet.submit(&json!({"prompt": "p"})).await;
+    // Nobody reads these streams, so few of them have room for their end.
+    let mut streams = Vec::new();
+    for _ in 0..30 {
+        let stream = loud.request(Method::GET, &format!("/api/tasks/{large}/stream"));
+        streams.push(stream.send().await.expect("an answer"));
+    }
+    let ack = worker.complete(&assigned["lease"], &"y".repeat(12 << 20)).await;
+    assert_eq!(ack["result"], "applied");
+    let (begun, mut longest) = (Instant::now(), Duration::ZERO);
+    while begun.elapsed() < Duration::from_secs(5) {
+        let asked = Instant::now();
+        let stream = quiet.request(Method::GET, &format!("/api/tasks/{small}/stream"));
+        let mut stream = stream.send().await.expect("an answer");
+        assert!(stream.chunk().await.expect("it is open").is_some(), "a snapshot");
+        longest = longest.max(asked.elapsed());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    println!("the longest wait for a snapshot was {longest:?}");
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+}
+
+/// Before: each text of a `delta` stayed in memory whole until its slowest subscriber had read it, 320 MB
+/// here and as much again in JSON.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_deltas_cost_little_however_many_subscribers_do_not_read_them() {
+    let server = Server::with(&[("WORKER__LEASE", "10m")]);
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let id = client.submit(&json!({"prompt": "p"})).await;
+    let assigned = worker.assignment().await;
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        let stream = client.request(Method::GET, "/api/events?events=task.delta").send().await;
+        streams.push(stream.expect("an answer"));
+    }
+    let before = resident(&server);
+    let text = "y".repeat(16 << 20);
+    let send = async {
+        for _ in 0..20 {
+            worker.send(json!({"type": "delta", "lease": assigned["lease"], "text": text})).await;
+        }
+        worker.complete(&assigned["lease"], "done").await
+    };
+    let (ack, longest, most) = watched(&server, send).await;
+    assert_eq!(ack["result"], "applied");
+    println!("{before} MiB before, {most} MiB at most; the longest answer was {longest:?}");
+    // A frame of 16 MiB, its text, and what the allocator keeps of them.
+    assert!(most < before + 200, "{before} MiB before, {most} MiB at most");
+    client.task_with_status(&id, "completed").await;
 }
 
 #[tokio::test]

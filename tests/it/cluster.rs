@@ -1,5 +1,6 @@
 //! Several nodes on one PostgreSQL: real programs, killed, stopped and cut off.
 
+mod caller;
 mod chart;
 mod database;
 mod failures;
@@ -7,6 +8,8 @@ mod load;
 mod migration;
 mod nodes;
 mod proxy;
+mod rolling;
+mod tls;
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,5 @@
-//! No credential stands in the log, at its most verbose, or in the data directory.
-//!
-//! `./test --long`, and a run with `CALLBOARD_SCAN=1`, ask the same of every server that a test starts
-//! ([`Server::with`]), over each of its restarts.
+//! No credential stands in the log, at its most verbose, or in the data directory. `./test --long`, and a
+//! run with `CALLBOARD_SCAN=1`, ask the same of every server that a test starts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -104,6 +104,42 @@ async fn a_fork_takes_over_what_asks_the_same_and_says_so_before() {
 }
 
 #[tokio::test]
+async fn the_preview_of_a_fork_counts_the_length_of_its_new_input() {
+    let server = Server::start();
+    let (client, key) = (server.client("operator").await, server.key("worker").await);
+    let plan = client
+        .plan(&json!([
+            {"id": "a", "prompt": "a {{input.x}}", "model": "gpt-4o-mini", "maxTokens": 10},
+            {"id": "b", "prompt": "b {{a.output}} {{input.y}}", "model": "gpt-4o-mini",
+             "maxTokens": 10, "dependsOn": ["a"]},
+        ]))
+        .await;
+    work(&server, &key).await;
+    let first = client.execute(&plan, &json!({"input": {"x": "1", "y": "2"}})).await;
+    client.execution_with_status(&first, "completed").await;
+    let path = format!("/api/plans/executions/{first}/fork");
+    let cost = async |y: &str| {
+        let dry = json!({"input": {"x": "1", "y": y}, "dryRun": true});
+        let run = client.post(&path, &dry).await.expect_ok();
+        let (steps, estimate) = (&run["steps"], &run["estimate"]);
+        assert_eq!((&steps[0]["reused"], &estimate["basis"]), (&json!(true), &json!("history")));
+        let figure = |figure: &Value| figure.as_f64().expect("a figure");
+        assert_eq!(steps[0]["estimatedCost"], 0.0);
+        (figure(&steps[1]["estimatedCost"]), figure(&estimate["costHigh"]))
+    };
+    let (usual, usual_high) = cost("3").await;
+    let (long, long_high) = cost(&"word ".repeat(80_000)).await;
+    // 100,000 tokens at 0.15 USD a million.
+    assert!(usual > 0.0 && (long - usual - 0.015).abs() < 0.000_1, "{usual} {long}");
+    assert!((long_high - usual_high - 0.015).abs() < 0.000_1, "{usual_high} {long_high}");
+    // What a fork took over is no past run.
+    let same = fork(&client, &first, &json!({})).await;
+    client.execution_with_status(id(&same), "completed").await;
+    let later = cost("3").await.0;
+    assert!((later - usual).abs() < 1e-9, "{usual} {later}");
+}
+
+#[tokio::test]
 async fn an_approval_carries_over_with_the_same_prompt_and_gate_only() {
     let server = Server::start();
     let (client, key) = (server.client("operator").await, server.key("worker").await);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ pub(crate) struct Server {
     pub(crate) dir: tempfile::TempDir,
     settings: Vec<(String, String)>,
     traced: bool,
+    program: PathBuf,
 }
 
 impl Server {
@@ -39,22 +40,25 @@ impl Server {
 
     /// A server on a fresh directory, with settings such as `("WORKER__LEASE", "2s")`.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
-        // Every server's log and data are searched for credentials in the long form, or if asked for.
-        let is_asked = ["CALLBOARD_LONG", "CALLBOARD_SCAN"].map(std::env::var_os);
-        Self::launched(settings, is_asked.iter().any(Option::is_some))
+        Self::of(PROGRAM.as_ref(), settings)
+    }
+
+    /// The same, with the program of another version.
+    pub(crate) fn of(program: &Path, settings: &[(&str, &str)]) -> Self {
+        Self::launched(program, settings, credentials::are_searched())
     }
 
     /// The same, logging everything to a file; dropping it fails if a credential stands in the log or data.
     pub(crate) fn traced(settings: &[(&str, &str)]) -> Self {
-        Self::launched(settings, true)
+        Self::launched(PROGRAM.as_ref(), settings, true)
     }
 
-    fn launched(settings: &[(&str, &str)], traced: bool) -> Self {
+    fn launched(program: &Path, settings: &[(&str, &str)], traced: bool) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let settings: Vec<_> =
             settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let (child, url, lines) = launch(dir.path(), &settings, traced);
-        Self { child, url, lines, dir, settings, traced }
+        let (child, url, lines) = launch(program, dir.path(), &settings, traced);
+        Self { child, url, lines, dir, settings, traced, program: program.into() }
     }
 
     /// The next line that it writes to standard output.
@@ -74,7 +78,7 @@ impl Server {
     }
 
     /// Where its data is.
-    pub(crate) fn data(&self) -> std::path::PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
 
@@ -112,7 +116,14 @@ impl Server {
 
     /// The same directory again, on another port.
     pub(crate) fn restart(&mut self) {
-        (self.child, self.url, self.lines) = launch(self.dir.path(), &self.settings, self.traced);
+        (self.child, self.url, self.lines) =
+            launch(&self.program, self.dir.path(), &self.settings, self.traced);
+    }
+
+    /// The same directory again, with the program of this version.
+    pub(crate) fn upgrade(&mut self) {
+        self.program = PROGRAM.into();
+        self.restart();
     }
 
     /// An admin with a session.
@@ -147,10 +158,13 @@ impl Drop for Server {
             let log = std::fs::read(self.dir.path().join(LOG)).unwrap_or_default();
             eprintln!("{}", String::from_utf8_lossy(&log));
         } else {
-            assert_eq!(credentials::found_in(self.dir.path()), Vec::<String>::new());
+            credentials::assert_none_in(&[self.dir.path()]);
         }
     }
 }
+
+/// The program of this version.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_callboard");
 
 /// The value of a setting that takes a variable away.
 pub(crate) const UNSET: &str = "(unset)";
@@ -159,12 +173,13 @@ pub(crate) const UNSET: &str = "(unset)";
 const LOG: &str = "log";
 
 fn launch(
+    program: &Path,
     dir: &Path,
     settings: &[(String, String)],
     traced: bool,
 ) -> (Child, String, std::io::Lines<BufReader<ChildStdout>>) {
     credentials::keep(PASSWORD);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    let mut command = Command::new(program);
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(dir.join("data"))
@@ -172,6 +187,7 @@ fn launch(
         .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
         .stdout(Stdio::piped());
     for (name, value) in settings {
+        credentials::keep_setting(name, value);
         let name = format!("CALLBOARD_{name}");
         if value == UNSET {
             command.env_remove(name)
@@ -209,6 +225,16 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The answer to a request, or the error of the connection.
+    pub(crate) async fn of(request: reqwest::RequestBuilder) -> reqwest::Result<Self> {
+        let response = request.send().await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = response.bytes().await?;
+        let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        credentials::keep_in(&body["data"]);
+        Ok(Self { status, headers, body })
+    }
+
     /// The data of a 200.
     pub(crate) fn expect_ok(self) -> Value {
         self.expect(200)
@@ -279,14 +305,7 @@ impl Client {
     }
 
     async fn attempt(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-        let response = request.timeout(ANSWERED).send().await?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let bytes = response.bytes().await?;
-        let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        for name in ["token", "refreshToken", "key"] {
-            credentials::keep(body["data"][name].as_str().unwrap_or_default());
-        }
-        Ok(Answer { status, headers, body })
+        Answer::of(request.timeout(ANSWERED)).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -294,9 +313,7 @@ impl Client {
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
-        for name in ["password", "current", "new", "refreshToken"] {
-            credentials::keep(body[name].as_str().unwrap_or_default());
-        }
+        credentials::keep_in(body);
         self.send(self.request(Method::POST, path).json(body)).await
     }
 

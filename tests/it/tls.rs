@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{ADMIN, PASSWORD, Server, until};
+use crate::support::{ADMIN, PASSWORD, Server, credentials, until};
 
 /// An authority, and a directory with a certificate of it.
 struct Authority {
@@ -119,6 +119,7 @@ async fn the_command_line_and_a_worker_speak_tls() {
         let request = client.post(format!("{}{path}", server.url)).bearer_auth(token).json(&body);
         let answer: serde_json::Value =
             request.send().await.expect("an answer").json().await.expect("JSON");
+        credentials::keep_in(&answer["data"]);
         answer["data"].clone()
     };
     let login = json!({"email": ADMIN, "password": PASSWORD});
@@ -164,10 +165,12 @@ async fn a_worker_needs_a_certificate_where_an_authority_for_them_is_set() {
     let path = |path: &str| format!("{}{path}", server.url);
     let answer = client.post(path("/api/auth/login")).json(&login).send().await.expect("TLS");
     let session: serde_json::Value = answer.json().await.expect("JSON");
+    credentials::keep_in(&session["data"]);
     let token = session["data"]["token"].as_str().expect("a token");
     let made = client.post(path("/api/auth/keys")).bearer_auth(token);
     let made = made.json(&json!({"name": "w", "role": "worker"})).send().await.expect("TLS");
     let made: serde_json::Value = made.json().await.expect("JSON");
+    credentials::keep_in(&made["data"]);
     let home = tempfile::tempdir().expect("a directory");
     let key_file = home.path().join("key");
     fs::write(&key_file, made["data"]["key"].as_str().expect("a key")).expect("it is written");
@@ -207,14 +210,16 @@ async fn a_worker_needs_a_certificate_where_an_authority_for_them_is_set() {
 fn clear_text_beyond_loopback_is_refused() {
     let serve = |behind_proxy: &str| {
         let dir = tempfile::tempdir().expect("a directory");
+        credentials::keep(PASSWORD);
         let mut child = Command::new(env!("CARGO_BIN_EXE_callboard"))
             .args(["serve", "--listen", "0.0.0.0:0", "--data-dir"])
             .arg(dir.path().join("data"))
             .env("CALLBOARD_ADMIN_EMAIL", ADMIN)
             .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
             .env("CALLBOARD_SERVER__BEHIND_PROXY", behind_proxy)
+            .env("CALLBOARD_LOG", "trace")
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(fs::File::create(dir.path().join("log")).expect("a file"))
             .spawn()
             .expect("it starts");
         if behind_proxy == "true" {
@@ -223,11 +228,12 @@ fn clear_text_beyond_loopback_is_refused() {
                 .expect("it listens");
             child.kill().expect("it runs");
         }
-        child.wait_with_output().expect("it ends")
+        let status = child.wait().expect("it ends");
+        credentials::assert_none_in(&[dir.path()]);
+        (status, fs::read_to_string(dir.path().join("log")).expect("text"))
     };
-    let refused = serve("false");
-    let text = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{text}");
+    let (status, text) = serve("false");
+    assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains("[tls]") && text.contains("behind_proxy"), "{text}");
     serve("true");
 }

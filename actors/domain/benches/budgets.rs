@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use callboard_domain::Timestamp;
 use callboard_domain::condition::{self, Condition};
-use callboard_domain::estimate::{StepDefaults, dry_run};
+use callboard_domain::estimate::{KnownFork, StepDefaults, dry_run};
 use callboard_domain::execution::program::{CompiledPlan, Effort, Outputs, Program, ReviewPolicy};
 use callboard_domain::execution::{self, Due, Execution};
 use callboard_domain::fuel::Fuel;
@@ -194,13 +194,13 @@ fn renders() {
             let targets = StepDefaults { model: "m", queue: "q" };
             let scope = program.scope_at_start();
             dry_run(
-                &compiled.plan,
+                &compiled,
                 &scope,
                 None,
                 targets,
                 |_, _| None,
                 &Prices::default(),
-                |_| false,
+                &KnownFork::default(),
             )
         });
     }

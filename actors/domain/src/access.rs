@@ -169,7 +169,7 @@ const fn row(action: Action) -> [bool; 4] {
         Action::AuditRead           => [YES,  NO,      NO,    NO ],
         Action::BackupsCreate       => [YES,  NO,      NO,    NO ],
         Action::ClusterManage       => [YES,  NO,      NO,    NO ],
-        // ... and the limits of models count for everybody
+        // ... and the limits of models count for all accounts
         Action::ModelsManage        => [YES,  NO,      NO,    NO ],
     }
 }
@@ -279,7 +279,7 @@ pub struct Caller {
     pub queues: Vec<String>,
     /// The session of a user; a key has none.
     pub session: Option<SessionId>,
-    /// True for a user whose password an admin set: it must be changed first.
+    /// True for a user whose password an admin set, until the user changes it.
     pub must_change_password: bool,
     /// The instant from which the credential is refused.
     pub expires_at: Option<Timestamp>,

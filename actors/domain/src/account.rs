@@ -42,10 +42,10 @@ pub struct User {
     pub tier: Option<Tier>,
     /// The hash of the password.
     pub password_hash: PasswordHash,
-    /// True once an admin set the password, until the user changed it.
+    /// True from an admin's change of the password until the user's own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub must_change_password: bool,
-    /// The identity at a provider, of a user who signs in there.
+    /// The identity of a user who signs in at a provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalId>,
     /// The creation time.

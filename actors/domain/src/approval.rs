@@ -10,11 +10,11 @@
 //! ```
 //!
 //! An approval is opened, and its first reviewer chosen, in the step of its task that brings the
-//! output. Its last step is committed together with that of its task, so that neither is ever
-//! decided without the other. Every step is recorded in a chained history, see [`history`].
+//! output. The approval's last step is committed together with that of its task, so that neither is
+//! ever decided without the other. Every step is recorded in a chained history, see [`history`].
 //!
-//! Deliberately absent: the texts (output, comment, edit), of which only hashes are here; and which
-//! outputs are held, which is [`crate::task::Gate`].
+//! Deliberately absent: the texts (output, comment, edit), of which only hashes are here; and the rule
+//! that holds outputs, which is [`crate::task::Gate`].
 
 mod event;
 pub mod history;
@@ -45,7 +45,7 @@ use crate::task::{self, Channels, HoldReason};
 
 use turn::Turn;
 
-/// How long a claim is seen by other reviewers (PROTOCOL.md 6).
+/// The time for which other reviewers see a claim (PROTOCOL.md 6).
 pub const CLAIM: Duration = Duration::from_mins(5);
 
 /// The most entries of a history up to which claims are recorded in it.
@@ -62,7 +62,7 @@ pub const TIMED_OUT: &str = "nobody decided before timeoutAt";
 pub struct Approval {
     /// The task whose output waits; never changes.
     pub task: Arc<task::Spec>,
-    /// Why and until when it waits; never changes.
+    /// The reason and the time limits of the wait; never changes.
     pub opening: ReviewRequest,
     /// The state.
     pub state: State,
@@ -70,13 +70,13 @@ pub struct Approval {
     pub version: u64,
     /// The assigned reviewer.
     pub assignee: Option<UserId>,
-    /// The reviewer who looks at it now.
+    /// The reviewer who looks at the output now.
     pub claim: Option<Claim>,
-    /// When it was escalated first.
+    /// The instant of the first escalation.
     pub escalated_at: Option<Timestamp>,
     /// The decision.
     pub decision: Option<Decision>,
-    /// How long its history is, and the hash of the last entry.
+    /// The length of the approval's history, and the hash of the last entry.
     pub chain: Chain,
     /// The salt of its commitments; `None` once the texts are erased, or if an earlier version held
     /// the output.
@@ -88,12 +88,12 @@ pub struct Approval {
 pub struct ReviewRequest {
     /// The instant at which the output was held.
     pub since: Timestamp,
-    /// The reason why the gate held it.
+    /// The reason why the gate held the output.
     pub why: HoldReason,
     /// The model's confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// How the confidence was made.
+    /// The method by which the confidence was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Source>,
     /// Minimum confidence to skip review, 0 to 1.
@@ -101,11 +101,11 @@ pub struct ReviewRequest {
     pub threshold: Option<f64>,
     /// The commitment to the output.
     pub shown: Digest,
-    /// When an admin is asked.
+    /// The instant at which an admin is asked.
     pub escalates_at: Timestamp,
-    /// When the reviewers' time is over.
+    /// The end of the reviewers' time.
     pub expires_at: Timestamp,
-    /// Whether the output is rejected then.
+    /// True if the end of the reviewers' time rejects the output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejects: bool,
     /// The channels by which reviewers are notified.
@@ -113,17 +113,17 @@ pub struct ReviewRequest {
     pub notify: Channels,
 }
 
-/// How far an approval is.
+/// The state of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It waits, and there was nobody to ask.
+    /// The output waits without an assignee: there was no reviewer to ask.
     Pending,
-    /// It waits for its assignee.
+    /// The output waits for its assignee.
     Assigned,
     /// An admin was asked.
     Escalated,
-    /// The time is over; it can still be decided.
+    /// The reviewers' time is over; the output can still be decided.
     Expired,
     /// Final: the output counts, as it was or edited.
     Approved,
@@ -145,7 +145,7 @@ impl State {
         Self::Cancelled,
     ];
 
-    /// Its name on the wire.
+    /// The state's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -184,7 +184,7 @@ impl State {
     }
 }
 
-/// A reviewer looks at it; others are warned, not barred.
+/// The claim of a reviewer who looks at the output; others are warned, not barred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The reviewer.
@@ -209,13 +209,13 @@ pub struct Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It does.
+    /// The output counts.
     Approved {
-        /// Whether a reviewer's text replaces it.
+        /// True if a reviewer's text replaces the output.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         edited: bool,
     },
-    /// It does not.
+    /// The output does not count.
     Rejected {
         /// The task that tries again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,16 +228,16 @@ pub enum Outcome {
 pub struct Policy {
     /// The share of the reviewers' time after which an admin is asked, 0 to 1.
     pub escalate_after: f64,
-    /// Whether an output is rejected when the time is over.
+    /// True if the end of the reviewers' time rejects an output.
     pub rejects: bool,
-    /// True if the submitter of a task may not approve its output.
+    /// True if the submitter of a task may not approve the task's output.
     pub four_eyes: bool,
 }
 
 /// The reviewer to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Assignee {
-    /// The reviewer; `None` if nobody may decide.
+    /// The reviewer; `None` if no user may decide.
     pub reviewer: Option<UserId>,
     /// True if a mail server is configured.
     pub by_mail: bool,
@@ -297,13 +297,13 @@ impl Approval {
         Salt::commit(self.salt, text)
     }
 
-    /// The claim, if it still counts.
+    /// The claim, unless it has run out.
     #[must_use]
     pub fn claimed(&self, now: Timestamp) -> Option<&Claim> {
         self.claim.as_ref().filter(|claim| now < claim.until && !self.is_finished())
     }
 
-    /// How long it waited: until it was decided, else until now.
+    /// The time that the output waited: until the decision, else until now.
     #[must_use]
     pub fn waited(&self, now: Timestamp) -> Duration {
         self.decision.as_ref().map_or(now, |decision| decision.at).since(self.opening.since)
@@ -341,15 +341,15 @@ impl Approval {
 /// A held output and the reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeldOutput<'a> {
-    /// The reason why the gate held it.
+    /// The reason why the gate held the output.
     pub why: HoldReason,
     /// The model's confidence, 0 to 1.
     pub confidence: Option<f64>,
-    /// How the confidence was made.
+    /// The method by which the confidence was made.
     pub method: Option<Source>,
     /// The output.
     pub output: &'a str,
-    /// The salt of the commitments to the output and to what reviewers write.
+    /// The salt of the commitments to the output and to the texts of reviewers.
     pub salt: Option<Salt>,
 }
 

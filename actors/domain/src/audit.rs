@@ -187,7 +187,7 @@ pub struct Entry {
     /// Further texts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
-    /// The hash of the entry before it.
+    /// The hash of the previous entry.
     pub previous: Digest,
     /// The hash of this one.
     pub hash: Digest,
@@ -268,7 +268,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Appends an entry and returns it. Its identifier is `fresh`, or the next one after the last
+    /// Appends an entry and returns it. The entry's identifier is `fresh`, or the next one after the last
     /// entry's if that is greater.
     pub fn append(&mut self, fresh: AuditId, at: Timestamp, record: Record) -> Entry {
         const NEXT: u128 = 1 << 10;

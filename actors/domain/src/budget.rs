@@ -32,13 +32,13 @@ impl Money {
     /// Zero dollars.
     pub const ZERO: Self = Self(0);
 
-    /// From billionths of a dollar.
+    /// The amount of `nanos` billionths of a dollar.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// In billionths of a dollar.
+    /// The amount in billionths of a dollar.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
@@ -55,14 +55,14 @@ impl Money {
         Self((usd * NANOS_PER_USD).round() as u64)
     }
 
-    /// In US dollars, as on the wire.
+    /// The amount in US dollars, as on the wire.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "exact up to nine million dollars")]
     pub fn as_usd(self) -> f64 {
         self.0 as f64 / NANOS_PER_USD
     }
 
-    /// So many times the amount.
+    /// The amount, `count` times.
     #[must_use]
     pub const fn times(self, count: u16) -> Self {
         Self(self.0.saturating_mul(count as u64))
@@ -123,18 +123,19 @@ pub enum Fit {
     Later(Money),
     /// The worst case exceeds the cap even without the reservations of others.
     Never,
-    /// There is a cap, and the model has no price.
+    /// The execution has a cap, and the model has no price.
     Unpriced,
 }
 
 impl Budget {
-    /// Decides whether a dispatch with the worst-case cost `worst` fits under the cap `max`. Without
-    /// a cap every dispatch fits and reserves nothing. Under a cap a model without a price never
-    /// fits, because the cap could not be kept.
+    /// Decides if a dispatch with the worst-case cost `worst` fits under the cap `max`. Without
+    /// a cap every dispatch fits and reserves nothing. A model without a price never fits under a
+    /// cap, because the cap could not be kept. What costs nothing always fits, also when a task that
+    /// was dearer than expected has broken the cap.
     #[must_use]
     pub fn fit(&self, max: Option<Money>, worst: Option<Money>) -> Fit {
         match (max, worst) {
-            (None, _) => Fit::Now(Money::ZERO),
+            (None, _) | (Some(_), Some(Money::ZERO)) => Fit::Now(Money::ZERO),
             (Some(_), None) => Fit::Unpriced,
             (Some(max), Some(worst)) if self.spent + self.reserved + worst <= max => {
                 Fit::Now(worst)
@@ -208,6 +209,18 @@ mod tests {
 
     fn costing(total_cost: f64) -> Usage {
         Usage { input: 3, output: 2, total_cost, ..Usage::default() }
+    }
+
+    #[test]
+    fn what_costs_nothing_fits_a_cap_that_is_broken() {
+        let mut budget = Budget::default();
+        budget.charge(costing(0.03));
+        let fit = |worst| budget.fit(Some(CENT), Some(worst));
+        assert_eq!(
+            (fit(Money::ZERO), fit(Money::from_nanos(1))),
+            (Fit::Now(Money::ZERO), Fit::Never)
+        );
+        assert_eq!(budget.fit(Some(CENT), None), Fit::Unpriced);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// A job, and how far it is.
+/// A job and its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// The identifier.
@@ -61,12 +61,12 @@ pub struct Job {
     /// The new priority, of [`Action::Reprioritize`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// The reason, of [`Action::Reject`]; `None` after the end, when the approvals have it.
+    /// The reason of [`Action::Reject`]; `None` after the end, when the approvals have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The account that asked for it, and that new tasks belong to.
+    /// The account that asked for the job, and that new tasks belong to.
     pub account: String,
-    /// How many of the account's tasks may run at once, if its tier says so.
+    /// The most tasks of the account that may run at once, if its tier sets a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u32>,
     /// The idempotency key and the body of the request, as digests.
@@ -86,7 +86,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// How many tasks were acted on.
+    /// The number of tasks that were acted on.
     #[must_use]
     pub const fn done(&self) -> u32 {
         self.succeeded + self.skipped + self.failed

@@ -1,5 +1,5 @@
-//! Calibration: how well confidences predict rejections, and the effect of another threshold
-//! (PROTOCOL.md 6).
+//! Calibration: the reliability of confidences as predictors of rejections, and the effect of another
+//! threshold (PROTOCOL.md 6).
 //!
 //! Every output that a gate examined is counted by its template, step, method, model and confidence,
 //! in bins of 0.01; a confidence of exactly 1 has the last bin to itself, so that every threshold that is a
@@ -34,21 +34,22 @@ use crate::confidence::Source;
 const BINS: usize = 101;
 /// Bins per decile; the last decile has the bin of 1 too.
 const DECILE: usize = 10;
-/// The most origins with counts of their own; outputs of further ones count only in the whole, so that steps with invented names do not fill the memory.
+/// The most origins with counts of their own; outputs of further ones count only in the whole, so that
+/// steps with invented names do not fill the memory.
 const MAX_SERIES: usize = 10_000;
 
 /// A set of outputs, counted by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcomes {
-    /// Approved by a reviewer without a change.
+    /// Outputs that a reviewer approved without a change.
     pub approved: u32,
-    /// Approved by a reviewer with another text.
+    /// Outputs that a reviewer approved with another text.
     pub edited: u32,
-    /// Rejected by a reviewer.
+    /// Outputs that a reviewer rejected.
     pub rejected: u32,
-    /// Passed the gate without a review.
+    /// Outputs that passed the gate without a review.
     pub passed: u32,
-    /// Held, without a reviewer's decision.
+    /// Held outputs without a reviewer's decision.
     pub undecided: u32,
     /// Reviewed outputs that were held only as a sample of those that pass.
     pub sampled: u32,

@@ -13,7 +13,7 @@ pub struct Caps {
     pub unfinished_tasks: Option<u32>,
     /// Schedules, enabled or not.
     pub schedules: Option<u32>,
-    /// Bytes of texts, as they are stored.
+    /// The bytes of texts as stored.
     pub stored_bytes: Option<u64>,
 }
 
@@ -22,11 +22,11 @@ pub struct Caps {
 pub struct Holdings {
     unfinished: u32,
     schedules: u32,
-    /// As the last measurement found.
+    /// The stored bytes that the last measurement found.
     measured: u64,
-    /// Stored since that measurement began.
+    /// The bytes stored since that measurement began.
     added: u64,
-    /// Stored since the measurement began that has not ended.
+    /// The bytes stored since the start of the measurement under way.
     lately: u64,
 }
 
@@ -91,7 +91,7 @@ impl Holdings {
         self.lately = 0;
     }
 
-    /// The measurement has found so many bytes.
+    /// Ends a measurement, which found this number of bytes.
     pub fn measured(&mut self, bytes: u64) {
         (self.measured, self.added) = (bytes, self.lately);
     }

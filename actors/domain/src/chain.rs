@@ -8,8 +8,8 @@
 //! All members of that object are strings, so that any language writes the same bytes. A changed,
 //! removed or added entry breaks the chain at that entry; removed last entries are detected because
 //! the length and the last hash are stored apart. A writer of the database can compute a whole new
-//! chain: to detect that too, keep the last hash elsewhere. Deliberately absent: what the entries
-//! say, which is [`crate::approval`]'s and [`crate::audit`]'s.
+//! chain: to detect that too, keep the last hash elsewhere. Deliberately absent: the contents of
+//! entries, which are [`crate::approval`]'s and [`crate::audit`]'s.
 
 use std::collections::BTreeMap;
 

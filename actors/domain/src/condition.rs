@@ -1,4 +1,4 @@
-//! Conditions: CEL expressions that decide whether a step runs (PROTOCOL.md 4).
+//! Conditions: CEL expressions that make a step run or be skipped (PROTOCOL.md 4).
 //!
 //! ```text
 //! "{{a.output}} == 'yes'" ──translate──▶ steps["a"].output == 'yes' ──check, compile──▶ Condition

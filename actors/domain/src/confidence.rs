@@ -1,11 +1,11 @@
-//! Confidence: how sure a model was of its output, from 0 to 1.
+//! Confidence: the degree to which a model was sure of its output, from 0 to 1.
 //!
 //! ```text
 //!   log-probabilities ─▶ MeanLogprob     samples ─▶ agreement     a judge's tokens ─▶ verdict
 //! ```
 //!
-//! Of log-probabilities it is exp(mean) over the tokens of the output. Without a signal there is no
-//! confidence: `None`, never 1.0. Deliberately absent: a gate's treatment of a missing confidence
+//! A confidence from log-probabilities is exp(mean) over the tokens of the output. Without a signal there
+//! is no confidence: `None`, never 1.0. Deliberately absent: a gate's treatment of a missing confidence
 //! ([`crate::task::Gate`]), the calls, which workers make, and a figure that a model states itself.
 
 pub mod agreement;
@@ -25,7 +25,7 @@ names! {
         Judge = "judge",
         /// A method that the worker does not name.
         Reported = "reported",
-        /// There is no confidence.
+        /// No method, and so no confidence.
         None = "none",
     }
 }

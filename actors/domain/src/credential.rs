@@ -5,7 +5,7 @@
 //! └ kind ─┘ └─ secret, base62 ───┘ └ CRC-32 of the 32, base62, zero-padded
 //! ```
 //!
-//! The checksum lets a mistyped key be refused before any look-up; it is no secret. Stored are the
+//! The checksum lets a mistyped key be refused before any look-up; it is no secret. The store has the
 //! SHA-256 of the whole text and its last four characters. A plain hash is enough, because the
 //! secret has 190 random bits. Refresh tokens have the same format, see [`refresh`]. Deliberately
 //! absent: randomness, which the caller passes in, and the time of a key's last use, which changes
@@ -26,8 +26,8 @@ use crate::rate::Tier;
 
 pub mod refresh;
 
-/// The random bytes that [`mint`] takes. It needs 32 bytes whose lower six bits are below 62; the
-/// chance that 64 bytes hold fewer is under 2^-100.
+/// The number of random bytes that [`mint`] takes. [`mint`] needs 32 bytes whose lower six bits are below
+/// 62; the chance that 64 bytes hold fewer is under 2^-100.
 pub const ENTROPY_BYTES: usize = 64;
 
 const SECRET_LEN: usize = 32;
@@ -37,11 +37,11 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 /// The kind of a key, which its prefix names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// For production, with the permissions of the key's role.
+    /// A key for production, with the permissions of its role.
     Live,
-    /// The sandbox.
+    /// A key for the sandbox.
     Test,
-    /// For running tasks and nothing else.
+    /// A key that runs tasks and does nothing else.
     Worker,
 }
 
@@ -76,8 +76,8 @@ impl Kind {
     }
 }
 
-/// The whole text of a key or a refresh token. It is shown only once, and not by `Debug`; dropping
-/// it overwrites it.
+/// The whole text of a key or a refresh token. The text is shown only once, and not by `Debug`; a drop
+/// overwrites it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -207,8 +207,8 @@ pub struct ApiKey {
     /// this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Account>,
-    /// The user who answers for the key: the one who asked, or the one who answers for the key that
-    /// asked.
+    /// The user who answers for the key: the user who asked for it, or the one who answers for the key
+    /// that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
 }

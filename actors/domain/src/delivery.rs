@@ -34,7 +34,7 @@ use crate::machine::{Machine, Step};
 use crate::names::names;
 use crate::retry::{Jitter, MAX_RETRY_AFTER};
 
-/// How long a mail waits after each failed attempt; a fifth more or less.
+/// The waits of a mail after each failed attempt; the jitter adds or takes up to a fifth.
 pub const MAIL_WAITS: [Duration; 7] = [
     Duration::from_secs(10),
     Duration::from_mins(1),
@@ -72,7 +72,7 @@ pub struct Delivery {
     /// Attempts that were begun.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
-    /// Why the last attempt that failed did so.
+    /// The reason of the last failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// The HTTP status that the last attempt was answered with; `None` if there was no answer.
@@ -105,7 +105,7 @@ pub struct Webhook {
     pub id: DeliveryId,
     /// The task that ended.
     pub task: TaskId,
-    /// How it ended: one of [`TASK_ENDS`].
+    /// The task's end: one of [`TASK_ENDS`].
     pub event: EventName,
     /// The task's `callbackUrl`.
     pub url: String,
@@ -121,7 +121,7 @@ impl Cargo {
         }
     }
 
-    /// The task that it is about.
+    /// The task that the delivery is about.
     #[must_use]
     pub const fn task(&self) -> TaskId {
         match self {
@@ -144,21 +144,21 @@ impl Cargo {
     }
 }
 
-/// How far a delivery is.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is to be sent.
+    /// The message is to be sent.
     Pending {
         /// The first instant of the next attempt, or of the one under way.
         next_attempt_at: Timestamp,
     },
-    /// Final: it was taken.
+    /// Final: the receiver took the message.
     Delivered {
         /// The instant.
         at: Timestamp,
     },
-    /// Final: it was refused for good, or too often.
+    /// Final: the receiver refused the message for good, or too often.
     Dead {
         /// The instant.
         at: Timestamp,
@@ -173,11 +173,11 @@ pub enum State {
 names! {
     /// The status of a delivery on the wire.
     Status {
-        /// It is to be sent.
+        /// The message is to be sent.
         Pending = "pending",
-        /// The receiver took it.
+        /// The receiver took the message.
         Delivered = "delivered",
-        /// It was refused for good, or too often.
+        /// The receiver refused the message for good, or too often.
         Dead = "dead",
         /// The message was no longer needed.
         Dropped = "dropped",
@@ -187,14 +187,14 @@ names! {
 /// An event of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The clock passed the instant that it had asked to be woken at.
+    /// The clock passed the instant that the delivery had asked to be woken at.
     TimePassed,
-    /// The receiver took it.
+    /// The receiver took the message.
     Sent {
         /// The status of the answer, if it was one of HTTP.
         status: Option<u16>,
     },
-    /// The receiver did not take it.
+    /// The receiver did not take the message.
     Failed {
         /// The reason, and the wait that the receiver asks for.
         failure: Failure,
@@ -205,10 +205,10 @@ pub enum Event {
     },
     /// The reported matter is over, or it has no receiver any more.
     NotNeeded {
-        /// Why, for the operator.
+        /// The reason, for the operator.
         message: String,
     },
-    /// An operator wants it sent again.
+    /// An operator wants the message sent again.
     Redelivered,
 }
 
@@ -219,20 +219,20 @@ pub struct Failure {
     pub permanent: bool,
     /// The status of the answer, if there was one and it was one of HTTP.
     pub status: Option<u16>,
-    /// How long the receiver asks to be left alone (`Retry-After`).
+    /// The time for which the receiver asks to be left alone (`Retry-After`).
     pub retry_after: Option<Duration>,
-    /// Why, for the operator.
+    /// The reason, for the operator.
     pub message: String,
 }
 
 /// A fact for the event log and the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    /// The receiver took it.
+    /// The receiver took the message.
     Delivered,
     /// No attempt is left.
     Failed,
-    /// It had ended, and is to be sent again.
+    /// The delivery had ended, and is to be sent again.
     Revived,
 }
 
@@ -243,18 +243,18 @@ pub enum Effect {
     Begin,
     /// Make an attempt, and report its result.
     Send,
-    /// Wake it at this instant, instead of any instant asked for before.
+    /// Wake the delivery at this instant, instead of any instant asked for before.
     WakeAt(Timestamp),
-    /// It need not be woken any more.
+    /// Cancel the delivery's wake-up.
     ForgetWake,
 }
 
-/// Why an event changes nothing.
+/// The reason why an event changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Nothing is due.
     NotDue,
-    /// It is over.
+    /// The delivery has ended.
     Finished,
     /// An attempt is due or under way already.
     UnderWay,
@@ -288,8 +288,8 @@ impl Delivery {
         matches!(self.state, State::Pending { next_attempt_at } if next_attempt_at <= now)
     }
 
-    /// How long to wait after an attempt that failed, never less than the receiver asked for
-    /// (`asked`, at most [`MAX_RETRY_AFTER`]); `None` if it was the last.
+    /// The wait after a failed attempt, never less than the receiver asked for (`asked`, at most
+    /// [`MAX_RETRY_AFTER`]); `None` if that was the last attempt.
     fn wait(
         &self,
         waits: &[Duration],
@@ -304,7 +304,7 @@ impl Delivery {
         Some((wait * spread / 100_000).max(asked))
     }
 
-    /// Due at once, with the whole schedule before it.
+    /// A delivery that is due at once, with the whole schedule before it.
     fn again(&self, now: Timestamp) -> Step<Self> {
         let state = State::Pending { next_attempt_at: now };
         Step::to(Self { state, attempts_before: self.attempts, ..self.clone() })

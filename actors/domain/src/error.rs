@@ -1,7 +1,7 @@
 //! All refusals that a caller may receive, in one enum.
 //!
 //! The edge maps each to a status and a code in one exhaustive match (PROTOCOL.md 2). Deliberately
-//! absent: internal causes. They are logged where they are handled; the caller receives
+//! absent: internal causes. The code that handles one logs it; the caller receives
 //! [`Error::Internal`] or [`Error::Unavailable`].
 
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::Timestamp;
 use crate::names::names;
 use crate::problem::Problems;
 
-/// A refusal. Its text is a lower-case sentence that names the thing.
+/// A refusal, whose text is a lower-case sentence that names the thing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A field breaks a rule.
@@ -46,10 +46,10 @@ pub enum Error {
     /// The caller lacks the permission.
     #[error("{0}")]
     Forbidden(String),
-    /// An admin set the caller's password: nothing else is permitted before it is changed.
+    /// An admin set the caller's password: only a change of the password is permitted.
     #[error("the password must be changed first, at POST /api/auth/password")]
     PasswordChangeRequired,
-    /// There is no such resource, or the caller may not know of it.
+    /// The resource does not exist, or the caller may not know of it.
     #[error("{kind} {id} does not exist")]
     NotFound {
         /// The kind of resource, such as `task`.
@@ -57,7 +57,7 @@ pub enum Error {
         /// The identifier as given, shortened.
         id: String,
     },
-    /// There is no such path.
+    /// The path does not exist.
     #[error("no route matches this path")]
     NoRoute,
     /// The path exists, the method does not.
@@ -135,7 +135,7 @@ pub enum Error {
     TooManyOpen {
         /// The kind of connection, such as `event streams`.
         what: &'static str,
-        /// How many it may have.
+        /// The account's limit.
         limit: u32,
     },
     /// The account has as many unfinished tasks as it may.
@@ -146,7 +146,7 @@ pub enum Error {
     TooManyUnfinished {
         /// The current number.
         has: u32,
-        /// How many it may have.
+        /// The account's limit.
         limit: u32,
     },
     /// The account has as many schedules as it may.
@@ -155,9 +155,9 @@ pub enum Error {
          not need"
     )]
     TooManySchedules {
-        /// How many it has.
+        /// The current number.
         has: u32,
-        /// How many it may have.
+        /// The account's limit.
         limit: u32,
     },
     /// The account stores as much as it may.
@@ -166,9 +166,9 @@ pub enum Error {
          ended is removed after [retention] ended"
     )]
     QuotaExceeded {
-        /// About how many bytes it stores.
+        /// The approximate number of bytes that the account stores.
         stored: u64,
-        /// How many it may store.
+        /// The account's limit, in bytes.
         limit: u64,
     },
     /// The account's unfinished bodies and frames take as much memory as they may (PROTOCOL.md 8).
@@ -176,7 +176,7 @@ pub enum Error {
         "unfinished bodies and frames of the account hold {limit} bytes, which is its limit: finish one first"
     )]
     TooMuchUnfinished {
-        /// How many bytes they may hold.
+        /// The account's limit, in bytes.
         limit: usize,
     },
     /// A bug or a damaged row; the caller learns no details.
@@ -188,7 +188,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A field breaks a rule; `message` names the field, what is wrong and what would be right.
+    /// A field breaks a rule; `message` names the field, the fault and the remedy.
     pub fn invalid(field: impl Into<String>, rule: Rule, message: impl Into<String>) -> Self {
         Self::Invalid(Fault { field: field.into(), rule, message: message.into() })
     }
@@ -208,7 +208,7 @@ pub struct Fault {
     pub field: String,
     /// The broken rule.
     pub rule: Rule,
-    /// The field, what is wrong and what would be right.
+    /// The field, the fault and the remedy.
     pub message: String,
 }
 
@@ -227,7 +227,7 @@ names! {
         Enum = "enum",
         /// The string or the list is too short or too long.
         Length = "length",
-        /// There is no such field.
+        /// The field does not exist.
         Unknown = "unknown",
         /// The string does not have its format (a timestamp, a URL, an e-mail).
         Format = "format",
@@ -235,7 +235,7 @@ names! {
         Reserved = "reserved",
         /// A `{{…}}` cannot be resolved.
         Placeholder = "placeholder",
-        /// There is no such step.
+        /// The step does not exist.
         Step = "step",
         /// A schema refers to a place outside itself.
         Ref = "ref",

@@ -11,14 +11,18 @@
 
 mod budget;
 mod dry_run;
+mod fork;
 mod items;
 
 use crate::confidence::ask::Expected;
 use crate::names::names;
 use crate::plan::{Plan, Step};
 use crate::render::Reference;
+use crate::schema::Schema;
+use crate::task::Called;
 use crate::usage::{Prices, Tokens, estimate_tokens};
 
+pub use fork::{Asked, KnownFork};
 pub use items::DryItems;
 
 pub use budget::{DryBudget, OverBudget};
@@ -84,35 +88,52 @@ impl Estimate {
     };
 }
 
-/// The estimate of one step: `prompt` is rendered as far as its values are known, `received` is the
-/// number of tokens that outputs of other steps may still add.
-#[must_use]
-pub fn of_step(
+/// The parts of a step's prompt that its estimate is made of.
+#[derive(Debug, Clone, Copy)]
+struct Texts<'a> {
+    /// The prompt, rendered as far as its values are known.
+    prompt: &'a str,
+    /// The tokens that outputs of other steps may still add.
+    received: u64,
+    /// The schema that the output must match.
+    schema: Option<&'a Schema>,
+}
+
+/// The estimate of one step; `asked` takes the place of the prompt where the whole length is known.
+fn of_step(
     step: &Step,
     model: &str,
-    prompt: &str,
-    received: u64,
+    Texts { prompt, received, schema }: Texts<'_>,
+    asked: Option<Asked>,
     past: Option<PastRun>,
     prices: &Prices,
 ) -> Estimate {
     if step.wait().is_some() {
-        // How long a signal takes cannot be predicted, and it costs nothing.
+        // The time that a signal takes cannot be predicted, and a signal costs nothing.
         return Estimate::NOTHING;
     }
     let others = step.texts().skip(1).map(|text| estimate_tokens(text.source()));
-    let input = others.fold(estimate_tokens(prompt), u64::saturating_add);
+    let written = others.fold(estimate_tokens(prompt), u64::saturating_add);
+    let (input, received) = asked.map_or((written, received), |asked| (asked.now, 0));
     let max_tokens = step.source().max_tokens;
     let output = max_tokens.unwrap_or(USUAL_OUTPUT_TOKENS);
     let usage = prices.usage(model, Tokens { input, output, ..Tokens::default() });
     let by_time = output.saturating_mul(MS_PER_TOKEN);
     let (cost, duration_ms, basis) = match past {
-        Some(past) => (past.cost, past.duration_ms, Basis::History),
+        Some(past) => {
+            let growth = asked.map_or(0.0, |asked| asked.growth(step, model, prices));
+            ((past.cost + growth).max(0.0), past.duration_ms, Basis::History)
+        }
         None => (usage.total_cost, by_time, Basis::Prices),
     };
-    let call = Expected { prompt: input.saturating_add(received), max_tokens };
-    let ask = step.source().confidence.clone().unwrap_or_default();
-    let further = ask.worst_case(model, call, prices).unwrap_or(0.0);
-    let worst = prices.worst_case(model, call.prompt, max_tokens).map(|worst| worst + further);
+    // As the task will be: see `Sources::worst_cost`.
+    let source = step.source();
+    let called = Called::by(model, Some(&source.routing));
+    let called = if schema.is_some() { called } else { called.once() };
+    let schema = schema.map_or(0, |schema| schema.length() as u64 / 4);
+    let prompt = input.saturating_add(received).saturating_add(schema);
+    let call = Expected { prompt, max_tokens };
+    let worst = called.worst_case(call, source.confidence.as_ref(), prices);
     Estimate {
         cost,
         cost_high: worst.unwrap_or(0.0).max(cost),
@@ -154,8 +175,9 @@ pub fn of_plan(
         let model = step.source().first_model().unwrap_or(model);
         let received = received(plan, step);
         let past = past(step.id(), model).filter(|_| step.for_each().is_none());
-        let one = of_step(step, model, step.prompt().source(), received, past, prices);
-        // Nobody knows how long the list will be.
+        let (prompt, schema) = (step.prompt().source(), step.output_schema());
+        let one = of_step(step, model, Texts { prompt, received, schema }, None, past, prices);
+        // The length of the list is not known before the run.
         step.for_each().map_or(one, |each| {
             let most = usize::from(each.max_items());
             one.of_items(most).in_parallel(most, each)

@@ -37,7 +37,7 @@ names! {
 }
 
 names! {
-    /// The name of an event. Stored in the event log, so a value is never renamed.
+    /// The name of an event. The event log stores it, so a value is never renamed.
     EventName {
         /// A task was submitted.
         TaskCreated = "task.created",
@@ -135,7 +135,7 @@ names! {
         ScheduleQueued = "schedule.queued",
         /// An occurrence was left out, because an earlier run is under way.
         ScheduleSkipped = "schedule.skipped",
-        /// An occurrence passed while nobody could start it, and is not made up for.
+        /// An occurrence passed while the service could not start it, and is not made up for.
         ScheduleMissed = "schedule.missed",
         /// The work of an occurrence could not be started.
         ScheduleFailed = "schedule.failed",

@@ -24,7 +24,7 @@ pub struct Excerpts<K> {
 }
 
 impl<K: Copy + Eq + Hash> Excerpts<K> {
-    /// An empty collection with a budget of so many bytes.
+    /// An empty collection with this budget, in bytes.
     #[must_use]
     pub fn within(budget: usize) -> Self {
         let (texts, cut) = (HashMap::new(), HashSet::new());

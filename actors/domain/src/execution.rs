@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Deliberately absent: the texts, so also conditions, prompts and schemas, whose verdicts come in
-//! as events; names of steps, but for messages; and what tasks do until they end.
+//! as events; names of steps, but for messages; and the work of tasks until they end.
 
 mod erasure;
 mod event;
@@ -88,9 +88,9 @@ pub struct Execution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{rows} rows are stored for {steps} steps")]
 pub struct Mismatch {
-    /// How many rows there are.
+    /// The number of stored rows.
     pub rows: usize,
-    /// How many steps there are.
+    /// The number of steps.
     pub steps: usize,
 }
 
@@ -119,8 +119,8 @@ impl Execution {
         turn.done()
     }
 
-    /// The execution of a head row and its steps' rows, in the order of the graph. One that is to
-    /// change needs the rows of its items as well ([`Self::with_items`]).
+    /// The execution of a head row and its steps' rows, in the order of the graph. An execution that is
+    /// to change needs the rows of its items as well ([`Self::with_items`]).
     ///
     /// # Errors
     /// There is not one row for each step.
@@ -146,7 +146,7 @@ impl Execution {
         self.head.state.status()
     }
 
-    /// The usage of all its tasks so far.
+    /// The usage of all tasks of the execution so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.head.budget.usage()
@@ -198,8 +198,7 @@ impl Execution {
         self.head.state == State::Running && self.due().first().is_some()
     }
 
-    /// Whether the step is ready but its worst case does not fit beside what is set aside for
-    /// others.
+    /// True if the step is ready but its worst case does not fit beside the reservations of others.
     #[must_use]
     pub fn waits_for_budget(&self, step: u16) -> bool {
         let held = self.step(step).and_then(|row| row.held);
@@ -231,7 +230,7 @@ impl Execution {
         of_steps.chain(self.items_stopping())
     }
 
-    /// How many steps have items that run.
+    /// The number of steps with items that are under way.
     fn running_maps(&self) -> usize {
         let runs = |step: &&u16| self.tally.at(Stage::Dispatched).contains(**step);
         self.items.keys().filter(runs).count()
@@ -258,7 +257,7 @@ impl Execution {
         self.head.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Whether no more tasks can be let go of.
+    /// True if a step or an item has as many tasks being stopped as it may.
     fn is_clogged(&self) -> bool {
         let full = |step| self.step(step).is_some_and(|row| row.stopping.len() >= MAX_STOPPING);
         let full_item = |(_, row): (u16, &StepState)| row.stopping.len() >= MAX_STOPPING;
@@ -266,7 +265,7 @@ impl Execution {
         stopping.iter().any(|step| full(step) || self.items(step).any(full_item))
     }
 
-    /// Whether the task is one that the step let go of.
+    /// True if the step let go of the task.
     fn knows(&self, step: u16, report: &Report) -> bool {
         let row = match report.item {
             Some(item) => self.item(step, item),
@@ -431,7 +430,7 @@ impl Machine for Execution {
         wake.map(Effect::WakeAt).into_iter().chain(stopping).chain(out).chain(due).collect()
     }
 
-    /// Whether nothing happens any more unless it is retried: it has ended, and so has every task of it.
+    /// True if the execution and every task of it have ended: only a retry changes anything then.
     fn is_finished(&self) -> bool {
         self.head.state.ended_at().is_some() && self.tally.stopping.is_empty()
     }

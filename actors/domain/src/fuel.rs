@@ -40,7 +40,7 @@ impl Fuel {
     /// Burns one unit, and one more for each `share` of `length`.
     ///
     /// # Errors
-    /// As [`Self::burn`].
+    /// Those of [`Self::burn`].
     pub fn burn_for(&mut self, length: usize, share: usize) -> Result<(), OutOfFuel> {
         self.burn(1 + (length / share) as u64)
     }

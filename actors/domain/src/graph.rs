@@ -33,7 +33,7 @@ pub struct Graph {
 pub struct CriticalPath {
     /// The steps, each a dependency of the next.
     pub steps: Vec<u16>,
-    /// The sum of their durations.
+    /// The sum of the steps' durations.
     pub duration_ms: u64,
 }
 

@@ -1,6 +1,6 @@
 //! The one shape of every state machine: `state + event + time → next state, facts, effects`.
 //!
-//! Deliberately absent: how a step is made durable and how effects are performed. That is the
+//! Deliberately absent: the durability of steps and the performance of effects. Those are the
 //! runtime's: `durable` for the machines that an actor holds, `accounts` for sessions.
 
 use crate::Timestamp;
@@ -18,7 +18,7 @@ pub trait Machine: Sized {
     type Fact;
     /// An order to the runtime; safe to carry out twice.
     type Effect;
-    /// Why an event changes nothing.
+    /// The reason why an event changes nothing.
     type Refusal;
 
     /// The step that `event` leads to.
@@ -31,7 +31,7 @@ pub trait Machine: Sized {
     /// that may have been lost.
     fn outstanding(&self) -> Vec<Self::Effect>;
 
-    /// Whether nothing more happens by itself, and nothing at all except that retry.
+    /// True if nothing more happens by itself, and nothing at all except that retry.
     fn is_finished(&self) -> bool;
 }
 

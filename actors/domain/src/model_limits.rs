@@ -93,7 +93,7 @@ pub struct Call {
     at: Monotonic,
     /// The reservation.
     demand: Demand,
-    /// The part of it for which there was room when the call began.
+    /// The part of the reservation that had room when the call began.
     admitted: Demand,
     is_probe: bool,
 }
@@ -101,7 +101,7 @@ pub struct Call {
 /// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEnd {
-    /// The provider answered; the tokens that it counted.
+    /// The provider answered; the tokens are those that it counted.
     Used {
         /// Tokens of the prompt.
         input: u64,
@@ -173,7 +173,7 @@ impl Meter {
         self.limits = limits;
     }
 
-    /// Closes the model until an instant, as it was before a restart.
+    /// Closes the model until an instant; for a model that was closed before a restart.
     pub fn cool_down_until(&mut self, until: Monotonic) {
         self.cooldown.start_until(until);
     }
@@ -257,7 +257,7 @@ impl Meter {
     pub fn resize(&mut self, call: Call, demand: Demand, now: Monotonic) -> Result<Call, NoRoom> {
         let Demand { input, output, .. } = call.admitted;
         if demand.input <= input && demand.output <= output {
-            // Later reservations must not take the room of a call that has it.
+            // A later reservation must not take the room of a call that has it.
             self.window.change(call.at, call.demand.load(), demand.load());
             return Ok(Call { demand, ..call });
         }
@@ -329,7 +329,7 @@ impl Meter {
         self.foreign = ExternalUse::of(&reported, limits, self.window.sum(), now);
     }
 
-    /// How the model stands at `now`.
+    /// The state of the model at `now`.
     pub fn status(&mut self, now: Monotonic) -> MeterStatus {
         self.window.evict(now);
         let Load { requests, input, output } = self.window.sum();

@@ -31,9 +31,9 @@ pub struct Pattern {
 /// A fault of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
-    /// It is no regular expression, or needs look-around or back-references.
+    /// The pattern is no regular expression, or needs look-around or back-references.
     Syntax,
-    /// It is larger when compiled than is left of the budget.
+    /// The compiled pattern is larger than the rest of the budget.
     TooLarge,
 }
 

@@ -14,7 +14,7 @@ pub enum Code {
     Validation(Rule),
     /// Steps depend on each other in a cycle.
     CircularDependency,
-    /// There is no such step.
+    /// The step does not exist.
     MissingDependency,
     /// The step refers to the output of a step that is not in `dependsOn`.
     UndeclaredDependency,
@@ -72,7 +72,7 @@ pub struct Problem {
     pub code: Code,
     /// The field, as a path such as `steps[2].dependsOn[0]`.
     pub field: String,
-    /// The field, what is wrong and what would be right.
+    /// The field, the fault and the remedy.
     pub message: String,
 }
 
@@ -141,7 +141,7 @@ impl From<Problems> for Error {
     }
 }
 
-/// At most `limit` characters of a client's text, for a message.
+/// The first `limit` characters of a client's text, for a message.
 #[must_use]
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {

@@ -28,15 +28,15 @@ impl Default for Window {
 pub struct Tasks {
     /// Any of these statuses; every status if empty.
     pub statuses: Vec<Status>,
-    /// With this model.
+    /// The model.
     pub model: Option<String>,
-    /// In this queue.
+    /// The queue.
     pub queue: Option<String>,
-    /// With all of these tags.
+    /// The tags that a task must have, all of them.
     pub tags: Vec<String>,
-    /// Created at this instant or later.
+    /// The first instant of creation.
     pub created_after: Option<Timestamp>,
-    /// Created before this instant.
+    /// The end of the instants of creation, exclusive.
     pub created_before: Option<Timestamp>,
     /// The sort key.
     pub order: TaskOrder,
@@ -89,9 +89,9 @@ pub enum TaskOrder {
 /// A filter of plans, which are listed newest first (SPEC.md, Plans).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plans {
-    /// With all of these tags.
+    /// The tags that a plan must have, all of them.
     pub tags: Vec<String>,
-    /// With this text in the name or the description.
+    /// The text that the name or the description must contain.
     pub search: Option<String>,
     /// The page.
     pub window: Window,
@@ -128,11 +128,11 @@ pub struct Executions {
 pub struct Approvals {
     /// Any of these statuses; every status if empty.
     pub statuses: Vec<approval::State>,
-    /// For tasks of this queue.
+    /// The queue.
     pub queue: Option<String>,
-    /// For tasks with all of these tags.
+    /// The tags that a task must have, all of them.
     pub tags: Vec<String>,
-    /// Assigned to this reviewer, or decided by this reviewer.
+    /// The reviewer who is assigned or who decided.
     pub reviewer: Option<String>,
     /// The page.
     pub window: Window,
@@ -142,13 +142,13 @@ pub struct Approvals {
 /// Templates).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Templates {
-    /// For this industry.
+    /// The industry.
     pub industry: Option<Industry>,
-    /// With all of these tags.
+    /// The tags that a template must have, all of them.
     pub tags: Vec<String>,
-    /// With this text in the name or the description.
+    /// The text that the name or the description must contain.
     pub search: Option<String>,
-    /// With this visibility.
+    /// The visibility.
     pub visibility: Option<Visibility>,
     /// The page.
     pub window: Window,
@@ -159,7 +159,7 @@ pub struct Templates {
 pub struct Deliveries {
     /// Any of these statuses; every status if empty.
     pub statuses: Vec<delivery::Status>,
-    /// About this task.
+    /// The task.
     pub task: Option<TaskId>,
     /// The page.
     pub window: Window,
@@ -168,7 +168,7 @@ pub struct Deliveries {
 /// A filter of schedules, which are listed newest first (PROTOCOL.md 16).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schedules {
-    /// Only those that are enabled, or those that are not.
+    /// True for enabled schedules only, false for the others only.
     pub enabled: Option<bool>,
     /// The page.
     pub window: Window,
@@ -177,13 +177,13 @@ pub struct Schedules {
 /// A filter of the audit log, which is listed newest first (PROTOCOL.md 7).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditQuery {
-    /// By this actor.
+    /// The actor.
     pub actor: Option<String>,
     /// Any of these actions; every action if empty.
     pub actions: Vec<audit::Action>,
-    /// At this instant or later.
+    /// The first instant.
     pub since: Option<Timestamp>,
-    /// Before this instant.
+    /// The end of the instants, exclusive.
     pub until: Option<Timestamp>,
     /// The page.
     pub window: Window,

@@ -5,7 +5,7 @@
 //! priority times `aging`. The smallest rank goes first.
 //!
 //! Deliberately absent: durability (a queue is rebuilt from the ready tasks after a restart) and
-//! workers (a predicate says which models may be taken).
+//! workers (a predicate passes the models that may be taken).
 
 mod control;
 mod keyed;
@@ -128,7 +128,7 @@ impl Queue {
         self.lanes.entry(lane).or_default().insert((rank, ready.task));
     }
 
-    /// Removes a task; returns whether it was queued.
+    /// Removes a task; true if the task was queued.
     pub fn remove(&mut self, task: TaskId) -> bool {
         self.began_later.remove(&task);
         let Some((lane, rank)) = self.entries.remove(&task) else {

@@ -1,4 +1,4 @@
-//! Request quotas: how many requests an account may make in 60 seconds, and how many of its tasks
+//! Request quotas: the requests that an account may make in 60 seconds, and the number of its tasks that
 //! may run at once (PROTOCOL.md 8).
 //!
 //! A sliding log: every admitted request counts for 60 seconds, so no span of 60 seconds ever holds
@@ -42,11 +42,11 @@ pub struct Quota {
 /// The quota of each tier; the default is the table of SPEC.md, "Limits".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quotas {
-    /// For [`Tier::Free`].
+    /// The quota of [`Tier::Free`].
     pub free: Quota,
-    /// For [`Tier::Pro`].
+    /// The quota of [`Tier::Pro`].
     pub pro: Quota,
-    /// For [`Tier::Enterprise`].
+    /// The quota of [`Tier::Enterprise`].
     pub enterprise: Quota,
 }
 
@@ -119,7 +119,7 @@ pub struct SlidingLog {
     entries: VecDeque<Entry>,
     /// The sum of the entries' requests.
     counted: u64,
-    /// By how many milliseconds the log's own time is ahead of the clock.
+    /// The milliseconds by which the log's own time is ahead of the clock.
     ahead: u64,
 }
 

@@ -199,7 +199,7 @@ impl PromptTemplate {
         self.fill(scope, Unknown::Keep)
     }
 
-    /// About how many bytes a rendering reads or writes; those that it parses as JSON count ten times.
+    /// The approximate bytes that a rendering reads or writes; those parsed as JSON count ten times.
     #[must_use]
     pub fn weight(&self, scope: &impl Scope) -> usize {
         let of = |reference: &Reference| match reference {
@@ -269,7 +269,7 @@ pub fn value_of(reference: &Reference, scope: &impl Scope) -> Result<Option<Valu
     }
 }
 
-/// About how many bytes [`value_of`] reads, those of JSON ten times.
+/// The approximate bytes that [`value_of`] reads; those of JSON count ten times.
 #[must_use]
 pub fn value_weight(reference: &Reference, scope: &impl Scope) -> usize {
     match reference {
@@ -339,7 +339,7 @@ impl<'a, S: Scope> Inserter<'a, S> {
     }
 }
 
-/// About how long a value is, a tenth for strings. Of a long list the first items count for all.
+/// The approximate length of a value, a tenth for strings. The first items of a long list count for all.
 fn breadth(value: &Value) -> usize {
     const LOOKED_AT: usize = 1_000;
     let all = |looked_at: usize, length: usize| looked_at / length.clamp(1, LOOKED_AT) * length;

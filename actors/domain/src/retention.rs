@@ -1,4 +1,4 @@
-//! Retention: how long ended items are kept, and which of them are removed together.
+//! Retention: the time for which ended items are kept, and the items that are removed together.
 //!
 //! ```text
 //!   execution ── its steps, its input, its tasks ── and the plan that a deploy created for it alone
@@ -54,7 +54,7 @@ impl Policy {
     /// longer than the interval pauses less, because it falls behind and the store would grow.
     #[must_use]
     pub fn pause(&self, elapsed: Duration) -> u32 {
-        /// The pause for a sweep that takes at most so many intervals.
+        /// The pauses for sweeps of up to this number of intervals.
         const PAUSES: [(u32, u32); 2] = [(1, 3), (2, 1)];
         let interval = self.interval().unwrap_or(Duration::MAX);
         let in_time = |(times, _): &(u32, u32)| elapsed <= interval.saturating_mul(*times);

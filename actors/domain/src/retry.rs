@@ -1,4 +1,4 @@
-//! Retries of a failed attempt: how many, and after which backoff (PROTOCOL.md 3).
+//! Retries of a failed attempt: their number, and the backoff before each (PROTOCOL.md 3).
 //!
 //! Deliberately absent: randomness. The jitter is an argument.
 

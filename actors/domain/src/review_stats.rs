@@ -1,5 +1,5 @@
-//! Review statistics: how many approvals wait, who decides them, how soon (SPEC.md, HITL statistics;
-//! PROTOCOL.md 6).
+//! Review statistics: the number of waiting approvals, their deciders, and the time to a decision
+//! (SPEC.md, HITL statistics; PROTOCOL.md 6).
 //!
 //! The totals cover the records as they are now: a changed record is subtracted as it was and added
 //! as it is. All totals are integers, so a subtraction leaves no rounding error. Time is divided into
@@ -36,7 +36,7 @@ const MILLION: f64 = 1_000_000.0;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
     pending: i64,
-    /// By the number of days since 1970-01-01.
+    /// The totals of each day, by the number of days since 1970-01-01.
     days: BTreeMap<u64, Day>,
     /// The first day that was not dropped.
     since: u64,

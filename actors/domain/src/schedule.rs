@@ -46,19 +46,19 @@ names! {
         Queue = "queue",
         /// The earlier runs are cancelled.
         CancelRunning = "cancel_running",
-        /// The run starts beside them.
+        /// The run starts beside the runs before it.
         Allow = "allow",
     }
 }
 
 names! {
-    /// Which occurrences are made up for that passed while nobody could start them.
+    /// The missed occurrences, passed while the service could not start them, that are made up for.
     CatchUp {
-        /// None.
+        /// No occurrence.
         None = "none",
-        /// The last one.
+        /// The last occurrence.
         Last = "last",
-        /// All, the last hundred at most.
+        /// All occurrences, the last hundred at most.
         All = "all",
     }
 }
@@ -87,7 +87,7 @@ pub struct Settings {
     pub timing: Timing,
     /// The policy for an occurrence during an earlier run.
     pub overlap: Overlap,
-    /// Which missed occurrences are made up for.
+    /// The missed occurrences that are made up for.
     pub catch_up: CatchUp,
     /// The longest random delay of an occurrence, in milliseconds.
     pub jitter_ms: u64,
@@ -119,15 +119,15 @@ pub struct Occurrence {
 names! {
     /// The outcome of an occurrence.
     Outcome {
-        /// It started its work.
+        /// The occurrence started its work.
         Started = "started",
-        /// It waits for the end of an earlier run.
+        /// The occurrence waits for the end of an earlier run.
         Queued = "queued",
         /// An earlier run was under way.
         Skipped = "skipped",
-        /// It passed while nobody could start it, and is not made up for.
+        /// The occurrence passed while the service could not start it, and is not made up for.
         Missed = "missed",
-        /// Its work could not be started.
+        /// The occurrence's work could not be started.
         Failed = "failed",
     }
 }
@@ -135,18 +135,18 @@ names! {
 /// The decision about an occurrence whose time has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Its work starts.
+    /// The occurrence's work starts.
     Start,
-    /// Its work starts, and the runs under way are cancelled.
+    /// The occurrence's work starts, and the runs under way are cancelled.
     CancelAndStart,
-    /// It waits for the end of the runs under way.
+    /// The occurrence waits for the end of the runs under way.
     Queue,
-    /// It is left out.
+    /// The occurrence is left out.
     Skip,
 }
 
 impl Overlap {
-    /// The decision about an occurrence, with so many runs under way and so many occurrences waiting.
+    /// The decision about an occurrence, with this number of runs under way and of occurrences waiting.
     #[must_use]
     pub const fn decide(self, running: usize, queued: usize) -> Decision {
         match self {
@@ -161,9 +161,18 @@ impl Overlap {
             Self::CancelRunning => Decision::CancelAndStart,
         }
     }
+
+    /// True if the end of one of this number of runs can change the decision about an occurrence.
+    #[must_use]
+    pub const fn depends_on_ends(self, running: usize) -> bool {
+        match self {
+            Self::Allow => running >= MAX_RUNNING,
+            Self::Skip | Self::Queue | Self::CancelRunning => running > 0,
+        }
+    }
 }
 
-/// A schedule: its settings, and how far its occurrences are decided.
+/// A schedule: its settings, and its progress through its occurrences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// The identifier.
@@ -174,7 +183,7 @@ pub struct Schedule {
     pub settings: Settings,
     /// Changes since creation: the version of the resource in events.
     pub version: u64,
-    /// When it was changed last.
+    /// The instant of the last change.
     pub updated_at: Timestamp,
     /// The last instant up to which every occurrence is decided.
     pub cursor: Timestamp,
@@ -222,7 +231,7 @@ impl Schedule {
             settings,
             version: self.version + 1,
             updated_at: now,
-            // After a jump back of the clock the cursor is ahead of it.
+            // The cursor is ahead of a clock that jumped back.
             cursor: self.cursor.max(now),
             ..self.clone()
         };
@@ -244,13 +253,13 @@ impl Schedule {
         due::delay(self.id, at, self.settings.jitter_ms)
     }
 
-    /// When the schedule is to be woken for its next occurrence.
+    /// The wake-up for the next occurrence.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Timestamp> {
         self.next.map(|next| next.after(self.delay(next)))
     }
 
-    /// The occurrences whose time has come, and which of them run.
+    /// The occurrences whose time has come, and those of them that run.
     #[must_use]
     pub fn due(&self, timetable: &Timetable, now: Timestamp) -> Option<Due> {
         due::due(self, timetable, now)

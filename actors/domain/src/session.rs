@@ -57,7 +57,7 @@ pub struct Session {
     pub user: UserId,
     /// The digest of the part that all refresh tokens of the session share.
     pub family: Digest,
-    /// The key that signed its latest access token, with which the session ends.
+    /// The key that signed the session's latest access token; the session ends with that key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing_key: Option<SigningKeyId>,
     /// Open or revoked.
@@ -106,7 +106,7 @@ pub enum Event {
     Presented {
         /// The presented token.
         token: Digest,
-        /// The token that replaces it if it is the current one.
+        /// The token that replaces the sent one if that is the current one.
         successor: Digest,
         /// The lifetime of the successor.
         lifetime: Duration,

@@ -35,13 +35,13 @@ pub const MAX_ZONE: usize = 64;
 names! {
     /// The time after which a budget begins anew.
     Period {
-        /// From midnight to midnight.
+        /// A day, from midnight to midnight.
         Day = "day",
-        /// From Monday to Sunday.
+        /// A week, from Monday to Sunday.
         Week = "week",
-        /// From the first of a month.
+        /// A month, from the first of a month.
         Month = "month",
-        /// Never.
+        /// All time: the budget never begins anew.
         Total = "total",
     }
 }
@@ -49,25 +49,25 @@ names! {
 names! {
     /// The fate of a task that does not fit.
     OnExceed {
-        /// It waits until it fits.
+        /// The task waits until it fits.
         Wait = "wait",
-        /// It is refused; the step of an execution fails.
+        /// The task is refused; the step of an execution fails.
         Reject = "reject",
-        /// It runs all the same; only events report it.
+        /// The task runs all the same; only events report it.
         Alert = "alert",
     }
 }
 
-/// The tasks that a budget is for; a task matches if it has everything that is named.
+/// The tasks that a budget is for; a task matches if it has every named property.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Match {
     /// All of these tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The account that submitted it.
+    /// The account that submitted the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// The template that its execution was deployed from.
+    /// The template that the task's execution was deployed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// The model.
@@ -115,11 +115,11 @@ impl Match {
 pub struct Budget {
     /// The identifier.
     pub id: BudgetId,
-    /// The tasks that it is for.
+    /// The tasks that the budget is for.
     pub matches: Match,
     /// The cap of a period.
     pub limit: Money,
-    /// The time after which it begins anew.
+    /// The time after which the budget begins anew.
     pub period: Period,
     /// The IANA name of the zone whose midnights count.
     pub timezone: String,
@@ -201,18 +201,18 @@ impl Budget {
 /// The room for a task in a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// It fits.
+    /// The task fits.
     Now,
-    /// It does not fit now.
+    /// The task does not fit now.
     Exceeds,
-    /// Its model has no price, so that its cost cannot be bounded.
+    /// The task's model has no price, so that its cost cannot be bounded.
     Unpriced,
 }
 
 /// A threshold that a cost passed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Passed {
-    /// This share of the limit is spent.
+    /// The cost reached this share of the limit.
     Alert(f64),
     /// The limit is spent.
     Exceeded,

@@ -69,14 +69,14 @@ pub struct Task {
     pub version: u64,
     /// The number of the current or last attempt; 0 before the first.
     pub attempt: u32,
-    /// How often it went back to the queue after a failed attempt.
+    /// The number of returns to the queue after a failed attempt.
     pub retries: u32,
-    /// How often its worker was lost.
+    /// The number of losses of the task's worker.
     pub losses: u32,
-    /// The instant of its first start.
+    /// The instant of the task's first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// The worker that has it or had it last.
+    /// The worker that has the task or had it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
     /// The lease whose result was applied last: the same result again is a duplicate.
@@ -89,16 +89,16 @@ pub struct Task {
     /// The reason why the last attempt failed, or why the task ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
-    /// Whether a reviewer's text stands in place of the model's output.
+    /// True if a reviewer's text stands in place of the model's output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
-    /// When its texts were erased.
+    /// The instant at which the task's texts were erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<Timestamp>,
-    /// Where the task is in its list of models.
+    /// The place of the task in its list of models.
     #[serde(default, skip_serializing_if = "Route::is_first")]
     pub route: Route,
-    /// The priority that an operator gave it, in place of the one that was asked for.
+    /// The priority that an operator gave the task, in place of the one that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// The rest of answers that did not count, until one does.
@@ -106,27 +106,27 @@ pub struct Task {
     pub correction: Option<Box<Correction>>,
 }
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Waiting for the instant at which it may run first.
+    /// The task waits for the instant at which it may run first.
     Scheduled {
         /// The instant, `startAt`.
         at: Timestamp,
     },
-    /// In its queue.
+    /// The task is in its queue.
     Ready,
-    /// Waiting before the next attempt.
+    /// The task waits before the next attempt.
     Backoff {
         /// The end of the backoff.
         until: Timestamp,
     },
-    /// A worker holds it.
+    /// A worker holds the task.
     Running {
-        /// The lease it is held under.
+        /// The lease that the worker holds the task under.
         lease: LeaseId,
-        /// The lease of the worker that holds it.
+        /// The worker.
         worker: WorkerId,
         /// The deadline of the attempt.
         deadline: Timestamp,
@@ -144,12 +144,12 @@ pub enum State {
         /// The instant at which this state began.
         at: Timestamp,
     },
-    /// Final: it failed for good.
+    /// Final: the task failed for good.
     Failed {
         /// The instant at which this state began.
         at: Timestamp,
     },
-    /// Final: somebody cancelled it.
+    /// Final: a caller cancelled the task.
     Cancelled {
         /// The instant at which this state began.
         at: Timestamp,
@@ -162,7 +162,7 @@ pub enum State {
 }
 
 impl State {
-    /// When it ended, however it did; `None` while it has not.
+    /// The end of the task, however it ended; `None` while it has not.
     #[must_use]
     pub const fn ended_at(&self) -> Option<Timestamp> {
         match *self {
@@ -179,7 +179,7 @@ impl State {
     }
 }
 
-/// Why the outputs wait that were held before it was written down.
+/// The reason of the outputs held before the reason was stored.
 const fn required() -> HoldReason {
     HoldReason::Required
 }
@@ -213,7 +213,7 @@ impl Task {
         Step::to(task).report(Fact::Created).order(effect)
     }
 
-    /// The instant from which it could have run.
+    /// The first instant at which the task could have run.
     #[must_use]
     pub fn eligible_since(&self) -> Timestamp {
         let created_at = self.spec.id.created_at();
@@ -242,7 +242,7 @@ impl Task {
         }
     }
 
-    /// When it ended with an output, a failure or a rejection (`completedAt`).
+    /// The end with an output, a failure or a rejection (`completedAt`).
     #[must_use]
     pub const fn completed_at(&self) -> Option<Timestamp> {
         match self.state {
@@ -256,7 +256,7 @@ impl Task {
         }
     }
 
-    /// When the attempt began that a worker holds.
+    /// The beginning of the attempt that a worker holds.
     #[must_use]
     pub fn leased_at(&self) -> Option<Timestamp> {
         let State::Running { deadline, .. } = self.state else { return None };
@@ -433,7 +433,7 @@ impl Machine for Task {
                 E::Approved { .. } | E::Rejected { .. },
             ) => Err(Refusal::NotHeld),
 
-            // Its rank depends on its priority.
+            // The task's rank depends on its priority.
             (S::Ready, E::Reprioritized { priority }) => {
                 Ok(self.reprioritized(priority).order(Effect::Dequeue).order(Effect::Enqueue))
             }

@@ -50,7 +50,7 @@ pub struct Overrides {
     pub hitl: Option<HitlSource>,
 }
 
-/// The result of a deployment. Its input is checked by the template's schema, not by the plan.
+/// The result of a deployment. The template's schema checks the input, not the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployment {
     /// The plan, with the template's defaults and the overrides in its steps.
@@ -77,8 +77,8 @@ impl Template {
         check::check(source, env_allow)
     }
 
-    /// A template that passed every check when it was stored. Only what the configuration may have
-    /// changed since is checked, and nothing is compiled.
+    /// A template that passed every check when it was stored. This checks only the rules that the
+    /// configuration may have changed since, and compiles nothing.
     ///
     /// # Errors
     /// The template uses an environment variable that is no longer allowed, or is not valid.
@@ -244,7 +244,7 @@ pub fn may_see(visibility: Visibility, owner: Option<&str>, caller: Caller<'_>) 
 }
 
 /// Passes if the caller may do this, such as `add a version to it`, with the template with this id,
-/// author and account: only the author's account and admins may, and nobody with a built-in template.
+/// author and account: only the author's account and admins may, and no caller with a built-in template.
 ///
 /// # Errors
 /// [`Error::Forbidden`].

@@ -6,7 +6,7 @@
 //!                └ version
 //! ```
 //!
-//! Tasks run for hours, so no span stays open in memory: a span is made when its work ends. Its
+//! Tasks run for hours, so no span stays open in memory: a span is made when its work ends. The span's
 //! identifier must be known before, to name it as a parent, and is therefore derived from the thing
 //! that the span is about. Deliberately absent: `tracestate`, and the export of spans, which is the
 //! edge's.

@@ -67,7 +67,7 @@ pub enum Change {
     NewTask(Step<Task>, Inputs),
     /// An approval takes a step, with the reviewer's texts.
     Approval(Step<Approval>, ReviewTexts),
-    /// An execution takes a step; its state before shows which of its rows changed. `None` before
+    /// An execution takes a step; the state before shows the rows that changed. `None` before
     /// its first step.
     Execution(Option<Box<Execution>>, Box<Step<Execution>>),
     /// The payload of a signal that an execution accepts, as the text that prompts get.
@@ -137,7 +137,7 @@ pub enum Event {
     },
     /// The held task ends without a decision.
     EndHeld {
-        /// The account that ends it.
+        /// The account that ends the approval.
         by: String,
         /// The task's event: a cancellation, or giving up.
         event: task::Event,
@@ -178,7 +178,7 @@ impl Event {
         self
     }
 
-    /// The event of an answer whose output has a fault; the output stays with it, to be shown.
+    /// The event of an answer whose output has a fault; the event keeps the output, to be shown.
     #[must_use]
     pub fn faulted(self, fault: OutputFault) -> Self {
         if let Self::Task { event: task::Event::Completed { lease, completion, .. }, output } = self
@@ -227,7 +227,7 @@ pub trait Sources {
     fn policy(&self) -> Policy;
     /// True if a webhook announces this end of a task, by configuration.
     fn announces(&self, event: EventName) -> bool;
-    /// The highest cost of a task; `None` if one of its models has no price.
+    /// The highest cost of an attempt of a task; `None` if one of its models has no price.
     fn worst_cost(
         &self,
         called: Called<'_>,
@@ -274,7 +274,7 @@ pub fn of_delivery(
 }
 
 impl Change {
-    /// The step of a task, whether it is new or not.
+    /// The step of a task, new or not.
     #[must_use]
     pub const fn task(&self) -> Option<&Step<Task>> {
         if let Self::Task(step, _) | Self::NewTask(step, _) = self { Some(step) } else { None }

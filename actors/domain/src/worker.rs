@@ -65,8 +65,8 @@ impl Profile {
 /// The most queues or models that one worker may name, and the most queues of a key.
 pub const MAX_NAMES: usize = 256;
 
-/// The workers whose confidence may pass a gate (`[worker] trust_confidence`). That of any other
-/// counts as missing.
+/// The workers whose confidence may pass a gate (`[worker] trust_confidence`). The confidence of any
+/// other counts as missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfidenceTrust {
     /// Every worker.
@@ -131,14 +131,14 @@ pub struct Resumed {
     /// counts as a loss.
     pub dropped: Vec<LeaseToken>,
     /// Leases given out before a restart of the server that the worker has never named: the
-    /// assignment was lost with the server. Their tasks are queued again, and no loss counts.
+    /// assignment was lost with the server. The tasks are queued again, and no loss counts.
     pub undelivered: Vec<LeaseToken>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     expires: Monotonic,
-    /// Given out before a restart, and not named by the worker since.
+    /// True for a lease given out before a restart, and not named by the worker since.
     unconfirmed: bool,
 }
 
@@ -197,7 +197,7 @@ impl Worker {
         held.expires = expires;
     }
 
-    /// Ends a lease; returns whether the worker held it.
+    /// Ends a lease; true if the worker held it.
     pub fn release(&mut self, lease: LeaseToken) -> bool {
         self.leases.remove(&lease).is_some()
     }

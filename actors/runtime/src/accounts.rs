@@ -1,6 +1,6 @@
-//! Users, API keys and sessions: one actor writes them, everybody reads them live.
+//! Users, API keys and sessions: one actor writes them, every request reads them live.
 //!
-//! Spawned by the system. Role and existence are read at every request from the last commit,
+//! The system spawns the actor. Every request reads role and existence from the last commit,
 //! so that a change counts from the next request on (PROTOCOL.md 7). All accounts live in one
 //! partition: no two users may have one e-mail, and one writer sees to it. Deliberately absent:
 //! passwords in clear text, and access tokens; both are the edge's.
@@ -46,13 +46,13 @@ pub use sessions::SignedIn;
 
 /// All accounts live here.
 const PARTITION: u8 = 0;
-/// Accounts are not divided by environment; a key says which one it sees.
+/// The environment of all accounts' rows, in which a key names the environment that it sees.
 const NUMBER: u8 = Environment::Live.number();
 
 /// A user to be made.
 #[derive(Debug, Clone)]
 pub struct NewUser {
-    /// By which it signs in.
+    /// The e-mail by which the user signs in.
     pub email: Email,
     /// The name.
     pub name: String,
@@ -60,9 +60,9 @@ pub struct NewUser {
     pub role: Role,
     /// The billing tier; `None` means the configured default.
     pub tier: Option<Tier>,
-    /// The hash of its password; of one that nobody knows if it signs in elsewhere.
+    /// The hash of the user's password; that of an unknown one if the user signs in elsewhere.
     pub password_hash: PasswordHash,
-    /// The identity at a provider, of a user who signs in there.
+    /// The identity of a user who signs in at a provider.
     pub external: Option<ExternalId>,
 }
 
@@ -93,17 +93,17 @@ pub struct PasswordChange {
 /// A key to be made.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// The name that its maker gave.
+    /// The name that the key's maker gave.
     pub name: String,
     /// The role.
     pub role: Role,
     /// The environment.
     pub environment: Environment,
-    /// Its plan, where it has one of its own.
+    /// The key's own tier, if it has one.
     pub tier: Option<Tier>,
     /// The queues that a worker key is bound to, if it is.
     pub queues: Vec<String>,
-    /// How long it is valid.
+    /// The time for which the key is valid.
     pub lifetime: Duration,
 }
 
@@ -116,17 +116,15 @@ pub(crate) enum Message {
     CreateUser(NewUser, By, Reply<User>),
     /// Make the first admin, unless there is one.
     CreateFirstAdmin(NewUser, By, Reply<Option<User>>),
-    /// A provider says who this is: make the user, or give the known one this role.
+    /// Make the user whom a provider signed in, or give the known user this role.
     AdmitExternal(NewUser, By, Reply<User>),
     /// Give a user another role, tier or password.
     ChangeUser(UserId, UserChange, By, Reply<User>),
     /// Replace a user's password by the user's own wish.
     ChangePassword(PasswordChange, By, Reply<User>),
-    /// Delete a user.
     DeleteUser(UserId, By, Reply<User>),
     /// Make a key.
     CreateKey(NewKey, By, Reply<(ApiKey, Secret)>),
-    /// Revoke a key.
     RevokeKey(KeyId, By, Reply<Arc<KnownKey>>),
     /// Replace a key; the old one ends after the overlap.
     RotateKey(KeyId, Duration, By, Reply<(ApiKey, Secret)>),
@@ -134,12 +132,13 @@ pub(crate) enum Message {
     BeginSession(UserId, PasswordHash, By, Reply<SignedIn>),
     /// A refresh token came in, at this instant.
     RenewSession(RefreshToken, Timestamp, By, Reply<SignedIn>),
-    /// End a session.
     EndSession(SessionId, By, Reply<Arc<Session>>),
     /// End all sessions of a user.
     EndSessions(UserId, By, Reply<usize>),
     /// Other keys sign access tokens.
     ChangeSigningKeys(SigningKeys, By, Reply<()>),
+    /// Store the last uses of keys.
+    StoreUses(Reply<()>),
     /// Write the audit records that wait.
     WriteAudit,
     /// Forget expired sessions, and do the other work that is due once a minute.
@@ -151,7 +150,7 @@ pub(crate) enum Message {
 pub(crate) struct Accounts(pub(crate) Arc<Node>);
 
 impl Accounts {
-    /// Passes if `by` may do this now: its right may have gone while the message waited.
+    /// Passes if `by` may do this now: the right may have gone while the message waited.
     fn permit(&self, by: &By, action: Action) -> Result<(), Error> {
         match by.account {
             Some(account) => caller_of(&self.0.accounts, account, self.0.now())?.may(action),
@@ -177,7 +176,7 @@ impl Accounts {
         let ends = self.append_audit(&mut ops, records).await?;
         let stored = committed(durable::commit_rows(self.0.shard(PARTITION), PARTITION, ops)).await;
         if let Some(ends) = ends {
-            // After a failure, the store knows how far the log goes.
+            // The store knows the end of the log after a failure.
             self.0.audit.set_ends(stored.is_ok().then_some(ends));
         }
         stored
@@ -268,8 +267,8 @@ impl Actor for Accounts {
             Message::BeginSession(user, hash, by, reply) => {
                 let _ = reply.send(self.begin_session(user, &hash, by).await);
             }
-            // For nobody a token is not replaced: its holder, who may try again, would be left
-            // without one.
+            // A renewal whose holder has left replaces no token: the holder, who may try again, would
+            // be left without one.
             Message::RenewSession(_, _, _, reply) if reply.is_closed() => {}
             Message::RenewSession(token, at, by, reply) => {
                 let _ = reply.send(self.renew_session(token, at, by).await);
@@ -282,6 +281,9 @@ impl Actor for Accounts {
             }
             Message::ChangeSigningKeys(keys, by, reply) => {
                 let _ = reply.send(self.change_signing_keys(keys, by).await);
+            }
+            Message::StoreUses(reply) => {
+                let _ = reply.send(self.store_uses().await);
             }
             Message::WriteAudit => self.write_audit().await,
             Message::Tidy => self.tidy().await,

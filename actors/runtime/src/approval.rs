@@ -5,9 +5,9 @@
 //!   a decision ─▶ the approval joins ─▶ its task joins ─▶ (its execution) ─▶ one commit of them all
 //! ```
 //!
-//! Created by the unit in which its task's output comes; spawned by its shard's supervisor when a
-//! message or a timer finds no awake actor; retires after each message, because a waiting approval is
-//! a row. Deliberately absent: every rule ([`callboard_domain::unit`] decides).
+//! The unit in which the task's output comes creates the approval. The shard's supervisor spawns the
+//! actor when a message or a timer finds none awake; the actor retires after each message, because a
+//! waiting approval is a row. Deliberately absent: every rule ([`callboard_domain::unit`] decides).
 
 use std::sync::Arc;
 
@@ -63,7 +63,6 @@ pub(crate) enum Decision {
     Reject {
         /// The reviewer.
         by: Decider,
-        /// The reason.
         reason: String,
         /// The prompt of a new try, if the reviewer asks for one.
         retry: Option<NextPrompt>,
@@ -79,12 +78,12 @@ pub(crate) enum NextPrompt {
     Given(String),
 }
 
-/// Why a held task is to stop.
+/// The reason why a held task is to stop.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The named account cancels the task.
     Cancelled(String, oneshot::Sender<Result<Task, Error>>),
-    /// The task's execution stops it.
+    /// The task's execution lets go of the task.
     LetGo,
 }
 
@@ -187,7 +186,7 @@ impl Held<ApprovalItem> {
         Ok(Inputs { prompt: prompt_again(&inputs.prompt, given, reason), ..inputs })
     }
 
-    /// Has the task decide an event together with the approval, and takes the next state from the unit.
+    /// Makes the task decide an event together with the approval, and takes the next state from the unit.
     async fn join(&mut self, event: unit::Event) -> Result<Joined, ActorProcessingErr> {
         let mut join = Join::alone(event);
         join.approval = self.item.0.clone().map(Box::new);
@@ -255,7 +254,7 @@ impl Held<ApprovalItem> {
             Stop::Cancelled(_, reply) => {
                 let _ = reply.send(tasks::cancelled(id, joined.map(|committed| committed.task)));
             }
-            // It has ended otherwise, which its execution has yet to hear.
+            // The task has ended otherwise, which its execution has yet to hear.
             Stop::LetGo if joined.is_err() => self.node.send(self.address, tasks::Message::Stop),
             Stop::LetGo => {}
         }
@@ -283,7 +282,7 @@ impl Held<ApprovalItem> {
     }
 }
 
-/// Performs effects. Also used at a start, for approvals without an actor.
+/// Performs effects; a start also uses this, for approvals without an actor.
 pub(crate) fn perform(node: &Node, address: TaskAddress, effects: &[Effect]) {
     let key = timers::TimerKey::Approval(address);
     let shard = node.shard(address.task.partition());

@@ -6,7 +6,7 @@
 //!   each minute ─▶ fold: these rows become one sum in the budget's row, in one commit
 //! ```
 //!
-//! Sums and reservations stand in memory and are made again at a start, of the rows and of the
+//! Sums and reservations stand in memory, and a start makes them again from the rows and from the
 //! unfinished tasks. Without a budget nothing here costs more than one read of a flag. The sandbox has
 //! no budgets: its model costs nothing. Deliberately absent: the rules, which are
 //! [`callboard_domain::spending`]'s, and the budget of one execution.
@@ -32,11 +32,11 @@ use crate::shard::TaskAddress;
 use crate::tables::{self, BudgetEvent, EVENTS, EventRow, SPENT, SpentRow};
 use crate::task;
 
-/// How often the periods and the parked tasks are looked at.
+/// The interval at which the periods and the parked tasks are looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// After how many of these the rows of costs are folded.
+/// The number of these after which the rows of costs are folded.
 const FOLD: u32 = 60;
-/// How many parked tasks go back to their queues at a time.
+/// The most parked tasks that go back to their queues at a time.
 const UNPARKED: usize = 5_000;
 
 /// A share of a budget for a task.
@@ -47,7 +47,7 @@ pub(crate) type BudgetShare = (BudgetId, Money);
 pub(crate) struct Budgets {
     any: AtomicBool,
     inner: Mutex<Inner>,
-    /// Held while rows of budgets are written, so that they are written in order.
+    /// The lock of a writer of budget rows, so that the rows are written in order.
     pub(crate) writing: tokio::sync::Mutex<()>,
 }
 
@@ -64,9 +64,9 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Reserved {
     of: Vec<BudgetShare>,
-    /// A worker has the task: its answer will be charged.
+    /// True if a worker has the task: its answer will be charged.
     runs: bool,
-    /// The cost of its earlier answers, which is charged already.
+    /// The cost of the task's earlier answers, which is charged already.
     charged: Money,
 }
 
@@ -80,14 +80,14 @@ impl Budgets {
         environment == Environment::Test || !self.any.load(Ordering::Acquire)
     }
 
-    /// Every budget as it stands.
+    /// Every budget with its amounts at `now`.
     pub(crate) fn all(&self, now: Timestamp) -> Vec<Ledger> {
         let mut inner = self.inner();
         inner.roll(now);
         inner.ledgers.values().cloned().collect()
     }
 
-    /// A budget as it stands.
+    /// A budget with its amounts at `now`.
     pub(crate) fn get(&self, id: BudgetId, now: Timestamp) -> Option<Ledger> {
         let mut inner = self.inner();
         inner.roll(now);
@@ -105,7 +105,6 @@ impl Budgets {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Removes a budget.
     pub(crate) fn remove(&self, id: BudgetId) {
         let mut inner = self.inner();
         inner.ledgers.remove(&id);
@@ -156,7 +155,7 @@ impl Budgets {
     /// their steps were decided.
     ///
     /// # Errors
-    /// As [`Self::check`]; nothing is reserved then.
+    /// Those of [`Self::check`]; nothing is reserved then.
     pub(crate) fn admit(&self, node: &Node, unit: &Unit) -> Result<(), Error> {
         let mut before = Vec::new();
         let mut promises_of = Vec::new();
@@ -166,7 +165,7 @@ impl Budgets {
             if spec.origin.step.is_some() {
                 continue;
             }
-            let worst = node.worst_cost(spec.called(), inputs, spec.max_tokens);
+            let worst = node.worst_cost(spec.called().once(), inputs, spec.max_tokens);
             let promises = self.check(Subject::from(&**spec), worst, &before, unit.now)?;
             before.extend(promises.iter().copied());
             promises_of.push((spec.id, promises));
@@ -186,7 +185,7 @@ impl Budgets {
         }
     }
 
-    /// Reserves for a new task what its budgets that reject ask for, unless it has it.
+    /// Reserves the share of a new task in its budgets that reject, unless the task has it.
     pub(crate) fn enter(&self, task: &Task, worst: Option<Money>) {
         let mut inner = self.inner();
         if inner.held.contains_key(&task.spec.id) {
@@ -197,13 +196,20 @@ impl Budgets {
         inner.reserve(task.spec.id, promises.into_iter().map(|id| (id, amount)).collect());
     }
 
-    /// Reserves for a lease; false if a budget has no room: the task is parked then.
+    /// Reserves for a lease; false if a budget has no room: the task is parked then. A budget that rejects
+    /// has no say in a first attempt, for which it has reserved already.
     pub(crate) fn lease(&self, task: &Task, worst: Option<Money>, now: Timestamp) -> bool {
         let mut inner = self.inner();
         inner.roll(now);
         let id = task.spec.id;
+        let has_paid = !cost_so_far(task).is_zero();
         let fits = |ledger: &Ledger| {
-            ledger.budget.on_exceed != OnExceed::Wait || ledger.fit(worst, Money::ZERO) == Fit::Now
+            let asks = match ledger.budget.on_exceed {
+                OnExceed::Wait => true,
+                OnExceed::Reject => has_paid,
+                OnExceed::Alert => false,
+            };
+            !asks || ledger.fit(worst, Money::ZERO) == Fit::Now
         };
         let matching = inner.matching(task, |_| true);
         if !matching.iter().all(|id| fits(&inner.ledgers[id])) {
@@ -232,10 +238,11 @@ impl Budgets {
             return Ok(());
         }
         let inputs = tables::inputs(node.store(), Environment::Live, task.spec.id).await?;
-        let worst = node.worst_cost(task.spec.called(), &inputs, task.spec.max_tokens);
+        let inputs = task.amended(inputs);
+        let worst = node.worst_cost(task.spec.called().once(), &inputs, task.max_tokens());
         if runs {
             self.inner().begin(task, &matching, worst);
-        } else {
+        } else if cost_so_far(task).is_zero() {
             self.enter(task, worst);
         }
         Ok(())
@@ -267,7 +274,8 @@ impl Budgets {
         let mut inner = self.inner();
         let Some(Reserved { of, runs, charged }) = inner.held.remove(&task.spec.id) else { return };
         inner.release(&of);
-        if waits {
+        // What was reserved is spent by an answer that did not count; another attempt reserves anew.
+        if waits && cost.is_zero() {
             let rejects = |(id, _): &&BudgetShare| {
                 let ledger = inner.ledgers.get(id);
                 ledger.is_some_and(|ledger| ledger.budget.on_exceed == OnExceed::Reject)

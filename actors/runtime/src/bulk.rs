@@ -33,12 +33,12 @@ use crate::{durable, task};
 
 /// The partition of all jobs.
 const PARTITION: u8 = 0;
-/// How many rows are read or written at a time.
+/// The number of rows that are read or written at a time.
 const PAGE: usize = 64;
-/// How often an action is tried that the server is too busy for, and the wait in between.
+/// The attempts at an action that the server is too busy for, and the wait in between.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long an actor may take for one task.
+/// The time that an actor may take for one task.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Key = (Environment, BulkId);
@@ -48,7 +48,7 @@ type Key = (Environment, BulkId);
 pub(crate) struct Bulks {
     jobs: Mutex<BTreeMap<Key, Job>>,
     wake: Notify,
-    /// Held while a job is created, so that one key creates one job.
+    /// The lock of a creation, so that one key creates one job.
     pub(crate) creating: tokio::sync::Mutex<()>,
 }
 
@@ -108,7 +108,7 @@ impl Bulks {
         Ok(())
     }
 
-    /// Makes a job durable, and has the runner begin with it.
+    /// Makes a job durable, and orders the runner to begin with it.
     pub(crate) async fn create(
         &self,
         node: &Node,

@@ -1,8 +1,8 @@
-//! Places at workers: how a queue knows, without asking, that a worker has room.
+//! The slots of workers: they tell a queue, without a question, that a worker has room.
 //!
-//! A capacity is a worker's side of one connection: how many more leases it takes. A queue takes a slot
-//! and sends it along with the task; a drop on the way, by a refusal or a crash, gives it
-//! back. Deliberately absent: leases themselves, which the worker's machine holds.
+//! A capacity is a worker's side of one connection: the number of leases that it still takes. A queue
+//! takes a slot and sends it along with the task; a drop on the way, by a refusal or a crash, gives the
+//! slot back. Deliberately absent: leases themselves, which the worker's machine holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -44,17 +44,17 @@ impl WorkerCapacity {
         Arc::new(Self { address, profile, workers, queues, free, open, gone })
     }
 
-    /// The worker's owner.
+    /// The worker that has the slots.
     pub(crate) const fn worker(&self) -> WorkerId {
         self.address.worker
     }
 
-    /// Whether it serves the queue.
+    /// True if the worker serves the queue.
     pub(crate) fn serves(&self, environment: Environment, queue: &str) -> bool {
         self.address.environment == environment && self.profile.queues.iter().any(|q| q == queue)
     }
 
-    /// Whether the worker runs `model`.
+    /// True if the worker runs `model`.
     pub(crate) fn runs(&self, model: &str) -> bool {
         self.profile.runs(model)
     }
@@ -83,28 +83,28 @@ impl WorkerCapacity {
         }
     }
 
-    /// Says to its queues that there is room.
+    /// Tells the worker's queues that there is room.
     pub(crate) fn call(&self) {
         for queue in self.queue_addresses() {
             self.queues.send_if_awake(&queue, queue::Message::Look);
         }
     }
 
-    /// Offers itself to its queues.
+    /// Offers the capacity to the worker's queues.
     pub(crate) fn offer(self: &Arc<Self>) {
         for queue in self.queue_addresses() {
             self.queues.send(queue, queue::Message::Serve(Arc::clone(self)));
         }
     }
 
-    /// Takes itself away from its queues: the connection is over.
+    /// Takes the capacity away from the worker's queues: the connection is over.
     pub(crate) fn withdraw(&self) {
         self.open.store(false, Ordering::Release);
         self.gone.store(true, Ordering::Release);
         self.call();
     }
 
-    /// Whether the worker's connection is over.
+    /// True if the worker's connection is over.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }
@@ -123,7 +123,7 @@ impl WorkerCapacity {
 pub(crate) struct SlotPermit(Option<Arc<WorkerCapacity>>);
 
 impl SlotPermit {
-    /// At which worker.
+    /// The worker of the slot.
     pub(crate) fn worker(&self) -> WorkerId {
         self.capacity().address.worker
     }
@@ -134,7 +134,7 @@ impl SlotPermit {
         workers.send(address, worker::Message::Assign(Box::new(assignment), self));
     }
 
-    /// Gives it back without a notification: no waiting task would fit.
+    /// Gives the slot back without a notification: no waiting task would fit.
     pub(crate) fn release_quietly(mut self) {
         if let Some(capacity) = self.0.take() {
             capacity.free.fetch_add(1, Ordering::AcqRel);

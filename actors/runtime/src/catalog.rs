@@ -2,48 +2,46 @@
 //!
 //! Templates are few and are all kept; plans are many, and the latest used are kept. One actor adds
 //! templates, so that two versions never cross. Deliberately absent: the rules of a valid template
-//! and who may see it, which [`callboard_domain::template`] says.
+//! and of its readers, which are [`callboard_domain::template`]'s.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use callboard_domain::Timestamp;
 use callboard_domain::account::Email;
 use callboard_domain::id::{Environment, PlanId};
 use callboard_domain::plan::Plan;
 use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Templates};
-use callboard_domain::template::{
-    BUILT_IN_AUTHOR, Caller, Overrides, Template, Version, may_change, may_see,
-};
-use callboard_domain::{Error, Timestamp};
-use callboard_store::{Error as StoreError, Outcome};
-use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::oneshot;
+use callboard_domain::template::{BUILT_IN_AUTHOR, Caller, Overrides, Template, Version, may_see};
+use callboard_store::Error as StoreError;
 use tokio::task::JoinError;
 
-use crate::durable;
 use crate::node::Node;
 use crate::tables::plans::{self, TemplateRow};
 use crate::tables::{Deployed, PLANS, TEMPLATES};
 use callboard_domain::execution::program::CompiledPlan;
 
+mod publisher;
 mod removal;
 
+pub use publisher::{Author, PublishOutcome};
+pub(crate) use publisher::{Message, Publication, Publisher};
 pub(crate) use removal::Removal;
 
-/// How many compiled plans each of the two generations holds.
+/// The number of compiled plans that each of the two generations holds.
 const GENERATION: usize = 500;
-/// How large the plans of a generation are, as they were given, in bytes: compiled they take a few
+/// The size of the plans of a generation, as they were given, in bytes: compiled they take a few
 /// times as much.
 const GENERATION_BYTES: usize = 16 << 20;
-/// How long an estimate is good for.
+/// The time for which an estimate is good.
 const ESTIMATE: Duration = Duration::from_mins(1);
-/// How many rows are read at a time.
+/// The number of rows that are read at a time.
 const PAGE: usize = 1_000;
 
-/// When the templates that come with the service were made: 2026-01-01T00:00:00Z, whenever and
-/// wherever they are loaded.
+/// The creation of the templates that come with the service: 2026-01-01T00:00:00Z, for every load of
+/// them.
 const BUILT_IN_AT: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
 /// A version of a template.
@@ -78,9 +76,9 @@ pub(crate) type CostAndTime = (f64, u64);
 /// A plan that was used lately.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// The instant of its creation.
+    /// The instant of the plan's creation.
     pub(crate) created_at: Timestamp,
-    /// The template that it was made of.
+    /// The template that the plan was made of.
     pub(crate) deployed: Option<Deployed>,
     pub(crate) compiled: Arc<CompiledPlan>,
 }
@@ -157,7 +155,7 @@ impl Catalog {
         versions.values().min_by_key(|published| published.created_at).cloned()
     }
 
-    /// An estimate that was made lately: past runs are many to read, and change it little.
+    /// The estimate, if it is younger than a minute: past runs are many to read, and change it little.
     pub(crate) fn estimate(
         &self,
         environment: Environment,
@@ -190,7 +188,7 @@ impl Catalog {
         versions.into_iter().flat_map(|versions| versions.values().rev().cloned()).collect()
     }
 
-    /// A page of what `caller` may see, each template in its highest version, the newest first.
+    /// A page of the templates that `caller` may see, each in its highest version, the newest first.
     pub(crate) fn list(
         &self,
         environment: Environment,
@@ -312,7 +310,7 @@ impl Node {
     }
 
     /// The account of an author who is known by name only: the user who had this e-mail by then. A
-    /// key's name identifies nobody, as any number of keys may have it.
+    /// key's name identifies no account, as any number of keys may have it.
     fn account_of_author(&self, row: &TemplateRow) -> Option<String> {
         let email = Email::parse(&row.author).ok()?;
         let user = self.accounts.user_by_email(&email)?;
@@ -377,127 +375,5 @@ impl Node {
                 .map(|made| CompiledPlan::of_template(&template, made))
         };
         Ok(self.compute.run_unless(is_brief, compile).await)
-    }
-}
-
-/// A message to the catalog's actor.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// Add a version.
-    Publish(Box<Publication>, oneshot::Sender<Result<PublishOutcome, Error>>),
-    /// Delete a template, or one version of it.
-    Remove(Removal, oneshot::Sender<Result<Vec<Version>, Error>>),
-}
-
-/// The account that adds a version.
-#[derive(Debug, Clone)]
-pub struct Author {
-    /// The account's identifier, by which the author is known.
-    pub account: String,
-    /// The name that is shown: an e-mail, or `key:<name>`.
-    pub name: String,
-    /// The role.
-    pub role: callboard_domain::access::Role,
-}
-
-/// A version to be added.
-#[derive(Debug)]
-pub(crate) struct Publication {
-    pub(crate) environment: Environment,
-    pub(crate) template: Template,
-    pub(crate) author: Author,
-}
-
-/// The outcome of a publication.
-#[derive(Debug)]
-pub enum PublishOutcome {
-    /// It is there now.
-    Added(Arc<Published>),
-    /// The same had been there before.
-    Known(Arc<Published>),
-}
-
-/// The actor that adds templates. One per node, spawned by the system.
-#[derive(Debug)]
-pub(crate) struct Publisher(pub(crate) Arc<Node>);
-
-impl Publisher {
-    async fn publish(&self, publication: Publication) -> Result<PublishOutcome, Error> {
-        let Publication { environment, mut template, author } = publication;
-        let Author { account, name, role } = author;
-        let (id, version) = (template.id().to_owned(), template.version());
-        let catalog = &self.0.catalog;
-        let (mut author, mut owner) = (name, Some(account.clone()));
-        if let Some(first) = catalog.first(environment, &id) {
-            let caller = Caller { account: &account, role };
-            let of_first = first.owner.as_deref();
-            if !may_see(first.template.visibility(), of_first, caller) {
-                return Err(Error::VersionExists { id, version: version.to_string() });
-            }
-            may_change(&id, &first.author, of_first, caller, "add a version to it")?;
-            if of_first != Some(&account) {
-                let newest = catalog.template(environment, &id, None).unwrap_or(first.clone());
-                template = template.by_another(newest.template.visibility())?;
-            }
-            (author, owner) = (first.author.clone(), first.owner.clone());
-        }
-        if let Some(known) = catalog.template(environment, &id, Some(version)) {
-            if known.template.same_content(&template) {
-                return Ok(PublishOutcome::Known(known));
-            }
-            return Err(Error::VersionExists { id, version: version.to_string() });
-        }
-        if let Some(removed) = self.removed(environment, &id, version).await?
-            && !removed.same_content(&template)
-        {
-            return Err(Error::VersionExists { id, version: version.to_string() });
-        }
-        let created_at = self.0.now();
-        let published = Arc::new(Published { template, author, owner, created_at });
-        let row = removal::row_of(&published);
-        let ops = plans::template_rows(environment, &row, published.template.source());
-        self.0.holdings.admit(&account, 0)?;
-        if let Some(owner) = &row.account {
-            self.0.holdings.store(owner, &ops);
-        }
-        let partition = plans::template_key(&row.id, &row.version).to_be_bytes()[0];
-        match durable::commit_rows(self.0.shard(partition), partition, ops).await {
-            Outcome::Committed => {
-                catalog.put(environment, Arc::clone(&published));
-                Ok(PublishOutcome::Added(published))
-            }
-            Outcome::Fenced
-            | Outcome::Conflict(_)
-            | Outcome::NotApplied(_)
-            | Outcome::Unknown(_) => Err(Error::Unavailable("the template could not be stored")),
-        }
-    }
-}
-
-impl Actor for Publisher {
-    type Msg = Message;
-    type State = ();
-    type Arguments = ();
-
-    async fn pre_start(&self, _: ActorRef<Message>, (): ()) -> Result<(), ActorProcessingErr> {
-        Ok(())
-    }
-
-    async fn handle(
-        &self,
-        _: ActorRef<Message>,
-        message: Message,
-        (): &mut (),
-    ) -> Result<(), ActorProcessingErr> {
-        // The client may have left; the change is durable all the same.
-        match message {
-            Message::Publish(publication, reply) => {
-                let _ = reply.send(self.publish(*publication).await);
-            }
-            Message::Remove(removal, reply) => {
-                let _ = reply.send(self.remove(removal).await);
-            }
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Long computations on callers' data, on threads that no request waits for.
 //!
-//! A condition, a schema, a prompt of a megabyte: each is bounded (`callboard_domain::fuel`), and what
-//! takes more than about a millisecond runs here, a few at a time, in the order in which it came. The
+//! A condition, a schema, a prompt of a megabyte: each is bounded (`callboard_domain::fuel`), and work of
+//! more than about a millisecond runs here, a few at a time, in the order of arrival. The
 //! actor that needs the result waits for it and handles nothing meanwhile, so the order of its events
 //! stays. Deliberately absent: the bounds, which are the domain's.
 
@@ -21,7 +21,7 @@ use tokio::task::JoinError;
 pub(crate) struct Compute(Semaphore);
 
 impl Default for Compute {
-    /// All processors but one, which is left to those who wait for a request.
+    /// All processors but one, which is left to requests.
     fn default() -> Self {
         let processors = available_parallelism().map_or(1, usize::from);
         Self(Semaphore::new((processors - 1).max(1)))
@@ -44,7 +44,7 @@ impl Compute {
     /// Runs a computation here and now if it is brief, else on a thread of its own.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// Those of [`Self::run`].
     pub(crate) async fn run_unless<T: Send + 'static>(
         &self,
         is_brief: bool,
@@ -57,7 +57,7 @@ impl Compute {
     /// else on a thread of its own.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// Those of [`Self::run`].
     pub(crate) async fn check(
         &self,
         schema: &Schema,
@@ -73,11 +73,11 @@ impl Compute {
     }
 
     /// Checks the answer that an event is for a task whose output must match `schema`. Returns the
-    /// event, with a repaired output if one was needed, and the fault. `longest` is the most tokens
-    /// that the task's first model can answer with, because the next attempt begins with that model.
+    /// event, with a repaired output if one was needed, and the fault. `longest` is the longest output
+    /// of another attempt ([`Task::longest_of_attempt`]).
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// Those of [`Self::run`].
     pub(crate) async fn check_answer(
         &self,
         schema: &Schema,
@@ -99,7 +99,7 @@ impl Compute {
     /// Evaluates a due step or item: here and now if that is brief, else on a thread of its own.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// Those of [`Self::run`].
     pub(crate) async fn evaluate(
         &self,
         program: &Arc<Program>,

@@ -1,7 +1,7 @@
-//! How many of an account's tasks run, where its plan bounds them (PROTOCOL.md 8).
+//! The number of an account's running tasks, where its tier bounds them (PROTOCOL.md 8).
 //!
-//! In memory and per node; taken when a task is given out, given back when dropped. Deliberately
-//! absent: the bound itself, which comes with the task.
+//! The numbers are in memory and per node. A task is counted when it is given out, until its count is
+//! dropped. Deliberately absent: the bound itself, which comes with the task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,7 +32,7 @@ impl Concurrency {
         Self(Arc::new(Inner { accounts: Mutex::default(), queues }))
     }
 
-    /// The account of a task, if its plan bounds it.
+    /// The account of a task, if its tier bounds it.
     pub(crate) fn account(&self, spec: &Spec) -> Option<Arc<str>> {
         let bound = spec.concurrent?;
         let mut accounts = self.0.lock();
@@ -44,7 +44,7 @@ impl Concurrency {
         Some(account)
     }
 
-    /// Whether the account may start another task.
+    /// True if the account may start another task.
     pub(crate) fn has_room(&self, account: &str) -> bool {
         self.0.lock().get(account).is_none_or(|account| account.running < account.bound)
     }

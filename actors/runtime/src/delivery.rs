@@ -1,11 +1,11 @@
 //! A delivery's actor: it alone sends, and records the outcome.
 //!
-//! Spawned by its shard's supervisor when the delivery is due; stops when the attempt is over, be it
-//! for good or until the next. The content is read at that moment: a mail's recipient as it is now,
-//! and whether the item still waits for this reviewer; a webhook's task as it was committed at its
-//! end. A webhook needs a permit ([`permits`]), and waits for one without an actor. Deliberately
-//! absent: when to try again, which is [`callboard_domain::delivery`]'s, and SMTP and HTTP, which are
-//! the edge's.
+//! The shard's supervisor spawns the actor when the delivery is due; the actor stops when the attempt
+//! is over, be it for good or until the next. The actor reads the content at that moment: a mail's
+//! recipient as it is now, and the reviewer's item, if that still waits; a webhook's task as it was
+//! committed at its end. A webhook needs a permit ([`permits`]), and waits for one without an actor.
+//! Deliberately absent: the time of the next attempt, which is [`callboard_domain::delivery`]'s, and
+//! SMTP and HTTP, which are the edge's.
 
 mod contents;
 mod permits;
@@ -40,18 +40,17 @@ use crate::{durable, timers};
 pub(crate) struct Address {
     /// Production or sandbox.
     pub(crate) environment: Environment,
-    /// The delivery.
     pub(crate) delivery: DeliveryId,
 }
 
 /// A message to a delivery.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// An instant passed that it had asked for, or it was made just now.
+    /// An instant passed that the delivery had asked for, or the delivery was made just now.
     TimePassed,
-    /// Its turn has come: it may be posted.
+    /// The delivery's turn has come: it may be posted.
     Permitted(SendPermit),
-    /// An operator wants it sent again.
+    /// An operator wants the message sent again.
     Redeliver(oneshot::Sender<Result<Delivery, Refused>>),
 }
 
@@ -178,7 +177,7 @@ impl Held<DeliveryItem> {
                             };
                             mailer.send(letter).await.map(|()| None).map_err(failed)
                         }
-                        // It was configured when the mail was ordered, and may be so again.
+                        // A server was configured when the mail was ordered, and may be so again.
                         None => Err(unconfigured("no server for mail is configured")),
                     },
                     Err(why) => return self.not_needed(why).await,
@@ -261,7 +260,7 @@ fn host(url: &str) -> String {
     rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest).to_ascii_lowercase()
 }
 
-/// Performs an effect that needs no actor. Also used at a start.
+/// Performs an effect that needs no actor; a start also uses this.
 pub(crate) fn perform(node: &Node, address: Address, effect: Effect) {
     let shard = node.shard(address.delivery.partition());
     let key = timers::TimerKey::Delivery(address);
@@ -281,7 +280,7 @@ const fn kind_of(cargo: &Cargo) -> CargoKind {
     }
 }
 
-/// Tells the operator how an attempt went; of a webhook without the receiver's words, which may repeat
+/// Logs the end of an attempt; for a webhook without the receiver's words, which may repeat
 /// an output.
 fn log_end(delivery: &Delivery) {
     let (id, task, attempts) = (delivery.cargo.id(), delivery.cargo.task(), delivery.attempts);

@@ -1,4 +1,4 @@
-//! How actors find each other, and how a message wakes one that is passive.
+//! The way by which actors find each other, and by which a message wakes one that is passive.
 //!
 //! ```text
 //!   send ─▶ awake?    yes ─▶ its mailbox
@@ -9,7 +9,7 @@
 //!
 //! An actor that has nothing to do retires: the directory agrees only if the actor has handled
 //! everything that was sent to it, so no message is lost between waking and sleeping. Where actors
-//! come and go by the thousand some of the retired are kept as pooled, which saves a start and a way
+//! come and go by the thousand, some of the retired are kept in a pool, which saves a start and a way
 //! by the supervisor. Deliberately absent: the supervision (see [`crate::supervisor`]).
 
 use std::collections::hash_map;
@@ -27,9 +27,9 @@ pub(crate) struct Directory<A, M> {
     pool: Option<Pool<A, M>>,
 }
 
-/// How an actor becomes that of another address.
+/// The reuse of an actor for another address.
 struct Pool<A, M> {
-    /// The message that rebinds it.
+    /// The message that rebinds the actor.
     rebind: fn(A) -> M,
     /// The most actors that are kept.
     pooled: usize,
@@ -38,15 +38,15 @@ struct Pool<A, M> {
 struct Entries<A, M> {
     by_address: HashMap<A, Entry<M>>,
     pooled: Vec<ActorRef<M>>,
-    /// The fewest pooled that there were since the last thinning: so many were not needed.
+    /// The fewest pooled actors since the last thinning, which were therefore not needed.
     idle: usize,
 }
 
 enum Entry<M> {
-    /// Its supervisor was asked to start it, or hears of its break, if it was awake before; these
-    /// messages wait for it.
+    /// The supervisor was asked to start the actor, or hears of its break, if it was awake before; these
+    /// messages wait for the actor.
     Starting { waiting: Vec<M>, broken: Option<ActorId> },
-    /// It runs, and was sent so many messages.
+    /// The actor runs; `sent` is the number of its messages so far.
     Awake { actor: ActorRef<M>, sent: u64 },
 }
 
@@ -60,7 +60,7 @@ impl<M: ractor::Message> Entry<M> {
             Self::Starting { waiting, .. } => waiting.push(message),
             Self::Awake { actor, sent } => {
                 *sent += 1;
-                // It has just broken: its supervisor will start it again.
+                // The actor has just broken: its supervisor will start it again.
                 if let Err(MessagingErr::SendErr(message)) = actor.cast(message) {
                     let broken = Some(actor.get_id());
                     *self = Self::Starting { waiting: vec![message], broken };
@@ -91,7 +91,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         Self { entries: Mutex::new(entries), start: OnceLock::new(), pool: None }
     }
 
-    /// The same, but up to so many of the retired wait to become the actor of another address,
+    /// An empty directory that keeps up to `pooled` of the retired for the reuse at another address,
     /// which arrives in this message; it is not counted among those that they handle.
     #[must_use]
     pub(crate) fn with_pool(pooled: usize, rebind: fn(A) -> M) -> Self {
@@ -154,7 +154,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
-    /// The actor is running: hands it what waited.
+    /// The actor is running: sends it the waiting messages.
     pub(crate) fn started(&self, address: &A, actor: ActorRef<M>) {
         let entries = &mut self.entries().by_address;
         let waiting = match entries.remove(address) {
@@ -168,7 +168,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         entries.insert(address.clone(), entry);
     }
 
-    /// Whose actor has broken, if it was anybody's.
+    /// The address whose actor has broken, if it was the actor of any.
     pub(crate) fn address_of(&self, who: ActorId) -> Option<A> {
         let entries = self.entries();
         let entry = entries.by_address.iter().find(|(_, entry)| entry.is_of(who));
@@ -188,12 +188,12 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// the channels on which its senders wait.
     pub(crate) fn forget(&self, address: &A) {
         let forgotten = self.entries().by_address.remove(address);
-        // After the lock is released: a message may send another one when it is dropped.
+        // The lock is released first: a dropped message may send another one.
         drop(forgotten);
     }
 
-    /// Has the actor retire if it has handled everything that was sent to it: it is not listed any
-    /// more, and stops or goes to the pool. Otherwise messages wait for it.
+    /// Retires the actor if it has handled everything that was sent to it: the directory lists it no
+    /// more, and it stops or goes to the pool. Otherwise messages wait for it.
     pub(crate) fn retire(&self, address: &A, handled: u64, actor: &ActorRef<M>) -> bool {
         let mut entries = self.entries();
         let entry = entries.by_address.get(address);
@@ -214,7 +214,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         true
     }
 
-    /// Stops as many pooled as nobody needed since the last call.
+    /// Stops the pooled actors that were not needed since the last call.
     pub(crate) fn shrink_pool(&self) {
         let mut entries = self.entries();
         let left = entries.pooled.len() - entries.idle;
@@ -226,13 +226,13 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
-    /// The result of `then`, unless the actor is awake or starting; nobody wakes it meanwhile.
+    /// The result of `then`, unless the actor is awake or starting; the lock keeps it asleep meanwhile.
     pub(crate) fn if_asleep<T>(&self, address: &A, then: impl FnOnce() -> Option<T>) -> Option<T> {
         let entries = self.entries();
         if entries.by_address.contains_key(address) { None } else { then() }
     }
 
-    /// How many are awake or starting.
+    /// The number of actors that are awake or starting.
     #[must_use]
     pub(crate) fn awake(&self) -> usize {
         self.entries().by_address.len()

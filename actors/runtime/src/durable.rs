@@ -71,7 +71,7 @@ pub(crate) fn submit(
 }
 
 /// Puts a unit in line to be committed, together with `records` that no machine stands for. New
-/// tasks are handed to their first actors from now on: once the unit is durable anybody may find one
+/// tasks are handed to their first actors from now on: once the unit is durable a request may find one
 /// and change it, and the handoff must never be older than that.
 pub(crate) fn submit_admitted(
     node: &Node,
@@ -91,7 +91,7 @@ pub(crate) fn submit_admitted(
             node.flow.enter(environment, &step.next.spec);
             if let Some(budgets) = budgets {
                 let spec = &step.next.spec;
-                let worst = node.worst_cost(spec.called(), inputs, spec.max_tokens);
+                let worst = node.worst_cost(spec.called().once(), inputs, spec.max_tokens);
                 budgets.enter(&step.next, worst);
             }
             node.hand_off(environment, step.next.clone(), std::mem::take(inputs));
@@ -173,7 +173,7 @@ impl PendingCommit {
                         .iter()
                         .for_each(|effect| delivery::perform(node, address, *effect));
                 }
-                // Its payload is a row, and nothing else.
+                // The signal's payload is a row, and nothing else.
                 Change::Signal(..) => {}
                 Change::Review(task, before, after) => {
                     node.review_stats.changed(environment, *task, before.as_ref(), after);
@@ -184,7 +184,7 @@ impl PendingCommit {
     }
 }
 
-/// Tells the schedule that waits for a run of its end.
+/// Tells the schedule that waits for a run that the run has ended.
 fn run_ended(node: &Node, environment: Environment, run: Started) {
     if let Some(address) = node.run_watch.ended((environment, run)) {
         let shard = node.shard(address.schedule.partition());
@@ -207,7 +207,7 @@ fn keep_concurrency(node: &Node, environment: Environment, change: &Change) {
 /// Cancels tasks for the account that submitted another one with their concurrency key.
 pub(crate) fn cancel_excess(node: &Node, environment: Environment, by: &str, excess: Vec<TaskId>) {
     for task in excess {
-        // Nobody waits for the answer.
+        // The answer has no receiver.
         let (reply, _) = oneshot::channel();
         let message = task::Message::Cancel(by.to_owned(), reply);
         node.send(TaskAddress { environment, task }, message);

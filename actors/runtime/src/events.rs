@@ -1,15 +1,15 @@
 //! The event log as subscribers see it: committed events, in the order of commit, and passing ones, which
 //! are not stored.
 //!
-//! While anybody listens the newest records are kept in memory; a subscriber that comes back after a
-//! while is served from the store. A record may hold several events: a place is the record's number and
-//! the event's within it, and a cursor is a place. Deliberately absent: permissions, and the wire's
-//! shapes.
+//! While the log has listeners, the newest records are kept in memory; a subscriber that comes back
+//! after a while is served from the store. A record may hold several events: a place is the record's
+//! number and the event's within it, and a cursor is a place. Deliberately absent: permissions, and the
+//! wire's shapes.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
 use callboard_domain::Timestamp;
@@ -18,13 +18,21 @@ use callboard_domain::task::Spec;
 use callboard_store::{Error, LogId, Record, Store};
 use tokio::sync::{OnceCell, broadcast, mpsc, watch};
 
-use crate::tables::{self, EVENTS, Event, Subject};
+use crate::tables::{self, EVENTS, Event};
 
-/// How many records are kept in memory, per environment.
+mod subscription;
+
+pub use subscription::Subscription;
+
+/// The number of records that are kept in memory, per environment.
 const RECENT: usize = 4_096;
-/// How many passing events a subscriber may be behind.
+/// The number of passing events that a subscriber may be behind.
 const PASSING: usize = 4_096;
-/// How many records are read from the store at a time.
+/// The most bytes of text in a piece of an output.
+pub const MAX_PIECE: usize = 8 << 10;
+/// The most bytes of text in the pieces that are kept for subscribers, per environment.
+const KEPT_BYTES: usize = 8 << 20;
+/// The number of records that are read from the store at a time.
 const PAGE: usize = 256;
 
 /// An item of a [`Subscription`].
@@ -47,11 +55,11 @@ pub struct Delta {
     pub task: Arc<Spec>,
     /// The version of the task when the attempt began.
     pub version: u64,
-    /// How many characters of the attempt came before.
+    /// The number of characters of the attempt that came before.
     pub offset: u64,
     /// The piece.
     pub text: String,
-    /// The instant of its arrival.
+    /// The instant of the piece's arrival.
     pub at: Timestamp,
 }
 
@@ -60,7 +68,7 @@ pub struct Delta {
 pub struct QueueDepth {
     /// The queue's name; the sandbox has one queue, `*`.
     pub queue: Arc<str>,
-    /// How many tasks are ready.
+    /// The number of ready tasks.
     pub depth: usize,
     /// The instant.
     pub at: Timestamp,
@@ -74,7 +82,7 @@ pub struct Published<T> {
 }
 
 impl<T> Published<T> {
-    /// An event that nobody has written yet.
+    /// An event that is not written yet.
     #[must_use]
     pub const fn new(event: T) -> Self {
         Self { event, written: OnceLock::new() }
@@ -105,7 +113,38 @@ pub struct Transient {
 
 type Recent = VecDeque<Arc<CachedRecord>>;
 
-/// How many bits of a place are the number of an event within its record.
+type Piece = Published<Delta>;
+
+/// The newest pieces. Subscribers hold weak references, so a slow one keeps no piece in memory; it misses
+/// those that were dropped before it came to them.
+#[derive(Debug, Default)]
+struct KeptPieces {
+    pieces: VecDeque<Arc<Piece>>,
+    bytes: usize,
+}
+
+impl KeptPieces {
+    fn keep(&mut self, piece: Arc<Piece>) {
+        self.bytes += piece.text.len();
+        self.pieces.push_back(piece);
+        while self.bytes > KEPT_BYTES || self.pieces.len() > PASSING {
+            let Some(oldest) = self.pieces.pop_front() else { return };
+            self.bytes -= oldest.text.len();
+        }
+    }
+}
+
+/// Cuts a text into pieces of at most [`MAX_PIECE`] bytes, between characters.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, more) = rest.split_at(rest.floor_char_boundary(MAX_PIECE));
+        rest = more;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// The number of bits of a place that number an event within its record.
 const PART: u32 = 6;
 /// The last part of a record.
 const LAST: u64 = (1 << PART) - 1;
@@ -121,7 +160,7 @@ impl CachedRecord {
         Self { record, events: OnceCell::const_new() }
     }
 
-    /// The events of the record; none if their item is gone.
+    /// The events of the record; none if the record's item is gone.
     async fn events(
         &self,
         store: &dyn Store,
@@ -143,7 +182,8 @@ pub(crate) struct Events {
     tail: Mutex<mpsc::UnboundedReceiver<Vec<Record>>>,
     recent: [Mutex<Recent>; Environment::ALL.len()],
     committed: watch::Sender<()>,
-    deltas: [broadcast::Sender<StreamItem>; Environment::ALL.len()],
+    deltas: [broadcast::Sender<Weak<Piece>>; Environment::ALL.len()],
+    kept_pieces: [Mutex<KeptPieces>; Environment::ALL.len()],
     depths: [broadcast::Sender<StreamItem>; Environment::ALL.len()],
 }
 
@@ -161,6 +201,7 @@ impl Events {
             recent: std::array::from_fn(|_| Mutex::default()),
             committed: watch::Sender::new(()),
             deltas: std::array::from_fn(|_| broadcast::Sender::new(PASSING)),
+            kept_pieces: std::array::from_fn(|_| Mutex::default()),
             depths: std::array::from_fn(|_| broadcast::Sender::new(PASSING)),
         }
     }
@@ -194,32 +235,37 @@ impl Events {
     /// Keeps nothing in memory, so that there is no gap: it is all in the store. A subscriber that came
     /// meanwhile may have read the kept records as if they were all, and looks again.
     fn forget(&self) {
+        self.kept_pieces.iter().for_each(|pieces| drop(std::mem::take(&mut *locked(pieces))));
         let kept = |recent: &Mutex<Recent>| !std::mem::take(&mut *locked(recent)).is_empty();
         if self.recent.iter().filter(|recent| kept(recent)).count() > 0 {
             self.committed.send_replace(());
         }
     }
 
-    /// How many subscribers there are.
+    /// The number of subscribers.
     pub(crate) fn subscribers(&self) -> usize {
         self.committed.receiver_count()
     }
 
-    /// Passes a piece of an output on, if anybody listens for such, after every earlier commit.
+    /// Passes a piece of an output on, if there is a listener for such, after every earlier commit.
     pub(crate) fn delta(&self, environment: Environment, delta: impl FnOnce() -> Delta) {
-        let deltas = &self.deltas[usize::from(environment.number())];
+        let number = usize::from(environment.number());
+        let deltas = &self.deltas[number];
         if deltas.receiver_count() > 0 {
             let mut tail = locked(&self.tail);
             while let Ok(records) = tail.try_recv() {
                 self.take_in(records);
             }
             drop(tail);
+            let piece = Arc::new(Published::new(delta()));
+            let passed_on = Arc::downgrade(&piece);
+            locked(&self.kept_pieces[number]).keep(piece);
             // The last listener may leave meanwhile.
-            let _ = deltas.send(StreamItem::Delta(Arc::new(Published::new(delta()))));
+            let _ = deltas.send(passed_on);
         }
     }
 
-    /// True if anybody listens for the lengths of queues.
+    /// True if there is a listener for the lengths of queues.
     pub(crate) fn wants_depths(&self, environment: Environment) -> bool {
         self.depths[usize::from(environment.number())].receiver_count() > 0
     }
@@ -228,39 +274,6 @@ impl Events {
     pub(crate) fn depth(&self, environment: Environment, depth: QueueDepth) {
         let depths = &self.depths[usize::from(environment.number())];
         let _ = depths.send(StreamItem::Depth(Arc::new(Published::new(depth))));
-    }
-
-    /// The events after `cursor`, or from now on.
-    pub(crate) async fn subscribe(
-        self: &Arc<Self>,
-        environment: Environment,
-        cursor: Option<u64>,
-        passing: Transient,
-    ) -> Result<Subscription, Error> {
-        let number = usize::from(environment.number());
-        let committed = self.committed.subscribe();
-        let deltas = passing.deltas.then(|| self.deltas[number].subscribe());
-        let depths = passing.depths.then(|| self.depths[number].subscribe());
-        let (oldest, newest) = self.store.log_bounds(tables::events(environment)).await?;
-        let now = newest << PART | LAST;
-        let (after, resumed) = match cursor {
-            Some(cursor) if next_record(cursor) >= oldest && cursor <= now => (cursor, true),
-            Some(_) => (now, false),
-            None => (now, true),
-        };
-        Ok(Subscription {
-            events: Arc::clone(self),
-            environment,
-            after,
-            begins: now,
-            resumed,
-            is_behind: true,
-            committed,
-            deltas,
-            depths,
-            pieces: Vec::new(),
-            ahead: VecDeque::new(),
-        })
     }
 
     /// The items that follow `after`, from memory if they are there, else from the store; and the place
@@ -322,152 +335,18 @@ fn environment_of(log: LogId) -> Option<Environment> {
     Environment::ALL.into_iter().find(|environment| tables::events(*environment) == log)
 }
 
-/// One subscriber's place in the events.
-#[derive(Debug)]
-pub struct Subscription {
-    events: Arc<Events>,
-    environment: Environment,
-    after: u64,
-    begins: u64,
-    resumed: bool,
-    /// The log may hold more than was read.
-    is_behind: bool,
-    committed: watch::Receiver<()>,
-    deltas: Option<broadcast::Receiver<StreamItem>>,
-    depths: Option<broadcast::Receiver<StreamItem>>,
-    /// The pieces that came, until the stored events before them were read.
-    pieces: Vec<StreamItem>,
-    ahead: VecDeque<StreamItem>,
-}
-
-impl Subscription {
-    /// Whether it goes on where the cursor was: if not, something between is gone, and the state is
-    /// to be read anew.
-    #[must_use]
-    pub const fn resumed(&self) -> bool {
-        self.resumed
-    }
-
-    /// The place that was read up to.
-    #[must_use]
-    pub const fn cursor(&self) -> u64 {
-        self.after
-    }
-
-    /// True once every event was returned that had been stored when the subscription began.
-    #[must_use]
-    pub fn is_live(&self) -> bool {
-        self.ahead.is_empty() && self.after >= self.begins
-    }
-
-    /// Leaves out the events up to now; returns the place from which it goes on.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub async fn skip(&mut self) -> Result<u64, Error> {
-        let (_, newest) = self.events.store.log_bounds(tables::events(self.environment)).await?;
-        self.after = self.after.max(newest << PART | LAST);
-        self.ahead.clear();
-        Ok(self.after)
-    }
-
-    /// The next item; waits for it. `None` when the service stops. Dropping the future loses nothing.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub async fn next(&mut self) -> Result<Option<StreamItem>, Error> {
-        loop {
-            if let Some(item) = self.ahead.pop_front() {
-                return Ok(Some(item));
-            }
-            if self.is_behind {
-                self.committed.borrow_and_update();
-                let (reached, events) = self.events.read(self.environment, self.after).await?;
-                self.pieces.extend(self.deltas.as_mut().map(waiting).unwrap_or_default());
-                self.pieces.truncate(PASSING);
-                self.ahead.extend(self.depths.as_mut().map(waiting).unwrap_or_default());
-                self.is_behind = reached > self.after;
-                self.after = reached;
-                for event in events {
-                    self.ahead.extend(earlier(&mut self.pieces, &event));
-                    self.ahead.push_back(event);
-                }
-                if !self.is_behind {
-                    self.ahead.extend(self.pieces.drain(..));
-                }
-                continue;
-            }
-            tokio::select! {
-                biased;
-                piece = passed(&mut self.deltas) => {
-                    if !self.committed.has_changed().unwrap_or_default() {
-                        return Ok(Some(piece));
-                    }
-                    self.pieces.push(piece);
-                    self.is_behind = true;
-                }
-                item = passed(&mut self.depths) => return Ok(Some(item)),
-                committed = self.committed.changed() => match committed {
-                    Ok(()) => self.is_behind = true,
-                    Err(_) => return Ok(None),
-                },
-            }
-        }
-    }
-}
-
-/// Takes the pieces that belong before a stored event: those of the same task whose attempt began earlier.
-fn earlier(pieces: &mut Vec<StreamItem>, event: &StreamItem) -> Vec<StreamItem> {
-    let StreamItem::Stored(_, row) = event else { return Vec::new() };
-    let (Subject::Task(task) | Subject::TaskOfStep(_, _, task)) = &row.subject else {
-        return Vec::new();
-    };
-    let is_earlier = |piece: &mut StreamItem| {
-        let StreamItem::Delta(delta) = piece else { return false };
-        delta.task.id == task.spec.id && delta.version < task.version
-    };
-    pieces.extract_if(.., is_earlier).collect()
-}
-
-/// The passing events that are there.
-fn waiting(passing: &mut broadcast::Receiver<StreamItem>) -> Vec<StreamItem> {
-    let mut waiting = Vec::new();
-    loop {
-        match passing.try_recv() {
-            Ok(item) => waiting.push(item),
-            Err(broadcast::error::TryRecvError::Lagged(_)) => {}
-            Err(_) => return waiting,
-        }
-    }
-}
-
-/// The next passing event; never ready if there is none.
-async fn passed(passing: &mut Option<broadcast::Receiver<StreamItem>>) -> StreamItem {
-    if let Some(passing) = passing {
-        loop {
-            match passing.recv().await {
-                Ok(item) => return item,
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => break,
-            }
-        }
-    }
-    std::future::pending().await
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use callboard_domain::Timestamp;
-    use callboard_domain::id::{TaskId, WorkerId};
-    use callboard_domain::retry::Policy;
-    use callboard_domain::task::{Origin, Task};
+    use callboard_domain::id::WorkerId;
     use callboard_store::memory::MemoryStore;
     use callboard_store::{Batch, BatchId, Outcome};
 
     use super::*;
-    use crate::tables::{EventRow, WorkerRow};
+    use crate::tables::golden::full_task;
+    use crate::tables::{EventRow, Subject, WorkerRow};
 
     const LIVE: Environment = Environment::Live;
 
@@ -512,32 +391,10 @@ mod tests {
         following.abort();
     }
 
-    fn spec() -> Spec {
-        Spec {
-            id: TaskId::from_u128(1 << 10),
-            account: "usr_01hf7yat3v0000000000001a7z".into(),
-            concurrent: None,
-            model: "a-model".into(),
-            queue: "default".into(),
-            priority: 5,
-            timeout_ms: 300_000,
-            tags: Vec::new(),
-            max_tokens: None,
-            temperature: None,
-            callback_url: None,
-            gate: None,
-            retry: Policy::default(),
-            origin: Origin::default(),
-            checked: false,
-            routing: None,
-            flow: None,
-            start_at: None,
-        }
-    }
-
-    fn piece(version: u64) -> Delta {
+    /// A piece of a task's text.
+    pub(super) fn piece(version: u64) -> Delta {
         let (text, at) = ("text".to_owned(), Timestamp::from_millis(0));
-        Delta { task: Arc::new(spec()), version, offset: 0, text, at }
+        Delta { task: full_task().spec, version, offset: 0, text, at }
     }
 
     #[tokio::test]
@@ -554,21 +411,37 @@ mod tests {
         assert!(matches!(item, Some(StreamItem::Delta(_))), "{item:?}");
     }
 
+    #[tokio::test]
+    async fn pieces_that_nobody_reads_are_kept_up_to_a_size() {
+        let events = Arc::new(Events::new(Arc::new(MemoryStore::new())));
+        let passing = Transient { deltas: true, depths: false };
+        let mut slow = events.subscribe(LIVE, None, passing).await.expect("the store answers");
+        let mut other = events.subscribe(LIVE, None, passing).await.expect("the store answers");
+        let told = 3 * KEPT_BYTES / MAX_PIECE;
+        for number in 0..told {
+            let (text, offset) = ("x".repeat(MAX_PIECE), number as u64);
+            events.delta(LIVE, || Delta { offset, text, ..piece(1) });
+            let item = other.next().await.expect("the store answers");
+            assert!(matches!(item, Some(StreamItem::Delta(it)) if it.offset == offset));
+        }
+        let item = slow.next().await.expect("the store answers");
+        let Some(StreamItem::Delta(first)) = item else { panic!("a piece, not {item:?}") };
+        assert_eq!(first.offset, (told - KEPT_BYTES / MAX_PIECE) as u64);
+        drop((slow, other));
+        events.forget();
+        assert_eq!(locked(&events.kept_pieces[0]).bytes, 0);
+    }
+
     #[test]
-    fn a_piece_comes_before_the_end_of_its_attempt_and_after_the_begin() {
-        let mut task = Task::submitted(spec()).next;
-        task.version = 2;
-        let event = Event {
-            event: "task.started".into(),
-            at: Timestamp::from_millis(0),
-            subject: Subject::Task(Arc::new(task)),
-        };
-        let event = StreamItem::Stored(64, Arc::new(Published::new(event)));
-        let piece = |version| StreamItem::Delta(Arc::new(Published::new(piece(version))));
-        let mut pieces = vec![piece(1), piece(2)];
-        let before = earlier(&mut pieces, &event);
-        assert!(matches!(&before[..], [StreamItem::Delta(it)] if it.version == 1), "{before:?}");
-        assert!(matches!(&pieces[..], [StreamItem::Delta(it)] if it.version == 2), "{pieces:?}");
+    fn a_long_text_is_cut_between_characters() {
+        let text = "ü".repeat(MAX_PIECE) + "x";
+        let cut: Vec<_> = pieces(&text).collect();
+        let lengths: Vec<_> = cut.iter().map(|piece| piece.len()).collect();
+        assert_eq!(lengths, [MAX_PIECE, MAX_PIECE, 1]);
+        let odd = "€".repeat(MAX_PIECE);
+        let cut: Vec<_> = pieces(&odd).collect();
+        assert_eq!((cut[0].len(), cut.concat()), (MAX_PIECE - 2, odd.clone()));
+        assert_eq!(pieces("").count(), 0);
     }
 
     #[tokio::test(start_paused = true)]

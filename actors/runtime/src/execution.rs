@@ -1,5 +1,5 @@
-//! An execution's actor: the only writer of the execution. It commits the end of its tasks with
-//! everything that follows.
+//! An execution's actor: the only writer of the execution. The actor commits the end of its tasks with
+//! all consequences.
 //!
 //! ```text
 //!   a task joins ─▶ waits here ─▶ one unit: the task, the steps, the next tasks ─▶ effects
@@ -7,10 +7,10 @@
 //!                      └── joins that come during a commit go into the next one
 //! ```
 //!
-//! Spawned by its shard's supervisor when a message finds no awake actor; stops when the execution
-//! has ended, or after a second without a message: an execution that waits for workers or reviewers
-//! is rows. Deliberately absent: every rule ([`callboard_domain::unit`] decides), and the supervision
-//! of its tasks, which are awake while it sleeps.
+//! The shard's supervisor spawns the actor when a message finds none awake; the actor stops when the
+//! execution has ended, or after a second without a message: an execution that waits for workers or
+//! reviewers is rows. Deliberately absent: every rule ([`callboard_domain::unit`] decides), and the
+//! supervision of its tasks, which are awake while the execution sleeps.
 
 pub(crate) mod fork;
 pub(crate) mod signal;
@@ -46,7 +46,6 @@ const IDLE: Duration = Duration::from_secs(1);
 pub(crate) struct Address {
     /// Production or sandbox.
     pub(crate) environment: Environment,
-    /// The execution.
     pub(crate) execution: ExecutionId,
 }
 
@@ -103,7 +102,7 @@ struct Loaded {
     state: Execution,
     program: Arc<Program>,
     outputs: Outputs,
-    /// The execution that it is a fork of.
+    /// The original, if the execution is a fork.
     original: Option<Box<fork::Original>>,
 }
 
@@ -229,7 +228,7 @@ impl Held<ExecutionItem> {
         Ok(())
     }
 
-    /// Reads it from the store.
+    /// Reads the execution from the store.
     async fn read(&mut self) -> Done {
         let Address { environment, execution: id } = self.address;
         let store = &*self.shard().store;
@@ -260,7 +259,7 @@ impl Held<ExecutionItem> {
                     BacklogItem::Signal(sending) => {
                         sending.refuse(Error::not_found("execution", id));
                     }
-                    // Everybody else hears it from the channel, which closes.
+                    // The others hear it from the channel, which closes.
                     BacklogItem::Join(_)
                     | BacklogItem::TaskEnded(_)
                     | BacklogItem::TimePassed
@@ -290,7 +289,8 @@ impl Held<ExecutionItem> {
                     let checked = items.task.and_then(|task| Some((task, joint.schema_of(task)?)));
                     let (event, fault) = match checked {
                         Some((task, schema)) => {
-                            let longest = node.longest_output(&task.spec.model);
+                            let longest =
+                                task.longest_of_attempt(|model| node.longest_output(model));
                             node.compute.check_answer(schema, task, event, longest).await?
                         }
                         None => (event, None),

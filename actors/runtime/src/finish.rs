@@ -1,8 +1,8 @@
 //! Work that goes on by itself once its waiter is gone.
 //!
-//! Its waiter drives it, which costs no task of its own and no message. Only if the waiter leaves
+//! The waiter drives the work, which costs no task of its own and no message. Only if the waiter leaves
 //! before the end, because its client did or its time is over, is the rest spawned. Deliberately absent:
-//! a way to stop it.
+//! a way to stop the work.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,11 +12,11 @@ use tokio::runtime::Handle;
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Work that its waiter drives, and that goes on by itself once this is dropped, as long as the runtime
-/// runs. Held and not polled it stands still.
+/// runs. A held and unpolled one stands still.
 pub(crate) struct Finish<T: Send + 'static>(Option<Work<T>>);
 
 impl<T: Send + 'static> Finish<T> {
-    /// Nothing of it is done before the first poll, or the drop.
+    /// Work of which nothing is done before the first poll, or the drop.
     pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(Box::pin(work)))
     }
@@ -26,7 +26,7 @@ impl<T: Send + 'static> Future for Finish<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        // Taken out while it is polled: work that has panicked does not go on.
+        // The work is taken out while it is polled: work that has panicked does not go on.
         let mut work = self.0.take().expect("it is not polled after its end");
         let polled = work.as_mut().poll(context);
         if polled.is_pending() {
@@ -38,7 +38,7 @@ impl<T: Send + 'static> Future for Finish<T> {
 
 impl<T: Send + 'static> Drop for Finish<T> {
     fn drop(&mut self) {
-        // Without a runtime everything ends, and the next start sees to the durable rest.
+        // The end of the runtime ends everything, and the next start sees to the durable rest.
         if let (Some(work), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(work);
         }

@@ -1,7 +1,7 @@
-//! The floor of this package: one actor between who asks and the store's floor. Benchmarks measure
+//! The floor of this package: one actor between the caller and the store's floor. Benchmarks measure
 //! it beside the whole runtime.
 //!
-//! Deliberately absent: supervision, state, and everything that an actor here is for.
+//! Deliberately absent: supervision, state, and every other purpose of an actor.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ impl Floor {
     /// Returns when the record is durable.
     ///
     /// # Errors
-    /// As the store's.
+    /// Those of the store.
     pub async fn keep(&self, record: Vec<u8>) -> Result<(), Error> {
         let (done, committed) = oneshot::channel();
         self.0.cast(Job { record, done }).map_err(|_| Error::Stopped)?;

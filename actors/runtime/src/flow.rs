@@ -1,8 +1,8 @@
 //! The bounds on running tasks: the settings of queues, and the number of tasks under each limit.
 //!
-//! In memory and per node. Settings are read at a start and after that written by the queues' actors;
-//! a running task holds its shares and gives them back when it is dropped, and a start takes them
-//! again for every running task. Deliberately absent: the limits of accounts
+//! The bounds are in memory and per node. A start reads the settings, and after that the queues' actors
+//! write them; a running task holds its shares and gives them back when it is dropped, and a start
+//! takes them again for every running task. Deliberately absent: the limits of accounts
 //! ([`crate::concurrency`]), and the order of a queue.
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +20,7 @@ use crate::queue::{self, QueueKind};
 use crate::supervisor::DirectoryOf;
 use crate::tables::QUEUES;
 
-/// How many rows are read at a time.
+/// The number of rows that are read at a time.
 const PAGE: usize = 1_000;
 
 /// Something that a limited number of running tasks share.
@@ -100,7 +100,7 @@ impl Flow {
         }
     }
 
-    /// Notes whether a queue waits for its rate.
+    /// Notes that a queue waits for its rate, or waits no more.
     pub(crate) fn set_throttled(&self, queue: &str, throttled: bool) {
         let mut queues = self.0.queues.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = queues.get_mut(queue) {
@@ -127,7 +127,7 @@ impl Flow {
         (known.throttled || is_full).then_some("limit")
     }
 
-    /// How many running tasks share it.
+    /// The number of running tasks that share the limit.
     pub(crate) fn running(&self, limited: &Limited) -> u32 {
         self.0.running().get(limited).copied().unwrap_or_default()
     }
@@ -151,7 +151,7 @@ impl Flow {
         self.running(&Limited::Key(environment, key.into())) < limit
     }
 
-    /// Lists the new tasks of a unit under their keys, unless one is refused: then none is.
+    /// Lists the new tasks of a unit under their keys; if one is refused, none is listed.
     ///
     /// # Errors
     /// [`DomainError::InvalidState`] for a task with the rule `reject` whose key is used up. The task of
@@ -216,7 +216,7 @@ impl Flow {
         })
     }
 
-    /// The tasks of an environment that must be cancelled, as far as a crash came before it.
+    /// The tasks of an environment that a crash kept from being cancelled.
     pub(crate) fn all_excess(&self, environment: Environment) -> Vec<TaskId> {
         let all = self.0.members();
         let own = all.iter().filter(|((of, _), _)| *of == environment);
@@ -261,7 +261,6 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// The limit.
     pub(crate) const fn limited(&self) -> &Limited {
         &self.limited
     }
@@ -285,7 +284,7 @@ impl Drop for Share {
                 let address = queue::Address { environment, queue: Arc::clone(queue) };
                 flow.directory.send_if_awake(&address, queue::Message::Look);
             }
-            // Its tasks may wait in any queue.
+            // The tasks of a key may wait in any queue.
             Limited::Key(..) => flow.directory.send_to_all_awake(|| queue::Message::Look),
         }
     }

@@ -1,8 +1,8 @@
 //! The only door to the runtime: every call of the edge, and every time-out.
 //!
-//! Each write is one message to an actor, or one commit of something new. Once that is sent or begun
-//! it is finished even if the caller leaves. A read before it ends with the caller, and a
-//! session whose asker has left before its turn is not renewed.
+//! Each write is one message to an actor, or one commit of something new. Once the message is sent or the
+//! commit is begun, the write is finished even if the caller leaves. A read before that ends with the
+//! caller, and a session whose asker has left before its turn is not renewed.
 //! Deliberately absent: permissions. The edge has checked them.
 
 mod accounts;
@@ -63,7 +63,7 @@ use crate::worker;
 
 /// The time after which a caller is asked to try again.
 const COMMAND: Duration = Duration::from_secs(10);
-/// How long a submission waits for another one with the same idempotency key (PROTOCOL.md 3).
+/// The wait of a submission for another one with the same idempotency key (PROTOCOL.md 3).
 const SAME_KEY: Duration = Duration::from_secs(2);
 
 /// The owner of tasks, with the limits of its tier.
@@ -73,7 +73,7 @@ pub struct Owner {
     pub id: String,
     /// Production or sandbox.
     pub environment: Environment,
-    /// How many of its tasks may run at once, if its plan says so.
+    /// The most tasks of the owner that may run at once, if its tier sets a limit.
     pub concurrent: Option<u32>,
     /// The role of the account.
     pub role: Role,
@@ -111,7 +111,7 @@ impl Handle {
     }
 
     /// Makes tasks durable, all or none: as a batch with an identifier, or one alone (SPEC.md,
-    /// Tasks; PROTOCOL.md 3). After `Ok` they survive a power cut.
+    /// Tasks; PROTOCOL.md 3). After `Ok` the tasks survive a power cut.
     ///
     /// # Errors
     /// [`Error::InvalidDefinition`] for an output schema or a confidence that is none, [`Error::IdempotencyKeyReused`],
@@ -137,7 +137,7 @@ impl Handle {
         self.make(owner, NewWork::Tasks(tasks, as_batch), key).await
     }
 
-    /// Compiles the schema in `field` once, to see that it is one.
+    /// Compiles the schema in `field` once, to see that it is valid.
     async fn check_schema(&self, field: String, schema: &Schema) -> Result<(), Error> {
         let (is_brief, schema) = (schema.is_brief(), schema.clone());
         let compile = move || compile_schema(&field, schema.source()).map(drop);
@@ -146,7 +146,7 @@ impl Handle {
         Ok(Problems::none_of(problems)?)
     }
 
-    /// Makes something durable. After `Ok` it survives a power cut.
+    /// Makes a submission durable. After `Ok` the submission survives a power cut.
     async fn make(
         &self,
         owner: &Owner,
@@ -179,7 +179,7 @@ impl Handle {
             if keyed {
                 return self.ask_submissions(submission)?.await.unwrap_or(Err(Error::Internal));
             }
-            // It has nothing to be compared with, and so nobody to ask.
+            // A submission without a key has nothing to be compared with, and so needs no actor.
             Finish::new(submission::create(Arc::clone(&self.node), submission)).await
         };
         match tokio::time::timeout(wait, answer).await {
@@ -214,7 +214,7 @@ impl Handle {
             .ok_or_else(|| Error::not_found("task", id))
     }
 
-    /// Tasks, and how many there are in all.
+    /// Tasks, and their total number.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -226,8 +226,8 @@ impl Handle {
         read::tasks(self.node.store(), environment, query).await.map_err(|error| unreadable(&error))
     }
 
-    /// Cancels a task, for the account `by`. After `Ok` no worker is given it any more, and what a worker still answers
-    /// changes nothing (SPEC.md, States).
+    /// Cancels a task, for the account `by`. After `Ok` no worker is given the task any more, and a
+    /// late answer changes nothing (SPEC.md, States).
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] if it has ended, [`Error::Unavailable`].
@@ -265,7 +265,7 @@ impl Handle {
         let _ = all_said.recv().await;
     }
 
-    /// The obstacle of a pending task (PROTOCOL.md 3); `None` if it is not pending.
+    /// The obstacle of a pending task (PROTOCOL.md 3); `None` if the task is not pending.
     #[must_use]
     pub fn waiting_for(&self, task: &Task) -> Option<&'static str> {
         match task.state {
@@ -299,13 +299,24 @@ impl Handle {
         subscribed.map_err(|error| unreadable(&error))
     }
 
+    /// Runs a long computation on a thread that no request waits for, once it is its turn.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the computation panicked.
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        computation: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.node.compute.run(computation).await.map_err(|_| Error::Internal)
+    }
+
     /// Follows the text of a task's attempts, from the beginning of the current one (PROTOCOL.md 15).
     #[must_use]
     pub fn follow_text(&self, environment: Environment, task: TaskId) -> TextReader {
         self.node.texts.of(environment, task).follow()
     }
 
-    /// Counters, distributions and how things are, of production (PROTOCOL.md 12).
+    /// The counters, distributions and gauges of production (PROTOCOL.md 12).
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -313,19 +324,19 @@ impl Handle {
         self.node.figures().await
     }
 
-    /// Whether new work is given out.
+    /// True if the node gives out no new work.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.node.is_draining()
     }
 
-    /// How many actors of tasks, executions and approvals are awake or starting.
+    /// The number of actors of tasks, executions and approvals that are awake or starting.
     #[must_use]
     pub fn awake(&self) -> usize {
         self.node.awake()
     }
 
-    /// How many asked to be woken.
+    /// The number of wake-ups that are asked for.
     #[cfg(test)]
     pub(crate) async fn timer_count(&self) -> usize {
         self.node.timer_count().await
@@ -337,7 +348,7 @@ impl Handle {
         self.node.holdings.of(account)
     }
 
-    /// Whether one more may be woken.
+    /// Passes if the node may wake one more actor.
     fn admit(&self) -> Result<(), Error> {
         if self.node.awake() >= self.node.settings.active {
             return Err(Error::Unavailable("too much is under way"));
@@ -372,7 +383,7 @@ fn scoped_key(
     for part in
         [&[owner.environment.number()], owner.id.as_bytes(), endpoint.as_bytes(), key.as_bytes()]
     {
-        // With its length, so that no two scopes run together to the same bytes.
+        // The length keeps two scopes from running together to the same bytes.
         scope.update((part.len() as u64).to_be_bytes());
         scope.update(part);
     }

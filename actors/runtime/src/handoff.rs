@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::{HashMap, HashMapExt};
 
-/// How many bytes each of the two generations holds.
+/// The bytes that each of the two generations holds.
 const GENERATION: usize = 4 << 20;
 
 /// Items of one kind that were made a moment ago.
@@ -30,7 +30,7 @@ impl<A, T> Default for HandoffCache<A, T> {
 }
 
 impl<A, T> Generations<A, T> {
-    /// The young become the old; returns those who were.
+    /// Makes the young generation the old one; returns the former old one.
     fn turn(&mut self) -> HashMap<A, T> {
         self.size = 0;
         let young = std::mem::take(&mut self.young);
@@ -39,8 +39,8 @@ impl<A, T> Generations<A, T> {
 }
 
 impl<A: Eq + Hash, T> HandoffCache<A, T> {
-    /// Remembers an item of about `size` bytes that is about to become durable. Once it is, anybody
-    /// may find it and change it, and then it must not come in here any more.
+    /// Remembers an item of about `size` bytes that is about to become durable. Once the item is
+    /// durable, a request may find and change it, and then it must not come in here any more.
     pub(crate) fn add(&self, address: A, item: T, size: usize) {
         let mut generations = self.lock();
         if generations.size + size > GENERATION {
@@ -53,7 +53,7 @@ impl<A: Eq + Hash, T> HandoffCache<A, T> {
     /// Forgets the items that were here at the last call already.
     pub(crate) fn age(&self) {
         let forgotten = self.lock().turn();
-        // Thousands, and nobody is to wait for them.
+        // The items are thousands, and no request is to wait for them.
         drop(forgotten);
     }
 

@@ -1,9 +1,9 @@
 //! The holdings of each account, against its caps (PROTOCOL.md 8).
 //!
-//! In memory: unfinished tasks and schedules are counted as they come and go, and anew at a start, which
-//! reads them anyway. Stored bytes are measured in the background, at the start and every hour, if there
-//! is a cap; the bytes stored in between are added. Deliberately absent: the caps' rules, which are
-//! [`callboard_domain::caps`]'s.
+//! The holdings are in memory: unfinished tasks and schedules are counted as they come and go, and anew
+//! at a start, which reads them anyway. Stored bytes are measured in the background, at the start and
+//! every hour, if there is a cap; the bytes stored in between are added. Deliberately absent: the caps'
+//! rules, which are [`callboard_domain::caps`]'s.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::tables::{
 /// The time between two measurements.
 const EVERY: Duration = Duration::from_hours(1);
 
-/// Everybody's.
+/// The holdings of all accounts.
 #[derive(Debug, Default)]
 pub(crate) struct AccountHoldings {
     caps: Caps,
@@ -37,7 +37,7 @@ impl AccountHoldings {
         Self { caps, accounts: Mutex::default() }
     }
 
-    /// Counts a submission of an account: so many tasks, or another item if there are none.
+    /// Counts a submission of an account: this number of tasks, or another item if that is 0.
     ///
     /// # Errors
     /// [`Error::TooManyUnfinished`], [`Error::QuotaExceeded`].
@@ -46,7 +46,7 @@ impl AccountHoldings {
         self.with(account, |holdings| holdings.admit(&self.caps, tasks))
     }
 
-    /// Counts the tasks of a unit that nobody admits: those of work that goes on.
+    /// Counts the tasks of a unit without an admission: those of work that goes on.
     pub(crate) fn begin(&self, unit: &Unit) {
         for change in &unit.changes {
             if let Change::NewTask(step, _) = change {
@@ -210,7 +210,7 @@ impl Measuring<'_> {
         output: usize,
     ) -> Result<(), StoreError> {
         let made = tables::made(self.node.store(), environment, TaskId::from_u128(id)).await?;
-        // It may have been removed meanwhile.
+        // The task may have been removed meanwhile.
         let Some(made) = made else { return Ok(()) };
         self.add(&made.spec.account, environment, id, output).await
     }

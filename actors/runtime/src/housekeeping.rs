@@ -1,7 +1,7 @@
 //! Periodic removal of old data: old events, idempotency keys, deliveries and sessions; and
-//! memory that is held ready for what may come.
+//! memory that is held ready for later work.
 //!
-//! Deliberately absent: anything that somebody waits for.
+//! Deliberately absent: work that a request waits for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::node::Node;
 use crate::tables::{self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, deliveries, executions};
 use crate::{accounts, durable, submission};
 
-/// How often the number of events is looked at.
+/// The interval at which the number of events is looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// After how many of these the memory is looked through.
+/// The number of these after which the memory is looked through.
 const SLIM: u64 = 10;
-/// After how many of these everything else is looked at.
+/// The number of these after which everything else is looked at.
 const TIDY: u64 = 60;
 const PAGE: usize = 1_000;
-/// How many idempotency keys are looked at each minute: they stand in no order of time, so each is
-/// looked at in its turn, and one may be forgotten hours later than it could be.
+/// The number of idempotency keys that are looked at each minute. The keys stand in no order of time,
+/// so each is looked at in its turn, and one may be forgotten hours later than it could be.
 const KEYS: usize = 20_000;
 
 /// The idempotency key that was looked at last, of each environment.
@@ -53,7 +53,7 @@ pub(crate) async fn run(node: Arc<Node>) {
                 tracing::warn!(%error, "could not tidy up");
             }
         }
-        // Before the system has started and while it stops there is no actor to ask; the next minute
+        // The actor is not there before the system has started and while it stops; the next minute
         // will do.
         if let Some(writer) = node.account_writer.get() {
             let _ = writer.cast(accounts::Message::Tidy);

@@ -28,7 +28,6 @@ pub(crate) trait Item: Sized + Send + 'static {
     const NAME: &'static str;
     /// The key that identifies an item.
     type Address: Ord + Hash + Clone + Debug + Send + Sync + 'static;
-    /// The messages.
     type Message: ractor::Message;
 
     /// The state before anything is read.
@@ -37,7 +36,6 @@ pub(crate) trait Item: Sized + Send + 'static {
     /// Reads the item; after a break also performs the outstanding effects, or gives the item up.
     fn start(held: &mut Held<Self>, reason: Reason) -> impl Future<Output = Done> + Send;
 
-    /// Handles a message.
     fn handle(held: &mut Held<Self>, message: Self::Message) -> impl Future<Output = Done> + Send;
 
     /// True if nothing keeps the item in memory.
@@ -70,7 +68,6 @@ pub(crate) struct Held<I: Item> {
     pub(crate) node: Arc<Node>,
     /// The item's address.
     pub(crate) address: I::Address,
-    /// The item.
     pub(crate) item: I,
     /// The actor itself.
     pub(crate) myself: ActorRef<I::Message>,
@@ -115,7 +112,6 @@ impl<I: Item> Kind for ItemKind<I> {
     }
 }
 
-/// The actor.
 pub(crate) struct ItemActor<I>(Arc<Node>, PhantomData<fn() -> I>);
 
 impl<I: Item> Debug for ItemActor<I> {

@@ -19,7 +19,6 @@ pub(crate) type Joined = Result<Committed, Refusal>;
 /// The items of a participant after the commit.
 #[derive(Debug, Clone)]
 pub(crate) struct Committed {
-    /// The task.
     pub(crate) task: Task,
     /// The approval, if it changed.
     pub(crate) approval: Option<Box<Approval>>,
@@ -53,7 +52,7 @@ impl Join {
 }
 
 impl Participants {
-    /// Answers everybody. A participant may have broken meanwhile; it is started again from the
+    /// Answers every participant. A participant may have broken meanwhile; it is started again from the
     /// store.
     pub(crate) fn notify(self, joined: &Joined) {
         for sender in self.0 {

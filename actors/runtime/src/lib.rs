@@ -1,7 +1,7 @@
 //! Callboard's actors: supervision, durability, recovery.
 //!
-//! Read [`system`] first (who supervises whom), then `durable` (how a step becomes durable), `task`
-//! (the actor that most of it is about) and [`handle`] (what the edge may ask).
+//! Read [`system`] first (the tree of supervision), then `durable` (the way of a step to the disk),
+//! `task` (the actor that most of the rest is about) and [`handle`] (the questions of the edge).
 //! Deliberately absent: every rule (in `callboard_domain`), bytes on disk (in `callboard_store`) and
 //! sockets (in the root package).
 

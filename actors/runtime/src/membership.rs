@@ -1,4 +1,4 @@
-//! One node's membership of a cluster: it keeps its row alive, and says whether it is the active node.
+//! One node's membership of a cluster: it keeps the node's row alive, and tells if the node is active.
 //!
 //! ```text
 //! standby ─ partition 0 is free ─▶ claims it, then all others ─▶ active
@@ -38,8 +38,8 @@ const FIRST: Partition = Partition(0);
 pub enum Standing {
     /// Another node is active, at this address, or none is.
     Standby(Option<String>),
-    /// This node owns every partition, and may answer as long as its term lasts. The number keeps its
-    /// tenures apart.
+    /// This node owns every partition, and may answer as long as its term lasts. The number tells the
+    /// node's tenures apart.
     Active(u64),
     /// Another process joined as this node; this one must end.
     Replaced,
@@ -119,7 +119,7 @@ impl Membership {
     }
 
     /// Gives every partition up; this node or another one claims them again. The caller has stopped
-    /// what wrote to them.
+    /// all writers of these partitions.
     pub async fn release(&self) {
         self.order(Order::Release).await;
     }
@@ -131,7 +131,7 @@ impl Membership {
 
     async fn order(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) {
         let (done, is_done) = oneshot::channel();
-        // Without a keeper there is nothing to give up.
+        // A membership without a keeper has nothing to give up.
         let _ = self.orders.send(order(done));
         let _ = is_done.await;
     }
@@ -158,7 +158,7 @@ enum Move {
     Follow(String),
 }
 
-/// The term by the node's own clock: it ends before the row expires, also if a timer is late.
+/// The term by the node's own clock: the term ends before the row expires, also if a timer is late.
 fn own_term(ownership: &dyn Ownership) -> Duration {
     ownership.term() / 10 * 9
 }
@@ -289,7 +289,7 @@ impl Keeper {
         }
     }
 
-    /// Claims everything; true if this node owns it now.
+    /// Claims every partition; true if this node owns all of them now.
     async fn claim(&self) -> Result<bool, Error> {
         let first = [FIRST].into_iter().collect::<PartitionSet>();
         if self.ownership.claim(first).await? != first {

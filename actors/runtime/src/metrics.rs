@@ -40,7 +40,7 @@ use crate::read::approvals;
 pub const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 /// The window of the quantiles: the last five to ten minutes.
 pub const WINDOW: Duration = Duration::from_mins(10);
-/// How long a scrape waits for the queues.
+/// The wait of a scrape for the queues.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The bounds of waits and runs of tasks, in milliseconds.
@@ -54,11 +54,11 @@ const COMMIT_BOUNDS: &[u64] = &[
     2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// The decider about an output.
+/// The decisions on outputs.
 const DECISIONS: [&str; 3] = ["approved", "edited", "rejected"];
-/// The kind of the message.
+/// The kinds of message.
 const CARGOES: [&str; 2] = ["mail", "webhook"];
-/// How an attempt of a delivery ends.
+/// The ends of an attempt of a delivery.
 const OUTCOMES: [&str; 4] = ["delivered", "failed", "dead", "dropped"];
 
 /// The kind of message that a delivery carries.
@@ -66,7 +66,6 @@ const OUTCOMES: [&str; 4] = ["delivered", "failed", "dead", "dropped"];
 pub(crate) enum CargoKind {
     /// A mail to a reviewer.
     Mail,
-    /// A webhook.
     Webhook,
 }
 
@@ -225,7 +224,7 @@ impl Metrics {
         self.deliveries[kind as usize][outcome].add(1);
     }
 
-    /// Counts a commit that somebody waited for.
+    /// Counts a commit that a caller waited for.
     pub(crate) fn committed(&self, begun: Instant) {
         self.commits.record(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
@@ -262,9 +261,9 @@ fn millis(duration: Duration) -> u64 {
 /// All figures at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// By model; models beyond the 200th count together, as `other`.
+    /// The figures by model; models beyond the 200th count together, as `other`.
     pub models: Vec<(String, Model)>,
-    /// By queue; queues beyond the 200th count together, as `other`.
+    /// The figures by queue; queues beyond the 200th count together, as `other`.
     pub queues: Vec<(String, Queue)>,
     /// Executions' entries into each status.
     pub executions: Vec<(&'static str, u64)>,
@@ -321,7 +320,7 @@ pub struct Model {
 pub struct Queue {
     /// Tasks that are ready and wait for a worker.
     pub depth: u64,
-    /// The longest time since one of them could first run: its creation, or its `startAt`.
+    /// The longest time since one of the ready tasks could first run: its creation, or its `startAt`.
     pub oldest: Duration,
     /// The time from the moment each task could first run to its first lease.
     pub waits: Distribution,
@@ -397,7 +396,7 @@ impl Node {
         }
     }
 
-    /// Every queue that is awake, as it is after all that it was sent so far.
+    /// Every queue that is awake, after all messages that it was sent so far.
     pub(crate) async fn depths(&self) -> Result<Vec<Depth>, Error> {
         let (reply, mut answers) = mpsc::unbounded_channel();
         self.queues.send_to_all_awake(|| queue::Message::Measure(reply.clone()));

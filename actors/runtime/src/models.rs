@@ -1,8 +1,8 @@
 //! The models that a node calls: their meters, and the permits of calls in flight (PROTOCOL.md 16).
 //!
-//! In memory, and per node. A start reads the limits and the closures from their rows, adopts the
-//! calls of running tasks, and counts the tasks that ended in the last minute. Only production is
-//! metered. Deliberately absent: the rules, which [`callboard_domain::model_limits`] has.
+//! The meters are in memory, and per node. A start reads the limits and the closures from their rows,
+//! adopts the calls of running tasks, and counts the tasks that ended in the last minute. Only
+//! production is metered. Deliberately absent: the rules, which [`callboard_domain::model_limits`] has.
 
 mod load;
 mod permit;
@@ -28,18 +28,17 @@ const MAX_MODELS: usize = 10_000;
 /// The longest pause before a queue looks again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// The models.
 pub(crate) struct Models {
     shared: Arc<Shared>,
     /// The limits of the settings, which count for a model without a row.
     configured: BTreeMap<String, ModelLimits>,
-    /// Held while a row of limits is written.
+    /// The lock of a writer of limits' rows.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct Shared {
     meters: Mutex<BTreeMap<Arc<str>, Meter>>,
-    /// True if any model is limited, closed or has a counted call in flight; without it, nobody
+    /// True if any model is limited, closed or has a counted call in flight; otherwise no caller
     /// takes the lock.
     is_metering: AtomicBool,
     /// True if a queue found no room since the queues were notified last.
@@ -142,7 +141,7 @@ impl Models {
     }
 
     /// A call whose texts are not known yet; none if the model is not metered, or has no room after
-    /// all: the task then asks itself.
+    /// all: the task then asks for itself.
     pub(crate) fn begin(&self, environment: Environment, model: &Arc<str>) -> Option<CallPermit> {
         if !self.is_metering(environment) {
             return None;
@@ -244,7 +243,7 @@ impl Models {
         Some(CallPermit::new(Arc::clone(&self.shared), name, call).given())
     }
 
-    /// How each known model stands.
+    /// The state of each known model.
     pub(crate) fn statuses(&self) -> Vec<(Arc<str>, MeterStatus)> {
         let now = self.shared.clock.moment();
         let mut meters = self.shared.lock();

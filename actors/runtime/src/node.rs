@@ -23,7 +23,7 @@ use callboard_domain::session::signing::SigningKeys;
 use callboard_domain::task::{Called, Inputs, LeaseId, LeaseToken, State, Task};
 use callboard_domain::template::Template;
 use callboard_domain::trace::{TraceContext, span_of_attempt, span_of_task};
-use callboard_domain::usage::{Prices, estimate_tokens};
+use callboard_domain::usage::Prices;
 use callboard_domain::worker::LeasePolicy;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
@@ -44,6 +44,7 @@ use crate::metrics::Metrics;
 use crate::models::Models;
 use crate::ports::Ports;
 use crate::queue::{self, QueueKind};
+use crate::read;
 use crate::retention::Holds;
 use crate::review_stats::ReviewStats;
 use crate::reviewers::Reviewers;
@@ -60,24 +61,24 @@ use crate::texts::Texts;
 use crate::worker::{self, Workers};
 use crate::{recovery, task, worker as workers};
 
-/// How many unfinished items are read at a time.
+/// The number of unfinished items that are read at a time.
 pub(crate) const PAGE: usize = 1_000;
-/// About how many bytes a fresh task takes in memory, besides its prompt.
+/// The approximate bytes that a fresh task takes in memory, besides its prompt.
 const TASK: usize = 500;
 
 /// The runtime's part of the configuration.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How many shards share the partitions.
+    /// The number of shards that share the partitions.
     pub shards: usize,
-    /// How many actors of tasks, executions and approvals may be awake or starting before commands
-    /// about such are refused. Submissions of tasks are not: these wait in their queues.
+    /// The most actors of tasks, executions and approvals that may be awake or starting before commands
+    /// about such are refused. Submissions of tasks are not refused: these wait in their queues.
     pub active: usize,
-    /// How much waiting counts as one priority step.
+    /// The wait that counts as one priority step.
     pub aging: Duration,
-    /// How long leases last and how long silence is borne.
+    /// The length of leases, and the silence that is borne.
     pub terms: LeasePolicy,
-    /// How often workers are to speak.
+    /// The interval at which workers are to speak.
     pub heartbeat: Duration,
     /// The time that a worker has after the order to drain.
     pub drain_deadline: Duration,
@@ -93,17 +94,17 @@ pub struct Settings {
     pub built_in: Vec<Template>,
     /// The settings for approvals.
     pub approvals: approval::Policy,
-    /// How long events are kept.
+    /// The time for which events are kept.
     pub keep_events: Duration,
-    /// How many events are kept at most.
+    /// The most events that are kept.
     pub keep_events_max: u64,
     /// The retention of ended items.
     pub retention: retention::Policy,
-    /// How long a refresh token is taken.
+    /// The time for which a refresh token is taken.
     pub refresh_token: Duration,
     /// The keys that sign access tokens, at the start.
     pub signing_keys: SigningKeys,
-    /// How long entries of the audit log are kept; `None` is for ever.
+    /// The time for which entries of the audit log are kept; `None` is for ever.
     pub keep_audit: Option<Duration>,
     /// The caps of an account.
     pub caps: Caps,
@@ -138,7 +139,7 @@ pub(crate) struct Node {
     /// Plans that are being removed, or executed.
     pub(crate) run_watch: RunWatch,
     pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
-    /// How much more may be on its way to the disk.
+    /// The permits for submissions on their way to the disk, one for each KiB.
     pub(crate) submission_permits: Arc<Semaphore>,
     /// The sandbox has work: its worker is to connect.
     pub(crate) sandbox_used: Notify,
@@ -146,7 +147,7 @@ pub(crate) struct Node {
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
     draining: AtomicBool,
-    /// A commit was fenced, or its outcome cannot be known: the state in memory is void.
+    /// True once a commit was fenced, or its outcome cannot be known: the state in memory is void.
     pub(crate) lost: watch::Sender<bool>,
 }
 
@@ -227,29 +228,20 @@ impl Node {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, partition, entropy)
     }
 
-    /// The worst-case cost of a task; `None` if one of its models has no price.
+    /// The worst-case cost of an attempt of a task; `None` if one of its models has no price.
     pub(crate) fn worst_cost(
         &self,
         called: Called<'_>,
         inputs: &Inputs,
         max_tokens: Option<u64>,
     ) -> Option<Money> {
-        let texts = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
-        // The provider counts a schema as a part of the prompt.
-        let schema = inputs.output_schema.as_ref().map_or(0, |schema| schema.length() as u64 / 4);
-        let call = Expected { prompt: texts.saturating_add(schema), max_tokens };
-        let prices = &self.settings.prices;
-        let of = |model| {
-            let worst = prices.worst_case_in(model, called.tier, call.prompt, max_tokens)?;
-            let further = match &inputs.confidence {
-                Some(ask) => ask.worst_case(model, call, prices)?,
-                None => 0.0,
-            };
-            Some(worst + further)
-        };
-        // The dearest of the models; a model without a price makes the whole unpriced.
-        let dearest = called.models().map(of).collect::<Option<Vec<_>>>()?;
-        dearest.into_iter().reduce(f64::max).map(Money::from_usd)
+        // The provider counts a schema as a part of the prompt; without one, no answer has a fault.
+        let schema = inputs.output_schema.as_ref();
+        let called = if schema.is_some() { called } else { called.once() };
+        let schema = schema.map_or(0, |schema| schema.length() as u64 / 4);
+        let call = Expected { prompt: inputs.tokens().saturating_add(schema), max_tokens };
+        let ask = inputs.confidence.as_deref();
+        called.worst_case(call, ask, &self.settings.prices).map(Money::from_usd)
     }
 
     /// The most tokens that a model can answer with, if the price table knows it.
@@ -257,7 +249,7 @@ impl Node {
         self.settings.prices.get(model).and_then(|price| price.max_output_tokens)
     }
 
-    /// From now on no task is given out.
+    /// Stops giving out tasks, for good.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
@@ -266,7 +258,8 @@ impl Node {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// How many actors of tasks, executions and approvals are awake or starting; spares do not count.
+    /// The number of actors of tasks, executions and approvals that are awake or starting, without
+    /// pooled ones.
     pub(crate) fn awake(&self) -> usize {
         let awake = |shard: &Shard| {
             shard.tasks.awake() + shard.executions.awake() + shard.approvals.awake()
@@ -274,7 +267,7 @@ impl Node {
         self.shards.iter().map(awake).sum()
     }
 
-    /// How many workers are connected and heard of, in production.
+    /// The number of workers that are connected and heard of, in production.
     pub(crate) fn reachable_workers(&self) -> usize {
         let moment = self.ports.clock.moment();
         let live = self.workers.list(Environment::Live);
@@ -301,7 +294,7 @@ impl Node {
         Some(if is_recorded { trace.with_span(span()) } else { trace })
     }
 
-    /// Has every shard give up what nobody needed for a while.
+    /// Makes every shard give up memory that was not needed for a while.
     pub(crate) fn slim(&self) {
         self.shards.iter().for_each(Shard::slim);
     }
@@ -339,12 +332,10 @@ impl Node {
     ) -> Result<Vec<Task>, Error> {
         let store = self.store();
         let page = LIVE_TASKS.scan(store, environment.number(), after.as_ref(), PAGE).await?;
-        let mut tasks = Vec::with_capacity(page.len());
-        for (id, row) in page {
-            let id = TaskId::from_u128(id);
-            tasks.extend(tables::unfinished(store, environment, id, row).await?);
-        }
-        Ok(tasks)
+        let read = async |(id, row)| {
+            tables::unfinished(store, environment, TaskId::from_u128(id), row).await
+        };
+        read::together(read::TOGETHER, page.into_iter().map(read)).await
     }
 
     /// Calls `visit` with every unfinished task of an environment.
@@ -433,7 +424,7 @@ impl Node {
         Ok((execution, begun, compiled))
     }
 
-    /// The same with all that it needs to run.
+    /// The same execution with all that it needs to run.
     pub(crate) async fn running_execution(
         &self,
         environment: Environment,
@@ -460,7 +451,7 @@ impl Node {
         NodeSources { node: self, environment, partition, promised: Vec::new() }
     }
 
-    /// How many asked to be woken.
+    /// The number of wake-ups that are asked for.
     #[cfg(test)]
     pub(crate) async fn timer_count(&self) -> usize {
         let mut count = 0;

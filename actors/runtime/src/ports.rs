@@ -21,15 +21,15 @@ use tokio::time::Instant;
 
 /// The time, in its two kinds.
 pub trait Clock: Send + Sync + 'static {
-    /// The wall clock, for shown and stored instants. It may jump.
+    /// The wall clock, which may jump: for shown and stored instants.
     fn now(&self) -> Timestamp;
-    /// The monotonic clock, for intervals. It never jumps.
+    /// The monotonic clock, which never jumps: for intervals.
     fn moment(&self) -> Monotonic;
 }
 
-/// Random bits that nobody can guess.
+/// Random bits that no client can guess.
 pub trait Entropy: Send + Sync + 'static {
-    /// 128 of them.
+    /// 128 random bits.
     fn bits(&self) -> u128;
 }
 
@@ -54,7 +54,7 @@ pub struct ReviewerMail {
     pub name: String,
     /// The task whose output waits.
     pub task: TaskId,
-    /// The execution and its step that the task is of.
+    /// The execution and the step that the task is of.
     pub step: Option<(ExecutionId, String)>,
     /// The template that the execution is of.
     pub template: Option<String>,
@@ -66,9 +66,9 @@ pub struct ReviewerMail {
     pub threshold: Option<f64>,
     /// The instant of the hold.
     pub since: Timestamp,
-    /// When the reviewers' time is over.
+    /// The end of the reviewers' time.
     pub expires_at: Timestamp,
-    /// Why this reviewer is written to.
+    /// The reason why this reviewer is written to.
     pub cause: MailCause,
 }
 
@@ -77,7 +77,7 @@ pub struct ReviewerMail {
 pub struct NotSent {
     /// True if another attempt would fail too.
     pub permanent: bool,
-    /// Why, for the operator.
+    /// The reason, for the operator.
     pub message: String,
 }
 
@@ -104,13 +104,13 @@ pub struct WebhookContent {
     pub event: EventName,
     /// The task.
     pub task: TaskId,
-    /// Its status.
+    /// The task's status.
     pub status: Status,
-    /// Its output; `None` unless it is completed.
+    /// The task's output; `None` unless the task is completed.
     pub output: Option<String>,
-    /// The confidence of its last answer.
+    /// The usage of the task.
     pub usage: Usage,
-    /// The instant of its end.
+    /// The instant of the task's end.
     pub ended_at: Timestamp,
     /// The task's span, in the trace of the request that submitted it.
     pub trace: Option<TraceContext>,
@@ -133,7 +133,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The world as it is; the monotonic clock begins now.
+    /// The ports of the real world; the monotonic clock begins now.
     #[must_use]
     pub fn new() -> Self {
         Self { started: Instant::now() }
@@ -172,7 +172,7 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// Mail; `None` if no server for it is configured.
     pub mailer: Option<Arc<dyn Mailer>>,
-    /// Webhooks; `None` if nobody posts them.
+    /// Webhooks; `None` if the service posts none.
     pub webhooks: Option<Arc<dyn WebhookClient>>,
     /// Traces; `None` if they are off.
     pub tracer: Option<Arc<dyn Tracer>>,

@@ -1,8 +1,9 @@
 //! A queue's actor: brings ready tasks and workers with room together.
 //!
-//! Spawned by its supervisor at the first message; stops when nothing is ready and nobody serves it.
-//! After a break it is filled again from the unfinished tasks. Deliberately absent: the order, which
-//! [`callboard_domain::queue`] decides, and leases, which each task gives out itself.
+//! The supervisor of queues spawns the actor at the first message; the actor stops when no task is
+//! ready and no worker serves the queue. After a break the unfinished tasks fill it again. Deliberately
+//! absent: the order, which [`callboard_domain::queue`] decides, and leases, which each task gives out
+//! itself.
 
 mod control;
 
@@ -30,7 +31,7 @@ use crate::task;
 pub(crate) struct Address {
     /// Production or sandbox.
     pub(crate) environment: Environment,
-    /// Its name.
+    /// The queue's name.
     pub(crate) queue: Arc<str>,
 }
 
@@ -55,9 +56,9 @@ pub(crate) enum Message {
     Push(Ready),
     /// A task is not ready any more.
     Remove(TaskId),
-    /// A worker serves it.
+    /// A worker serves the queue.
     Serve(Arc<WorkerCapacity>),
-    /// There is room somewhere, or a worker left.
+    /// A worker has room, or a worker left.
     Look,
     /// Report the depth of a production queue.
     Measure(mpsc::UnboundedSender<Option<Depth>>),
@@ -65,7 +66,7 @@ pub(crate) enum Message {
     PublishDepth,
     /// A model may have room again, by the clock.
     LookAgain,
-    /// An operator changes its settings.
+    /// An operator changes the queue's settings.
     Change(QueueChange, oneshot::Sender<QueueSettings>),
     /// The rate of leases may have room again.
     RateFrees,
@@ -83,9 +84,9 @@ pub(crate) struct QueueItem {
     published: PublishedDepth,
     /// The models that had no room when the queue looked last.
     blocked: Blocked,
-    /// The bounds on its leases, if it has settings.
+    /// The bounds on the queue's leases, if it has settings.
     throttle: Option<Box<Throttle>>,
-    /// True while the queue waits for its rate, of which it hears by [`Message::RateFrees`].
+    /// True while the queue waits for its rate, until [`Message::RateFrees`].
     waits_for_rate: bool,
 }
 
@@ -149,7 +150,7 @@ impl Item for QueueItem {
                 item.capacities.push(capacity);
             }
             Message::Measure(reply) => {
-                // Fails only if nobody waits any more.
+                // The send fails only if the asker has left.
                 let _ = reply.send(held.depth());
                 return Ok(());
             }
@@ -176,7 +177,7 @@ impl Item for QueueItem {
 }
 
 impl Held<QueueItem> {
-    /// How it stands; nothing for a queue of the sandbox.
+    /// The depth of the queue; nothing for a queue of the sandbox.
     fn depth(&self) -> Option<Depth> {
         let Address { environment, queue } = &self.address;
         let ready = &self.item.ready;

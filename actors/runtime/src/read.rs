@@ -1,4 +1,4 @@
-//! Reads: from the store, as of the last commit, without asking any actor.
+//! Reads from the store, at the last commit, with no actor asked.
 
 pub mod approvals;
 pub(crate) mod audit;
@@ -13,8 +13,30 @@ use callboard_domain::machine::Machine;
 use callboard_domain::query::{Page, TaskOrder, Tasks};
 use callboard_domain::task::{Inputs, Task};
 use callboard_store::{Error, Filter, Order, Query, Store};
+use futures_util::{StreamExt, stream};
 
 use crate::tables::{self, sort, term};
+
+/// The reads of one page that run side by side. A store behind a network answers those together.
+pub(crate) const TOGETHER: usize = 128;
+
+/// The items that were found by reads that run side by side, in the order of the reads.
+pub(crate) async fn together<T, F>(
+    most: usize,
+    reads: impl IntoIterator<Item = F>,
+) -> Result<Vec<T>, Error>
+where
+    F: Future<Output = Result<Option<T>, Error>>,
+{
+    // Collected first: a closure that lives across the waits would have to be valid for every lifetime.
+    let reads: Vec<_> = reads.into_iter().collect();
+    let mut reads = stream::iter(reads).buffered(most);
+    let mut items = Vec::new();
+    while let Some(found) = reads.next().await {
+        items.extend(found?);
+    }
+    Ok(items)
+}
 
 /// A task with its texts.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +62,7 @@ pub(crate) async fn task(
         Ok((inputs, found.output(store, environment).await?))
     };
     let read = read.await;
-    // Its texts may have gone while they were read.
+    // The task's texts may have gone while they were read.
     if found.task.is_finished() && tables::is_removed(store, environment, id).await? {
         return Ok(None);
     }
@@ -55,11 +77,11 @@ pub(crate) async fn tasks(
 ) -> Result<Page<Task>, Error> {
     let query = query(environment, tasks);
     let page = store.query(&query).await?;
-    let mut items = Vec::with_capacity(page.documents.len());
-    for document in page.documents {
+    let read = async |document| {
         let found = tables::task(store, environment, TaskId::from_u128(document)).await?;
-        items.extend(found.map(|found| found.task));
-    }
+        Ok(found.map(|found| found.task))
+    };
+    let items = together(TOGETHER, page.documents.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
 }
 

@@ -1,8 +1,8 @@
 //! Brings back the work that was under way before a restart.
 //!
-//! A waiting item returns to its queue, timer or reviewer, a running one is watched. Reads the items that
-//! are unfinished, page by page, and wakes only those with something to do. Deliberately absent: what
-//! has ended.
+//! A waiting item returns to its queue, timer or reviewer, a running one is watched. The recovery reads
+//! the unfinished items, page by page, and wakes only those with something to do. Deliberately absent:
+//! ended items.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::tables::{
 };
 use crate::{delivery, durable, execution, schedule, task, timers};
 
-/// Brings back one environment; says how much was unfinished.
+/// Brings back one environment; returns the number of unfinished items.
 pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usize, Error> {
     let (mut count, mut executions) = (0, HashSet::new());
     let mut after = None;
     loop {
         let page = node.unfinished(environment, after).await?;
         let next = page.last().map(|last| last.spec.id.as_u128());
-        // Before anything of the page can move and end.
+        // The count comes before anything of the page can move and end.
         for task in &page {
             node.holdings.found(&task.spec.account);
         }
@@ -70,7 +70,7 @@ fn recover_task(node: &Node, environment: Environment, task: &Task) {
         node.send(address, task::Message::Adopt(call));
     }
     if is_running && task.spec.concurrent.is_some() {
-        // Its actor holds its share of the account's limit.
+        // The task's actor holds its share of the account's limit.
         node.send(address, task::Message::Recover);
     }
     if !matches!(task.state, State::AwaitingApproval { .. }) {
@@ -86,8 +86,8 @@ fn recover_task(node: &Node, environment: Environment, task: &Task) {
 }
 
 /// The undecided approvals after one task and up to another, or all the rest; `page` holds the
-/// unfinished tasks there. They are passive: timers, and an item of somebody's. One whose task does
-/// not wait any more is ended.
+/// unfinished tasks there. The approvals are passive: timers, and an item of a reviewer's. An approval
+/// whose task does not wait any more is ended.
 async fn approvals(
     node: &Node,
     environment: Environment,
@@ -117,8 +117,8 @@ async fn approvals(
     Ok(())
 }
 
-/// An execution whose tasks are on their way, or that waits for signals alone, needs nothing but its
-/// alarm; any other looks after its tasks itself.
+/// Brings back executions. An execution whose tasks are on their way, or that waits for signals alone,
+/// needs nothing but its alarm; any other looks after its tasks itself.
 async fn recover_executions(
     node: &Node,
     environment: Environment,
@@ -149,7 +149,7 @@ async fn recover_executions(
     }
 }
 
-/// Schedules wait for their timers; one with occurrences that wait for a run looks after it.
+/// Brings back schedules, which wait for their timers; one with waiting occurrences looks after its runs.
 async fn recover_schedules(node: &Node, environment: Environment) -> Result<usize, Error> {
     let mut count = 0;
     let mut after = None;
@@ -204,7 +204,7 @@ async fn list_deliveries(node: &Node, environment: Environment) -> Result<(), Er
     Ok(())
 }
 
-/// Deliveries are made when they are due; an interrupted one is due again.
+/// Brings back deliveries, whose actors start when they are due; an interrupted one is due again.
 async fn recover_deliveries(node: &Node, environment: Environment) -> Result<usize, Error> {
     let mut count = 0;
     let mut after = None;

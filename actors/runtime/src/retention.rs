@@ -1,4 +1,4 @@
-//! Removes what ended long ago: executions with their tasks, tasks alone, histories of approvals.
+//! Removes items that ended long ago: executions with their tasks, tasks alone, histories of approvals.
 //!
 //! ```text
 //!   oldest ─▶ … ─▶ made later than anything that goes: stop
@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Ended rows stand in the order in which they were made, and nothing goes that was made later than
-//! the policy says, so a look reads what goes and what took unusually long to end, however much is
-//! stored. The visible rows go in the first commit: nobody finds half an item, and a crash leaves a
+//! the policy says, so a look reads the expired rows and those of unusually long items, however much is
+//! stored. The visible rows go in the first commit: no reader finds half an item, and a crash leaves a
 //! mark, from which the next look goes on, or an execution's tasks, which it finds without their
 //! execution. Looks pause after each lot, so that users do not notice, unless more comes than goes.
-//! Deliberately absent: when something goes ([`callboard_domain::retention`] decides); events,
+//! Deliberately absent: the rules of expiry ([`callboard_domain::retention`] has them); events,
 //! keys and deliveries, which are [`crate::housekeeping`]'s, but for this: a task is kept while its
 //! webhook is pending; the track record, which is kept for good.
 
@@ -37,9 +37,9 @@ use crate::tables::{
 
 pub(crate) use holds::{Holds, RemovalGuard, UseGuard};
 
-/// How many rows are read, and how many items removed, before a pause.
+/// The number of rows that are read, and of items that are removed, before a pause.
 const LOT: usize = 64;
-/// How many rows one commit removes at most, beyond those that are seen.
+/// The most rows that one commit removes, beyond those that are seen.
 const BATCH: usize = 512;
 
 /// The items that a sweep has removed.
@@ -155,18 +155,18 @@ impl Sweep<'_> {
         }
     }
 
-    /// Removes an execution; its tasks with it, if they are not too many.
+    /// Removes an execution, and its tasks with it, if they are not too many.
     async fn execution(&mut self, id: ExecutionId) -> Result<(), Error> {
         let (node, environment) = (self.node, self.environment);
         let address = execution::Address { environment, execution: id };
         let shard = node.shard(id.partition());
         let (store, number) = (&*shard.store, environment.number());
-        // One that is awake may be about to run again; it sleeps soon, and there is another look.
+        // An awake execution may be about to run again; it sleeps soon, and there is another look.
         let Some(leaving) = shard.executions.if_asleep(&address, || shard.leaving.leave(&address))
         else {
             return Ok(());
         };
-        // From here on nobody wakes it. Until here somebody may have.
+        // The removal guard keeps the execution asleep from here on; it may have run until here.
         let head = ENDED_EXECUTIONS.get(store, number, &id.as_u128()).await?;
         let goes = |head: &HeadRow| self.policy.execution_expired(head.ended_at(), self.now);
         let Some(mut head) = head.filter(goes) else { return Ok(()) };
@@ -193,7 +193,7 @@ impl Sweep<'_> {
         self.removed.executions += 1;
         self.remove(id.as_u128(), seen, rest).await?;
         if let Some(plan) = plan.filter(|_| !of_plan.is_empty()) {
-            // A crash just here leaves the plan, which harms nobody.
+            // A crash just here leaves the plan, which does no harm.
             self.lot.tickets.push(rows::commit(node, plan.as_u128(), of_plan));
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Sweep<'_> {
             return Ok(None);
         }
         if self.runs_of(plan).await? > 1 {
-            // Others in this lot may be about to go as well.
+            // Other executions in this lot may be about to go as well.
             self.commit().await?;
             if self.runs_of(plan).await? > 1 {
                 return Ok(None);
@@ -223,7 +223,7 @@ impl Sweep<'_> {
         let Some(leaving) = self.node.leaving_plans.leave(&(self.environment, plan)) else {
             return Ok(None);
         };
-        // From here on nobody executes it. Until here somebody may have.
+        // The removal guard forbids executions of the plan from here on; some may have begun until here.
         if self.runs_of(plan).await? > 1 {
             return Ok(None);
         }
@@ -231,7 +231,7 @@ impl Sweep<'_> {
         Ok(Some(plan))
     }
 
-    /// How many executions of a plan there are.
+    /// The number of executions of a plan.
     async fn runs_of(&self, plan: PlanId) -> Result<u64, Error> {
         let term = Box::from(plan.as_u128().to_be_bytes());
         let query = Query {
@@ -325,7 +325,7 @@ impl Sweep<'_> {
         self.rest(id, rest).await
     }
 
-    /// Removes what nobody sees any more, and then the mark.
+    /// Removes the rows that no reader sees any more, and then the mark.
     async fn rest(&mut self, id: u128, rest: Vec<Op>) -> Result<(), Error> {
         for part in rest.chunks(BATCH) {
             self.lot.tickets.push(rows::commit(self.node, id, part.to_vec()));
@@ -336,7 +336,7 @@ impl Sweep<'_> {
         self.await_commits().await
     }
 
-    /// Waits until the lot is durable, and then a while for others' sake.
+    /// Waits until the lot is durable, and then a while for the sake of other writers.
     async fn await_commits(&mut self) -> Result<(), Error> {
         self.commit().await?;
         let took = self.lot.started.elapsed();

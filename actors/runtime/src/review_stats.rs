@@ -1,6 +1,6 @@
 //! The track record of confidences, and the statistics of approvals, in memory.
 //!
-//! Filled in the background at the start, from the stored records, and kept up with every commit. A
+//! A start fills it in the background, from the stored records, and every commit keeps it up. A
 //! caller that asks waits until it is filled, as lists wait for their index.
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //!   changed, after every commit ────────┘
 //! ```
 //!
-//! Deliberately absent: the sums and their meaning, which the domain has; and how a record that is read and
-//! a concurrent change are distinguished, which [`sums`] does.
+//! Deliberately absent: the sums and their meaning, which the domain has; and the distinction of a read
+//! record from a concurrent change, which [`sums`] makes.
 
 mod sums;
 
@@ -28,7 +28,7 @@ use tokio::sync::watch;
 use self::sums::Sums;
 use crate::tables::REVIEW_RECORDS;
 
-/// How many rows are read at a time.
+/// The number of rows that are read at a time.
 const PAGE: usize = 1_000;
 /// The time, with a wide margin, within which a commit that was there to be read has also been
 /// reported: [`ReviewStats::changed`] follows it as soon as its actor has a turn.
@@ -58,8 +58,9 @@ impl Default for ReviewStats {
 }
 
 impl ReviewStats {
-    /// A record is durable now. `before` is the one that it replaces, `None` if it is the task's
-    /// first. To be called once for each, in the order of a task's commits, soon after the commit.
+    /// A record is durable now. `before` is the record that it replaces, `None` if it is the task's
+    /// first. The caller reports each record once, in the order of a task's commits, soon after the
+    /// commit.
     pub(crate) fn changed(
         &self,
         environment: Environment,
@@ -106,7 +107,7 @@ impl ReviewStats {
     /// The statistics of approvals at this time. Waits until everything is read.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if it could not be read.
+    /// [`Error::Unavailable`] if the records could not be read.
     pub(crate) async fn statistics(
         &self,
         environment: Environment,
@@ -116,10 +117,10 @@ impl ReviewStats {
         Ok(self.sums(environment).statistics.view(now))
     }
 
-    /// How good confidences are. Waits until everything is read.
+    /// The calibration of confidences. Waits until everything is read.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if it could not be read.
+    /// [`Error::Unavailable`] if the records could not be read.
     pub(crate) async fn calibration(
         &self,
         environment: Environment,

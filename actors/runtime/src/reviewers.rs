@@ -1,7 +1,7 @@
-//! How many approvals each user has to decide, in memory.
+//! The number of approvals that each user has to decide, in memory.
 //!
-//! Counted by item, so that a repeated report changes nothing, and filled at the start from the
-//! approvals that are undecided. Deliberately absent: the choice of a reviewer, which the domain makes.
+//! Approvals are counted by item, so that a repeated report changes nothing; a start counts the
+//! undecided ones. Deliberately absent: the choice of a reviewer, which the domain makes.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,10 @@ pub(crate) struct Reviewers(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Whose each item is: users have numbers here, as there are many items and few users.
+    /// The user of each item: users have numbers here, as there are many items and few users.
     assigned: HashMap<TaskAddress, u32>,
     numbers: HashMap<UserId, u32>,
-    /// How many items each user has, by their numbers.
+    /// The number of items of each user, by the users' numbers.
     open: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Reviewers {
         chosen
     }
 
-    /// The item is this user's, or nobody's.
+    /// Assigns the item to this user, or to none.
     pub(crate) fn assign(&self, item: TaskAddress, user: Option<UserId>) {
         self.lock().assign(item, user);
     }

@@ -6,8 +6,9 @@
 //!
 //! The work lives in the partition of its schedule, so an occurrence and its work are durable together
 //! or not at all, and it happens once over any crash. A schedule between two occurrences is a row and a
-//! timer. Spawned by its shard's supervisor when a message comes; stops when it has nothing to do.
-//! Deliberately absent: which occurrences run ([`callboard_domain::schedule`]).
+//! timer. The shard's supervisor spawns the actor when a message comes; the actor stops when it has
+//! nothing to do. Deliberately absent: the choice of the occurrences that run
+//! ([`callboard_domain::schedule`]).
 
 mod start;
 mod watch;
@@ -38,7 +39,6 @@ use crate::{durable, timers};
 pub(crate) struct Address {
     /// Production or sandbox.
     pub(crate) environment: Environment,
-    /// The schedule.
     pub(crate) schedule: ScheduleId,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Address {
 pub(crate) struct Changes {
     /// The new settings.
     pub(crate) settings: Settings,
-    /// The version of the schedule that they were made from.
+    /// The version of the schedule that the settings were made from.
     pub(crate) version: u64,
     /// The new target, as it is stored, and the account that gave it.
     pub(crate) target: Option<(String, Owner)>,
@@ -58,7 +58,7 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 /// A message to a schedule.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// An instant passed that it had asked for.
+    /// An instant passed that the schedule had asked for.
     TimePassed,
     /// A run has ended that an occurrence waits for.
     RunEnded,
@@ -99,7 +99,7 @@ impl Item for ScheduleItem {
             Reason::Woken => Ok(()),
             Reason::Restarted => held.advance().await,
             Reason::GivenUp => {
-                // Until the next start of the server, or until somebody touches it.
+                // The next start of the server or a request wakes the schedule again.
                 tracing::error!(schedule = %held.address.schedule, "the schedule stands still");
                 Ok(())
             }
@@ -162,7 +162,13 @@ impl Held<ScheduleItem> {
             self.record(missed, Outcome::Missed, |schedule| schedule).await?;
         }
         for at in &due.run {
-            self.forget_ended().await?;
+            let depends_on_ends = self.item.0.as_ref().is_some_and(|own| {
+                let Schedule { settings, running, .. } = &own.row.schedule;
+                settings.overlap.depends_on_ends(running.len())
+            });
+            if depends_on_ends {
+                self.forget_ended().await?;
+            }
             self.occur(*at).await?;
         }
         self.forget_old_runs().await?;
@@ -175,7 +181,7 @@ impl Held<ScheduleItem> {
         Ok(())
     }
 
-    /// Now and then removes the occurrences that are not remembered any more.
+    /// Removes forgotten occurrences now and then.
     async fn forget_old_runs(&self) -> Done {
         if self.node.ports.entropy.bits() & 0x3f != 0 {
             return Ok(());
@@ -185,7 +191,7 @@ impl Held<ScheduleItem> {
         let shard = self.node.shard(partition);
         let old = schedules::old_runs(&*shard.store, environment, schedule).await?;
         if !old.is_empty() {
-            // Nobody waits for it: the rest goes the next time.
+            // The outcome is not awaited: the rest goes the next time.
             drop(durable::commit_rows(shard, partition, old));
         }
         Ok(())
@@ -212,7 +218,7 @@ impl Held<ScheduleItem> {
         }
     }
 
-    /// Starts what waited for the runs that have ended.
+    /// Starts the occurrences that waited for the runs that have ended.
     async fn start_queued(&mut self) -> Done {
         loop {
             let Some(own) = &self.item.0 else { return Ok(()) };
@@ -285,7 +291,13 @@ impl Held<ScheduleItem> {
     }
 
     fn become_(&mut self, row: ScheduleRow) -> Done {
-        let timetable = Timetable::compile(&row.schedule.settings.timing)?;
+        let timing = &row.schedule.settings.timing;
+        let before = self.item.0.take();
+        let known = before.filter(|own| own.row.schedule.settings.timing == *timing);
+        let timetable = match known {
+            Some(own) => own.timetable,
+            None => Timetable::compile(timing)?,
+        };
         self.item.0 = Some(Loaded { row, timetable });
         Ok(())
     }

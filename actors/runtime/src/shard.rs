@@ -1,7 +1,7 @@
-//! One shard: its store and what lives in its partitions.
+//! One shard: its store, and the actors and caches of its partitions.
 //!
-//! Everything that belongs to one execution shares a partition, and a batch never leaves it. Nothing
-//! outside this module may assume that there is one shard.
+//! Everything that belongs to one execution shares a partition, and a batch never leaves it. Only
+//! this module may assume that there is one shard.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +24,7 @@ use crate::tables::LoadedTask;
 use crate::task::TaskKind;
 use crate::{execution, submission, task, timers};
 
-/// How many actors of tasks wait for another task, 9 KB each.
+/// The number of pooled task actors, 9 KB each.
 const POOLED_TASKS: usize = 128;
 
 /// A task's address.
@@ -39,8 +39,8 @@ pub(crate) struct TaskAddress {
 /// One shard.
 pub(crate) struct Shard {
     pub(crate) store: Arc<dyn Store>,
-    /// The epochs of the partitions that the node owned when the shard was made: what a shard of an earlier
-    /// tenure writes is fenced.
+    /// The epochs of the partitions that the node owned when the shard was made: the store fences the
+    /// writes of a shard of an earlier tenure.
     epochs: Box<[Option<Epoch>]>,
     pub(crate) ports: Ports,
     pub(crate) tasks: Arc<DirectoryOf<TaskKind>>,
@@ -50,7 +50,7 @@ pub(crate) struct Shard {
     pub(crate) schedules: Arc<DirectoryOf<ScheduleKind>>,
     pub(crate) handoff: HandoffCache<TaskAddress, LoadedTask>,
     pub(crate) new_executions: HandoffCache<execution::Address, (Execution, Arc<Program>)>,
-    /// Executions that are being removed: nobody wakes them.
+    /// Executions that are being removed, and must not be woken.
     pub(crate) leaving: Holds<execution::Address>,
     pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
     pub(crate) submissions: OnceLock<ActorRef<submission::Message>>,
@@ -96,7 +96,7 @@ impl Shard {
         self.tasks.shrink_pool();
     }
 
-    /// Tells the timers something. While the system stops there are none, and nothing is owed.
+    /// Sends the timers a message. While the system stops there are no timers, and nothing is owed.
     pub(crate) fn timers(&self, message: timers::Message) {
         if let Some(timers) = self.timers.get() {
             let _ = timers.cast(message);

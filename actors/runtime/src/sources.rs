@@ -42,7 +42,7 @@ impl Sources for NodeSources<'_> {
         Salt::of(self.node.ports.entropy.bits())
     }
 
-    /// No session sees the sandbox, so nobody is asked there.
+    /// The reviewer to ask; none in the sandbox, which no session sees.
     fn ask(&mut self, task: &Spec, wanted: ReviewerPool) -> Assignee {
         let mut users = match self.environment {
             Environment::Live => self.node.accounts.users(),

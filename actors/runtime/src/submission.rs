@@ -37,8 +37,8 @@ pub(crate) use creation::create;
 /// The time for which a key is remembered, at least until its items have ended.
 pub(crate) const KEPT: Duration = Duration::from_hours(24);
 
-/// How much may be on its way to the disk before more is refused, in KiB: a disk that stands still
-/// must not fill the memory with what callers send again.
+/// The KiB that may be on their way to the disk before more is refused: a disk that stands still
+/// must not fill the memory with the retries of callers.
 pub(crate) const MAX_PENDING_KIB: usize = 64 << 10;
 /// The approximate size of a submission besides its texts, in KiB.
 const OVERHEAD: usize = 2;
@@ -52,11 +52,11 @@ pub(crate) struct Submission {
     pub(crate) trace: Option<Box<TraceContext>>,
     pub(crate) order: NewWork,
     pub(crate) key: Option<Key>,
-    /// The partition it lives in: that of the key, if there is one.
+    /// The partition that the submission lives in: that of the key, if there is one.
     pub(crate) partition: u8,
-    /// Its share of what may be on its way.
+    /// The submission's share of [`MAX_PENDING_KIB`].
     pub(crate) admitted: OwnedSemaphorePermit,
-    /// The occurrence of a schedule that it is.
+    /// The occurrence of a schedule that the submission is.
     pub(crate) scheduled: Option<Box<Scheduled>>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Scheduled {
 }
 
 impl NewWork {
-    /// About how much memory it takes, in KiB.
+    /// The approximate memory of the submission, in KiB.
     pub(crate) fn weight(&self) -> usize {
         let task = |request: &Request| {
             let context =
@@ -89,7 +89,7 @@ impl NewWork {
     }
 }
 
-/// About how long values are as JSON, in bytes.
+/// The approximate length of values as JSON, in bytes.
 fn length<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
     values
         .map(|value| match value {
@@ -110,9 +110,7 @@ pub(crate) enum NewWork {
     Tasks(Vec<Request>, bool),
     /// A task that repeats another one, which has ended.
     Retry(Box<Request>, TaskId),
-    /// A plan.
     Plan(Box<PlanSource>, Arc<CompiledPlan>),
-    /// An execution.
     Execution(Box<StartExecution>),
 }
 
@@ -131,20 +129,19 @@ pub(crate) struct StartExecution {
 /// The plan of an execution.
 #[derive(Debug)]
 pub(crate) enum Runs {
-    /// A plan.
     Plan(PlanId, Option<Template>),
-    /// A plan that is made with it.
+    /// The plan of a deploy, made with the execution.
     Deployed(Deployed),
 }
 
 /// The options of an execution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options {
-    /// How long it may take, in milliseconds.
+    /// The time limit of the execution, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// The cap on its cost.
+    /// The cap on the execution's cost.
     pub max_cost: Option<Money>,
-    /// Whether the first failure cancels all else.
+    /// True if the first failure cancels all other work.
     pub fail_fast: bool,
 }
 
@@ -266,7 +263,7 @@ impl Submissions {
         if row.body != key.body {
             return Ok(Some(Err(Error::IdempotencyKeyReused)));
         }
-        // Made again, it would be done twice.
+        // A repetition of the submission would do its work twice.
         let removed = "what this idempotency key made has ended and was removed; use another key";
         let made = made.map(|(made, _)| Submitted { made, replayed: true });
         Ok(Some(made.ok_or_else(|| Error::InvalidState(removed.into()))))

@@ -1,7 +1,7 @@
 //! The one restart strategy: start by address, restart with bounded intensity and backoff.
 //!
 //! ractor reports a failure to the direct supervisor only, and its default is to stop the supervisor
-//! and with it all siblings. Here a child that broke is started again from the store; one that
+//! and with it all siblings. Here a child that broke is started again from the store; a child that
 //! breaks too often is started a last time to give up on its item, and the rest goes on.
 //!
 //! Deliberately absent: the children's work, and their messages (see [`crate::directory`]).
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::directory::Directory;
 
-/// How many restarts within [`WITHIN`] are borne.
+/// The most restarts within [`WITHIN`] that are borne.
 pub(crate) const MAX_RESTARTS: usize = 3;
 /// The time in which restarts are counted.
 pub(crate) const WITHIN: Duration = Duration::from_mins(1);
@@ -29,28 +29,26 @@ pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(20);
 pub(crate) trait Kind: Send + Sync + 'static {
     /// The key that identifies an actor of the kind.
     type Address: Ord + Hash + Clone + Debug + Send + Sync + 'static;
-    /// The actor.
     type Actor: Actor<Arguments = ChildSpec<Self>>;
-    /// Its name in logs.
+    /// The kind's name in logs.
     const NAME: &'static str;
 
-    /// A fresh one.
+    /// A fresh actor.
     fn actor(&self) -> Self::Actor;
 }
 
 /// The messages of a kind's actor.
 pub(crate) type Message<K> = <<K as Kind>::Actor as Actor>::Msg;
 
-/// The directory of a kind.
 pub(crate) type DirectoryOf<K> = Directory<<K as Kind>::Address, Message<K>>;
 
 /// The arguments of a child.
 pub(crate) struct ChildSpec<K: Kind + ?Sized> {
-    /// Its address.
+    /// The child's address.
     pub address: K::Address,
     /// The reason of the start.
     pub reason: Reason,
-    /// Where it is listed, for it to retire.
+    /// The directory that lists the child, for it to retire.
     pub directory: Arc<DirectoryOf<K>>,
 }
 
@@ -60,14 +58,14 @@ impl<K: Kind> Debug for ChildSpec<K> {
     }
 }
 
-/// Why a child is started.
+/// The reason why a child is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Somebody sent it a message.
+    /// A message was sent to the child.
     Woken,
-    /// It broke: it performs its outstanding effects.
+    /// The child broke: it performs its outstanding effects.
     Restarted,
-    /// It broke too often: it gives up on its item and stops.
+    /// The child broke too often: it gives up on its item and stops.
     GivenUp,
 }
 
@@ -81,12 +79,11 @@ impl<K> Default for Supervisor<K> {
     }
 }
 
-/// A message to a supervisor.
 #[derive(Debug)]
 pub(crate) enum SupervisorMessage<A> {
     /// Start the child at this address.
     Start(A),
-    /// Start it again.
+    /// Start the child again.
     Restart(A, Reason),
 }
 
@@ -155,7 +152,7 @@ impl<K: Kind> Actor for Supervisor<K> {
         (kind, directory): Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
         directory.on_start(move |address| {
-            // Fails only when the system is stopping, and then nobody is started any more.
+            // The send fails only when the system is stopping, and then no child is started any more.
             let _ = myself.cast(SupervisorMessage::Start(address));
         });
         Ok(State { kind, directory, restarts: HashMap::new() })
@@ -184,7 +181,7 @@ impl<K: Kind> Actor for Supervisor<K> {
         event: SupervisionEvent,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        // One that stops has retired before.
+        // A child that stops has retired before.
         if let SupervisionEvent::ActorFailed(who, why) = event {
             state.broken(&who, &why, &myself);
             state.forget_old_misfortunes();

@@ -58,14 +58,14 @@ pub struct System {
     followers: Vec<JoinHandle<()>>,
 }
 
-/// Why the system could not be started.
+/// The reason why the system could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("the service could not be started: {0}")]
 pub struct NotStarted(String);
 
 impl System {
-    /// Starts everything and brings back what was unfinished. When this returns, everything that was
-    /// acknowledged before is on its way again.
+    /// Starts everything and brings back all unfinished work. All work that was acknowledged before is
+    /// on its way again once this returns.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -88,7 +88,7 @@ impl System {
         loaded.map_err(|error| NotStarted(error.to_string()))?;
         system.spawn_background(bulk::run(Arc::clone(&system.node)));
         system.spawn_background(budgets::run(Arc::clone(&system.node)));
-        // After recovery, which reports the open approvals to it.
+        // The load comes after recovery, which reports the open approvals to it.
         let node = Arc::clone(&system.node);
         system.spawn_background(async move { node.review_stats.load(node.store()).await });
         system.spawn_background(retention::run(Arc::clone(&system.node)));
@@ -109,8 +109,8 @@ impl System {
         Handle::new(Arc::clone(&self.node))
     }
 
-    /// Ready once a commit was fenced, or its outcome cannot be known: another node may own what this
-    /// system holds in memory, and it is to be stopped.
+    /// Ready once a commit was fenced, or its outcome cannot be known: another node may own the items
+    /// that this system holds in memory, and the system is to be stopped.
     pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut lost = self.node.lost.subscribe();
         async move {
@@ -119,13 +119,21 @@ impl System {
         }
     }
 
-    /// From now on no task is given out, and workers are sent away; running tasks go on with them.
+    /// Gives out no more tasks and sends workers away, which keep their running tasks.
     pub fn drain(&self) {
         self.node.drain();
         self.node.close_workers();
     }
 
-    /// Stops all actors. Nothing that was acknowledged depends on them.
+    /// Stores the last uses of keys, which are stored once a minute otherwise. Without it, the next start shows
+    /// times up to a minute earlier.
+    pub async fn store_uses(&self) {
+        if let Err(error) = self.handle().store_uses().await {
+            tracing::warn!(%error, "the last uses of keys are not stored");
+        }
+    }
+
+    /// Stops all actors. No acknowledged work depends on them.
     pub async fn stop(self) {
         self.root.stop(None);
         let _ = self.ended.await;

@@ -1,8 +1,8 @@
 //! The tables: their numbers, and the index terms of listed rows.
 //!
 //! An unfinished task's row stands in `LIVE_TASKS` and moves to `ENDED_TASKS` with its last
-//! transition: a start reads the unfinished tasks only. Both stand in one list.
-//! Such a row holds only the changing part. The task's request is written once, beside it.
+//! transition: a start reads the unfinished tasks only. Both tables share one list. A task's row holds
+//! only the changing part; the task's request is written once, beside the row.
 //!
 //! Deliberately absent: the rows themselves, each kind in a file of its own.
 
@@ -135,7 +135,6 @@ const ENDED_TASKS_NUMBER: u8 = 0x81;
 
 /// The settings of queues that have any, by a digest of the queue's name.
 pub(crate) const QUEUES: Table<[u8; 16], QueueRow> = Table::new(0x40, 1);
-/// Bulk jobs.
 pub(crate) const BULKS: Table<u128, bulk::Job> = Table::new(0x41, 1);
 /// The tasks that bulk jobs have not acted on yet, by job and part.
 pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<TaskId>> = Table::new(0x42, 1);
@@ -169,10 +168,10 @@ pub(crate) const STEPS: Table<(u128, u16), StepState> =
 /// The items of steps, by execution, and by the number of the step and that of the item.
 pub(crate) const ITEMS: Table<(u128, u32), StepState> =
     Table::new(0x2a, 1).compressed_with(words::OF_STEPS);
-/// Where deliveries stood before they were listed: first those that have not ended. A start moves them.
+/// The places of deliveries before they were listed: first those that have not ended. A start moves them.
 pub(crate) const UNLISTED_DELIVERIES: [Table<u128, Delivery>; 2] =
     [Table::new(0x1c, 1), Table::new(0x1d, 1)];
-/// Tasks that have not ended. Only those that wait for a reviewer are squeezed: others move on soon.
+/// Tasks that have not ended. Only those that wait for a reviewer are compressed: others move on soon.
 pub(crate) const LIVE_TASKS: Table<u128, TaskRow> =
     Table::new(0x80, 1).compressed_with(words::OF_TASKS);
 /// Tasks that have ended.
@@ -186,7 +185,6 @@ pub(crate) const LIVE_EXECUTIONS: Table<u128, HeadRow> =
 pub(crate) const ENDED_EXECUTIONS: Table<u128, HeadRow> =
     Table::new(0x83, 2).upgraded_by(with_no_steps).compressed_with(words::OF_EXECUTIONS);
 
-/// Plans.
 pub(crate) const PLANS: Table<u128, PlanRow> = Table::new(0x84, 1);
 /// The different names and descriptions of plans, by a digest.
 pub(crate) const PLAN_NAMES: Table<[u8; 16], NameRow> = Table::new(0x19, 1);
@@ -227,7 +225,6 @@ pub(crate) mod text {
     pub(crate) const LIST: u8 = 16;
 }
 
-/// Schedules.
 pub(crate) const SCHEDULES: Table<u128, ScheduleRow> = Table::new(0x90, 1);
 /// The outcomes of occurrences, by schedule and instant.
 pub(crate) const SCHEDULE_RUNS: Table<[u8; 24], RunRow> = Table::new(0x31, 1);
@@ -237,22 +234,18 @@ pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x89, 1);
 /// Deliveries that have ended; kept for a while.
 pub(crate) const ENDED_DELIVERIES: Table<u128, Delivery> = Table::new(0x8a, 1);
 
-/// The list of tasks of an environment.
 pub(crate) const fn task_list(environment: Environment) -> [u8; 2] {
     [0x80, environment.number()]
 }
 
-/// The list of executions of an environment.
 pub(crate) const fn execution_list(environment: Environment) -> [u8; 2] {
     [0x82, environment.number()]
 }
 
-/// The list of approvals of an environment.
 pub(crate) const fn approval_list(environment: Environment) -> [u8; 2] {
     [0x86, environment.number()]
 }
 
-/// The list of plans of an environment.
 pub(crate) const fn plan_list(environment: Environment) -> [u8; 2] {
     [0x84, environment.number()]
 }
@@ -262,7 +255,6 @@ pub(crate) const fn delivery_list(environment: Environment) -> [u8; 2] {
     [0x89, environment.number()]
 }
 
-/// The list of schedules of an environment.
 pub(crate) const fn schedule_list(environment: Environment) -> [u8; 2] {
     [0x90, environment.number()]
 }
@@ -272,7 +264,6 @@ pub(crate) const AUDIT_LIST: [u8; 2] = [0x88, 0];
 
 /// The terms of the audit log's list.
 pub(crate) mod audit_term {
-    /// The actor.
     pub(crate) const ACTOR: u8 = 0;
     /// The action's name.
     pub(crate) const ACTION: u8 = 1;
@@ -311,9 +302,7 @@ pub(crate) mod term {
 pub(crate) mod execution_term {
     /// The status on the wire.
     pub(crate) const STATUS: u8 = 0;
-    /// The plan.
     pub(crate) const PLAN: u8 = 1;
-    /// The template.
     pub(crate) const TEMPLATE: u8 = 2;
 }
 
@@ -333,7 +322,6 @@ pub(crate) mod approval_term {
 pub(crate) mod delivery_term {
     /// The status on the wire.
     pub(crate) const STATUS: u8 = 0;
-    /// The task.
     pub(crate) const TASK: u8 = 1;
 }
 
@@ -343,7 +331,7 @@ pub(crate) mod plan_term {
     pub(crate) const NAME: u8 = 0;
     /// A tag; a plan has any number of them.
     pub(crate) const TAG: u8 = 1;
-    /// The version of a template that a deploy made it of, by its number.
+    /// The version of the template that a deploy made the plan of, by its number.
     pub(crate) const TEMPLATE: u8 = 2;
 }
 
@@ -368,7 +356,6 @@ fn one_alone(_: u8, entry: Value) -> Value {
 /// A model's limits, and the end of its closure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModelRow {
-    /// The name.
     pub(crate) name: String,
     /// The limits that an admin set; `None` leaves them to the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -381,13 +368,13 @@ pub(crate) struct ModelRow {
 /// The use of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IdempotencyRow {
-    /// Of the parsed body, defaults filled in.
+    /// The digest of the parsed body, defaults filled in.
     pub(crate) body: String,
     /// The instant.
     pub(crate) at: Timestamp,
-    /// The tasks that it made, in order.
+    /// The tasks that the request made, in order.
     pub(crate) tasks: Vec<TaskId>,
-    /// The execution that it made.
+    /// The execution that the request made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) execution: Option<ExecutionId>,
 }
@@ -404,4 +391,4 @@ pub(crate) fn term_of(text: &str) -> Box<[u8]> {
 }
 
 #[cfg(test)]
-mod golden;
+pub(crate) mod golden;

@@ -1,9 +1,9 @@
 //! A task's actor: the only writer of the task.
 //!
-//! Spawned by its shard's supervisor, or taken from the pool, when a message finds no awake actor;
-//! retires unless a worker holds the task: a task that waits (in its queue, in a backoff, for a
-//! reviewer) or has ended is a row. An event that can end a step's task is decided and committed by
-//! its execution. Deliberately absent: every rule. [`callboard_domain::unit`] decides.
+//! The shard's supervisor spawns the actor, or the pool gives it, when a message finds none awake;
+//! the actor retires unless a worker holds the task: a task that waits (in its queue, in a backoff, for a
+//! reviewer) or has ended is a row. The task's execution decides and commits an event that can end a
+//! step's task. Deliberately absent: every rule. [`callboard_domain::unit`] decides.
 
 mod call;
 mod message;
@@ -45,13 +45,13 @@ pub(crate) type TaskKind = ItemKind<TaskItem>;
 pub(crate) struct TaskItem {
     /// `None` if there is no such task.
     task: Option<Task>,
-    /// The task's texts, if they were read with it.
+    /// The task's texts, if they were read with the task.
     inputs: Option<Inputs>,
     /// The share of the account's concurrent tasks.
     running: Option<Running>,
     /// The call of a metered model.
     call: Option<CallPermit>,
-    /// The shares of the limits that hold for it.
+    /// The shares of the limits that hold for the task.
     shares: Vec<Share>,
     /// The schema of the output, while a worker holds the task; the execution knows that of a step.
     schema: Option<Schema>,
@@ -187,7 +187,7 @@ impl Held<TaskItem> {
         }))
     }
 
-    /// Counts and traces an attempt, if it is over now.
+    /// Counts and traces an attempt, if the attempt is over now.
     fn report_attempt(&self, before: Option<&Task>) {
         let (Some(before), Some(after)) = (before, &self.item.task) else { return };
         let Some(leased_at) = before.leased_at().filter(|_| self.item.is_idle()) else { return };
@@ -242,9 +242,10 @@ impl Held<TaskItem> {
             self.item.schema.clone_from(&inputs.output_schema);
         }
         let inputs = task.amended(inputs);
+        let max_tokens = task.max_tokens_of_call(|model| self.node.longest_output(model));
         let trace = self.node.trace_of_attempt(&task, lease);
         let lease = LeaseToken { task: self.address.task, lease };
-        slot.assign(Assignment { lease, deadline, task, inputs, trace });
+        slot.assign(Assignment { lease, deadline, task, inputs, max_tokens, trace });
         Ok(())
     }
 
@@ -258,8 +259,10 @@ impl Held<TaskItem> {
         let (Some(task), Some(inputs)) = (&self.item.task, &self.item.inputs) else {
             return Ok(true);
         };
-        let spec = &task.spec;
-        let worst = self.node.worst_cost(spec.called(), inputs, spec.max_tokens);
+        let called = task.spec.called().once();
+        let amended = task.correction.is_some().then(|| task.amended(inputs.clone()));
+        let inputs = amended.as_ref().unwrap_or(inputs);
+        let worst = self.node.worst_cost(called, inputs, task.max_tokens());
         Ok(self.node.budgets.lease(task, worst, self.node.now()))
     }
 
@@ -300,7 +303,7 @@ impl Held<TaskItem> {
             Box::pin(tables::inputs(store, environment, id)).await?.output_schema
         };
         let Some(schema) = schema else { return Ok(event) };
-        let longest = self.node.longest_output(&task.spec.model);
+        let longest = task.longest_of_attempt(|model| self.node.longest_output(model));
         let checked = self.node.compute.check_answer(&schema, task, event, longest);
         Ok(match Box::pin(checked).await? {
             (event, Some(fault)) => event.faulted(fault),
@@ -461,7 +464,7 @@ pub(crate) fn cancelled(id: TaskId, taken: Result<Task, Refusal>) -> Result<Task
     })
 }
 
-/// Performs an effect. Also used at a start, for tasks without an actor.
+/// Performs an effect; a start also uses this, for tasks without an actor.
 pub(crate) fn perform(node: &Node, address: TaskAddress, task: &Task, effect: Effect) {
     let TaskAddress { environment, task: id } = address;
     match effect {

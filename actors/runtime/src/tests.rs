@@ -5,6 +5,7 @@ mod budgets;
 mod bulk;
 mod caps;
 mod deliveries;
+mod deltas;
 mod executions;
 mod figures;
 mod flow;

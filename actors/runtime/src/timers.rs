@@ -1,8 +1,8 @@
-//! One shard's timers: which task, execution, approval or delivery asked to be woken when.
+//! One shard's timers: the wake-ups of tasks, executions, approvals, deliveries and schedules.
 //!
-//! Instants are of the wall clock, because they are stored; it is looked at least once a second, so
-//! that a jump is noticed. One per shard, spawned by the system and rebuilt from the unfinished items.
-//! Deliberately absent: the reaction at the instant. The woken actor decides.
+//! Instants are of the wall clock, because they are stored; the timers look at that clock at least once a
+//! second, so that a jump is noticed. The system spawns one actor per shard, which is rebuilt from the
+//! unfinished items. Deliberately absent: the reaction at the instant. The woken actor decides.
 
 mod deadlines;
 
@@ -29,28 +29,23 @@ const LONGEST_NAP: Duration = Duration::from_secs(1);
 /// The actor to wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum TimerKey {
-    /// A task.
     Task(TaskAddress),
-    /// An execution.
     Execution(execution::Address),
-    /// An approval.
     Approval(TaskAddress),
-    /// A delivery.
     Delivery(delivery::Address),
-    /// A schedule.
     Schedule(schedule::Address),
 }
 
 /// A message to the timers.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Wake it at this instant, and not at any earlier named one.
+    /// Wake the item at this instant, and not at any earlier named one.
     Set(TimerKey, Timestamp),
-    /// It need not be woken.
+    /// The item need not be woken.
     Forget(TimerKey),
     /// Look at the clock.
     Look,
-    /// Say how many are to be woken.
+    /// Say the number of items that are to be woken.
     #[cfg(test)]
     Count(tokio::sync::oneshot::Sender<usize>),
 }
@@ -71,7 +66,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Sees to it that the clock is looked at in time.
+    /// Makes sure that the clock is looked at in time.
     fn doze(&mut self, myself: &ActorRef<Message>) {
         let Some(next) = self.deadlines.next() else {
             return;

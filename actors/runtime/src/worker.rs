@@ -1,8 +1,9 @@
 //! A worker's actor: its leases, its connection and the messages on it (PROTOCOL.md 11).
 //!
-//! Spawned when a worker registers, or at a start for the workers that running tasks name; it outlives
-//! its connection, and stops when the worker is lost and was last heard of an hour ago. Deliberately
-//! absent: the socket, which the edge holds, and the rules, which [`callboard_domain::worker`] decides.
+//! The supervisor of workers spawns the actor when a worker registers, or at a start for the workers that
+//! running tasks name; the actor outlives its connection, and stops when the worker is lost and was last
+//! heard of an hour ago. Deliberately absent: the socket, which the edge holds, and the rules, which
+//! [`callboard_domain::worker`] decides.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use foldhash::{HashMap, HashMapExt};
 use tokio::sync::mpsc;
 
 use crate::capacity::{SlotPermit, WorkerCapacity};
-use crate::events::Delta;
+use crate::events::{Delta, pieces};
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::node::Node;
 use crate::shard::TaskAddress;
@@ -31,8 +32,10 @@ pub(crate) use message::{AckSender, Message};
 pub use roster::View;
 pub(crate) use roster::Workers;
 
+/// The pieces of a delta that are passed on in one go.
+const PIECES_AT_ONCE: usize = 8;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long a lost worker is listed after it was last heard of.
+/// The time for which a lost worker is listed after it was last heard of.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// A worker's address.
@@ -61,7 +64,7 @@ pub(crate) struct WorkerItem {
 struct Output {
     task: Arc<Spec>,
     run: Run,
-    /// How many characters came so far.
+    /// The number of characters that came so far.
     length: u64,
     text: Option<Arc<LiveText>>,
 }
@@ -133,7 +136,7 @@ impl Item for WorkerItem {
         let item = &mut held.item;
         match message {
             Message::Register(registration) => held.register(*registration),
-            Message::Heard(link, said) => held.heard(link, *said),
+            Message::Heard(link, said) => held.heard(link, *said).await,
             Message::Disconnected(link) => held.disconnected(link),
             Message::Assign(assignment, slot) => {
                 let lease = assignment.lease;
@@ -224,7 +227,7 @@ impl Held<WorkerItem> {
         }
     }
 
-    fn heard(&mut self, link: u64, said: WorkerMessage) {
+    async fn heard(&mut self, link: u64, said: WorkerMessage) {
         if self.item.link.as_ref().is_none_or(|current| current.number != link) {
             return;
         }
@@ -241,7 +244,7 @@ impl Held<WorkerItem> {
                 let answer = self.item.view().worker.renew(&leases, self.node.ports.clock.moment());
                 self.item.send(WorkerCommand::Leases(answer, unreadable));
             }
-            WorkerMessage::Delta(lease, text) => self.delta(lease, text),
+            WorkerMessage::Delta(lease, text) => self.delta(lease, &text).await,
             WorkerMessage::Completed(lease, output, completion) => {
                 self.forward_result(lease, Of::Complete, task::Answer::Output(output, completion));
             }
@@ -257,21 +260,29 @@ impl Held<WorkerItem> {
         }
     }
 
-    /// A piece of output of a lease that is not its own is nobody's.
-    fn delta(&mut self, lease: LeaseToken, text: String) {
-        if text.is_empty() || !self.item.view().worker.holds(lease) {
+    /// Streams a text in pieces, and lets others have the thread in between; drops a text of a lease that
+    /// is not the worker's own.
+    async fn delta(&mut self, lease: LeaseToken, text: &str) {
+        if !self.item.view().worker.holds(lease) {
             return;
         }
         let Some((_, Some(output))) = self.item.slots.get_mut(&lease) else { return };
         let environment = self.address.environment;
-        let length = text.chars().count() as u64;
-        let offset = output.length;
-        output.length += length;
-        let so_far = output.text.get_or_insert_with(|| self.node.texts.of(environment, lease.task));
-        so_far.push(output.run, &text, length);
-        let (task, version) = (&output.task, output.run.version);
-        let delta = || Delta { task: Arc::clone(task), version, offset, text, at: self.node.now() };
-        self.node.events.delta(environment, delta);
+        for (number, piece) in pieces(text).enumerate() {
+            if number > 0 && number.is_multiple_of(PIECES_AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
+            let length = piece.chars().count() as u64;
+            let offset = output.length;
+            output.length += length;
+            let so_far =
+                output.text.get_or_insert_with(|| self.node.texts.of(environment, lease.task));
+            so_far.push(output.run, piece, length);
+            let (task, version, at) = (&output.task, output.run.version, self.node.now());
+            let delta =
+                || Delta { task: Arc::clone(task), version, offset, text: piece.to_owned(), at };
+            self.node.events.delta(environment, delta);
+        }
     }
 
     /// The task compares the lease: an answer under one that this worker lost may be a duplicate.

@@ -1,10 +1,10 @@
-//! Anchors sled's log: has sled 0.34.7 find the end of its log by one segment alone.
+//! Anchors sled's log: makes sled 0.34.7 find the end of its log by one segment alone.
 //!
 //! The header of a segment names an earlier position up to which the log was synced. sled looks for the
-//! end from the segment on that the greatest such position is in, and takes for torn what does not follow
-//! that segment without a gap. When sled opens, it writes zeros over each segment that has no live page,
-//! that one too, and relies on the snapshot that it has just written; but a snapshot is renamed without a
-//! sync of its directory. A power cut that loses its name and keeps the zeros leaves a log without a
+//! end from the segment on that the greatest such position is in, and takes a segment after a gap for
+//! torn. When sled opens, it writes zeros over each segment that has no live page, that one too, and
+//! relies on the snapshot that it has just written; but a snapshot is renamed without a sync of its
+//! directory. A power cut that loses the snapshot's name and keeps the zeros leaves a log without a
 //! beginning: sled opens it, and it is empty.
 //!
 //! ```text
@@ -17,7 +17,7 @@
 //!
 //! The log ends before an incomplete batch. There sled wipes the rest of the segment first, and the
 //! segments behind it later; if one of those were anchored and the wiping cut short, sled would take its
-//! part of the batch. From sled's `pagecache/iterator.rs`, `snapshot.rs` and `segment.rs`.
+//! part of the batch. Sources: sled's `pagecache/iterator.rs`, `snapshot.rs` and `segment.rs`.
 //!
 //! Deliberately absent: any change behind the headers.
 
@@ -54,8 +54,8 @@ pub(crate) fn set(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The segment in which sled's log ends, with a snapshot up to `known`: where the log is torn, or where the
-/// first incomplete batch begins.
+/// The segment in which sled's log ends, with a snapshot up to `known`: at the tear of the log, or at the
+/// beginning of the first incomplete batch.
 fn last_segment(db: &File, known: u64) -> io::Result<Option<Segment>> {
     let segments = headers(db)?.into_iter().filter_map(|header| match header {
         Header::Valid(segment) => Some((segment.lsn, segment)),

@@ -3,10 +3,11 @@
 //! ```text
 //! <lineage>-<number of the first group>.journal
 //!   segment   [magic u32][salt u64][epoch u64][crc32 of these u32] record …
-//!   record    [milliseconds since 1970 u64][group, without padding]
+//!   record    [milliseconds since 1970 u64][crc32 of these and of the group's header u32][group, without padding]
 //! ```
 //!
-//! Integers are little-endian. A checkpoint appends the groups since the last one, with one sync, before
+//! Integers are little-endian. The magic names the format: in segments of format 1, which are still read, a
+//! record has no checksum of its own, so that nothing covers its time. A checkpoint appends the groups since the last one, with one sync, before
 //! sled counts them; so an opening finds in the journal every group that the archive lacks. A segment takes
 //! 64 MiB; each opening begins a new one.
 //!
@@ -32,10 +33,10 @@ use crate::journal::{self, Checkpoint, group, lineage, number};
 #[cfg(test)]
 mod tests;
 
-const MAGIC: u32 = u32::from_le_bytes(*b"cba1");
 const HEADER: usize = 4 + 8 + 8 + 4;
-/// The bytes of a record before its group.
+/// The bytes of a record's time, and of its checksum.
 const TIME: usize = 8;
+const CHECKSUM: usize = 4;
 /// The bytes from which on a segment takes no further groups.
 const SEGMENT: u64 = 64 << 20;
 const SUFFIX: &str = ".journal";
@@ -125,7 +126,7 @@ impl Archive {
         let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         let mut bytes = Vec::new();
         for group in groups {
-            bytes.extend_from_slice(&now.to_le_bytes());
+            bytes.extend_from_slice(&Format::CURRENT.prefix(now, group));
             bytes.extend_from_slice(group);
         }
         file.write_all(&bytes)?;
@@ -139,7 +140,7 @@ impl Archive {
         let path = self.directory.join(name(lineage(self.salt), first));
         let mut file = File::create(path)?;
         let mut header = Vec::with_capacity(HEADER);
-        header.extend_from_slice(&MAGIC.to_le_bytes());
+        header.extend_from_slice(&Format::CURRENT.magic());
         header.extend_from_slice(&self.salt.to_le_bytes());
         header.extend_from_slice(&self.epoch.0.to_le_bytes());
         header.extend_from_slice(&crc32fast::hash(&header).to_le_bytes());
@@ -154,8 +155,7 @@ impl Archive {
         let Some((first, path)) = segments(&self.directory, lineage(self.salt))?.pop_last() else {
             return Ok(None);
         };
-        let segment = Segment::read(&path)?;
-        let last = segment.and_then(|segment| segment.records().last());
+        let last = Segment::read(&path)?.and_then(|segment| segment.records().last());
         Ok(Some(last.map_or(first.saturating_sub(1), |(_, group)| number(&group))))
     }
 }
@@ -195,7 +195,7 @@ impl ArchiveReader {
             let segment = Segment::read(&path).map_err(|error| io_error(&error))?;
             let Some(segment) = segment.filter(|segment| lineage(segment.salt) == self.lineage)
             else {
-                // Its header was torn before a group followed, or is damaged: then a group is missing.
+                // The header was torn before a group followed, or is damaged: then a group is missing.
                 continue;
             };
             let mut records = segment.records();
@@ -227,37 +227,95 @@ impl ArchiveReader {
     }
 }
 
+/// The format of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// Nothing covers the time of a record.
+    One,
+    Two,
+}
+
+impl Format {
+    const CURRENT: Self = Self::Two;
+
+    const fn magic(self) -> [u8; 4] {
+        match self {
+            Self::One => *b"cba1",
+            Self::Two => *b"cba2",
+        }
+    }
+
+    /// The length of a record before its group.
+    const fn prefix_length(self) -> usize {
+        match self {
+            Self::One => TIME,
+            Self::Two => TIME + CHECKSUM,
+        }
+    }
+
+    /// The bytes of a record before its group. `group` is whole, or cut behind its header.
+    fn prefix(self, time: u64, group: &[u8]) -> Vec<u8> {
+        let mut prefix = Vec::with_capacity(TIME + CHECKSUM);
+        prefix.extend_from_slice(&time.to_le_bytes());
+        if self == Self::Two {
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(&prefix);
+            crc.update(&group[..journal::HEADER.min(group.len())]);
+            prefix.extend_from_slice(&crc.finalize().to_le_bytes());
+        }
+        prefix
+    }
+
+    /// The time of the record that `bytes` begin with, and its rest from the group on; `None` if the time
+    /// is damaged.
+    fn split(self, bytes: &Bytes) -> Option<(u64, Bytes)> {
+        let time = u64::from_le_bytes(*bytes.first_chunk()?);
+        let group = bytes.get(self.prefix_length()..).map(|group| bytes.slice_ref(group))?;
+        bytes.starts_with(&self.prefix(time, &group)).then_some((time, group))
+    }
+}
+
 /// A segment with a valid header.
 struct Segment {
+    format: Format,
     salt: u64,
     epoch: Epoch,
     bytes: Bytes,
 }
 
 impl Segment {
+    /// The segment at `path`; `None` if its header is torn or damaged.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has the format of a newer program.
     fn read(path: &Path) -> io::Result<Option<Self>> {
         let bytes = Bytes::from(fs::read(path)?);
-        let field = |at: usize| {
-            bytes.get(at..)?.first_chunk().map(|bytes: &[u8; 8]| u64::from_le_bytes(*bytes))
+        let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else { return Ok(None) };
+        let (fields, crc) = header.split_at(HEADER - 4);
+        if crc != crc32fast::hash(fields).to_le_bytes() {
+            return Ok(None);
+        }
+        let known = [Format::One, Format::Two].into_iter();
+        let Some(format) = known.into_iter().find(|it| fields.starts_with(&it.magic())) else {
+            let text = format!("{} has the format of a newer program", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         };
-        let header = bytes.split_first_chunk::<HEADER>().map(|(header, _)| header);
-        let valid = header.is_some_and(|header| {
-            let (fields, crc) = header.split_at(HEADER - 4);
-            header.starts_with(&MAGIC.to_le_bytes()) && crc == crc32fast::hash(fields).to_le_bytes()
-        });
-        Ok(field(4).zip(field(12)).filter(|_| valid).map(|(salt, epoch)| {
-            let bytes = bytes.slice(HEADER..);
-            Self { salt, epoch: Epoch(epoch), bytes }
-        }))
+        let field = |at: usize| {
+            let bytes = fields[at..].first_chunk().expect("the header has it");
+            u64::from_le_bytes(*bytes)
+        };
+        let (salt, epoch) = (field(4), Epoch(field(12)));
+        Ok(Some(Self { format, salt, epoch, bytes: bytes.slice(HEADER..) }))
     }
 
     fn records(&self) -> Records {
-        Records { rest: self.bytes.clone(), salt: self.salt }
+        Records { format: self.format, rest: self.bytes.clone(), salt: self.salt }
     }
 }
 
 /// The times and the groups of a segment, up to the first that is torn or damaged.
 struct Records {
+    format: Format,
     rest: Bytes,
     salt: u64,
 }
@@ -266,37 +324,44 @@ impl Iterator for Records {
     type Item = (u64, Bytes);
 
     fn next(&mut self) -> Option<(u64, Bytes)> {
-        let time = time(&self.rest)?;
-        let (_, group) = group(&self.rest.slice(TIME..), self.salt)?;
-        self.rest = self.rest.slice(TIME + group.len()..);
+        let (time, group) = self.first_of(&self.rest)?;
+        self.rest = self.rest.slice(self.format.prefix_length() + group.len()..);
         Some((time, group))
     }
 }
 
 impl Records {
-    /// True if the rest is more than the torn end of an append, and concerns a time up to `until`.
+    /// The intact record that `bytes` begin with.
+    fn first_of(&self, bytes: &Bytes) -> Option<(u64, Bytes)> {
+        let (time, rest) = self.format.split(bytes)?;
+        let (_, group) = group(&rest, self.salt)?;
+        Some((time, group))
+    }
+
+    /// True if the rest is more than the torn end of an append, and may concern a time up to `until`.
     ///
     /// A crash during an append leaves a record that the end of the file, or zeros, cut off. Every other rest,
     /// and a rest with an intact group, is damage.
     fn is_damaged(&self, until: u64) -> bool {
-        let Some(at) = time(&self.rest) else { return false };
-        let later = (1..self.rest.len().saturating_sub(TIME)).find_map(|at| {
-            let found = &self.rest[at + TIME..];
-            if !found.starts_with(&journal::MAGIC.to_le_bytes()) {
+        if self.rest.len() < TIME {
+            return false;
+        }
+        let prefix = self.format.prefix_length();
+        let later = (1..self.rest.len().saturating_sub(prefix)).find_map(|at| {
+            if !self.rest[at + prefix..].starts_with(&journal::MAGIC.to_le_bytes()) {
                 return None;
             }
-            group(&self.rest.slice(at + TIME..), self.salt)?;
-            time(&self.rest[at..])
+            self.first_of(&self.rest.slice(at..)).map(|(time, _)| time)
         });
         let length = self.rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        let is_cut = journal::is_cut(self.rest[..length].get(TIME..).unwrap_or_default());
+        let time = self.format.split(&self.rest).map(|(time, _)| time);
+        let is_cut = journal::is_cut(self.rest[..length].get(prefix..).unwrap_or_default())
+            && (time.is_some() || length < prefix + journal::HEADER);
         let is_damaged = later.is_some() || !is_cut;
-        is_damaged && (at <= until || later.is_some_and(|later| later <= until))
+        // A damaged time may be any.
+        let concerns = time.is_none_or(|time| time <= until);
+        is_damaged && (concerns || later.is_some_and(|later| later <= until))
     }
-}
-
-fn time(record: &[u8]) -> Option<u64> {
-    record.first_chunk().map(|time| u64::from_le_bytes(*time))
 }
 
 /// The segments of a lineage by the numbers of their first groups.
@@ -320,7 +385,7 @@ fn name(lineage: u32, first: u64) -> String {
     format!("{lineage:08x}-{first:020}{SUFFIX}")
 }
 
-/// Removes the segments of a lineage all of whose groups are numbered up to `group`. Returns how many.
+/// Removes the segments of a lineage that hold only groups numbered up to `group`. Returns their number.
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be removed.

@@ -60,7 +60,7 @@ impl std::fmt::Debug for Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Partition(pub u8);
 
-/// How often a partition changed its owner; in the embedded store, how often it was opened.
+/// The number of claims of a partition; in the embedded store, the number of openings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
@@ -68,7 +68,7 @@ pub struct Epoch(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchId(pub u128);
 
-/// One of the store's append-only logs. By convention one per environment.
+/// One of the store's append-only logs; by convention one per environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LogId(pub u8);
 
@@ -78,8 +78,8 @@ pub type Terms = Vec<(u8, Box<[u8]>)>;
 /// The index entry of a listed row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entry {
-    /// The list. It shows a document once: the last put wins. Rows of several tables may share a list, so
-    /// that a row that moves keeps its place.
+    /// The list, which shows a document once: the last put wins. Rows of several tables may share a
+    /// list, so that a row that moves keeps its place.
     pub list: [u8; 2],
     /// The terms to filter by.
     pub terms: Terms,

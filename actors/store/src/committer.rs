@@ -7,9 +7,9 @@
 //!
 //! A batch with a ticket is never delayed by a timer: a lone writer pays one sync, and during that sync
 //! the batches of the others gather for the next one. A batch whose ticket was dropped may be deferred
-//! (see [`deferred`]). Of two operations on one key in a group only the later one is written.
+//! (see [`deferred`]). A group writes only the later one of two operations on one key.
 //!
-//! After a write or a sync has failed nothing is known about the disk: every ticket of the group says so,
+//! A failed write or sync leaves the state of the disk unknown: every ticket of the group says so,
 //! the owner of the process is notified once, and the thread ends, which answers all later batches.
 //!
 //! Deliberately absent: the way of bytes to the disk (see [`Engine`]).
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::index::{Index, StagedChanges};
@@ -46,11 +46,16 @@ pub(crate) trait Engine: Send + 'static {
     /// Reads the row at `key` in place.
     fn read<R>(&self, key: &[u8], with: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Error>;
 
-    /// Up to `limit` keys with `from <= key < to`, in order.
+    /// The keys with `from <= key < to`, in order, at most `limit`.
     fn keys(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Error>;
 
     /// Adds a row to the next [`Engine::commit`].
     fn put(&mut self, key: &[u8], value: &[u8]);
+
+    /// Adds a row of log records to the next [`Engine::commit`].
+    fn append(&mut self, key: &[u8], value: &[u8]) {
+        self.put(key, value);
+    }
 
     /// Adds the deletion of a row to the next [`Engine::commit`].
     fn delete(&mut self, key: &[u8]);
@@ -75,10 +80,11 @@ pub(crate) trait Engine: Send + 'static {
 
 /// The outcome of [`Engine::commit`].
 pub(crate) enum Applied {
-    /// The group is durable.
-    Yes,
-    /// Another process has changed what the group was staged on, and nothing was written: the group is to
-    /// be staged again, on these bounds.
+    /// The group is durable. The numbers of a log's new records are so much greater than they were staged:
+    /// other processes had appended to it.
+    Yes(Vec<(LogId, u64)>),
+    /// Another process has changed the bounds that the group was staged on, and nothing was written:
+    /// the group is to be staged again, on these bounds.
     Moved(BTreeMap<LogId, Bounds>),
 }
 
@@ -98,8 +104,9 @@ struct Tail {
 
 impl Tail {
     /// Sends records in order. Leaves out those that were sent, and those after a gap, which
-    /// [`Shared::publish`] closes.
-    fn send(&mut self, mut records: Vec<Record>) {
+    /// [`Shared::publish`] closes; returns true if there is one.
+    fn send(&mut self, mut records: Vec<Record>) -> bool {
+        let mut has_gap = false;
         if let Some(published) = &mut self.published {
             records.retain(|record| {
                 let published = published.entry(record.log).or_default();
@@ -107,17 +114,19 @@ impl Tail {
                 if is_next {
                     *published = record.sequence;
                 }
+                has_gap |= record.sequence > *published;
                 is_next
             });
         }
         if records.is_empty() {
-            return;
+            return has_gap;
         }
         if let Some(to) = &self.to
             && to.send(records).is_err()
         {
             self.to = None;
         }
+        has_gap
     }
 }
 
@@ -127,6 +136,8 @@ pub(crate) struct Shared {
     pub(crate) index: Index,
     pub(crate) logs: RwLock<BTreeMap<LogId, Bounds>>,
     tail: Mutex<Tail>,
+    /// Notified when a record comes whose predecessors this process has not read.
+    pub(crate) gap: Notify,
     batches: AtomicU64,
     syncs: AtomicU64,
 }
@@ -137,6 +148,7 @@ impl Shared {
             index: Index::new(),
             logs: RwLock::new(logs),
             tail: Mutex::default(),
+            gap: Notify::new(),
             batches: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
         }
@@ -173,7 +185,9 @@ impl Shared {
 
     /// Sends records, also of other processes, that a reader has found.
     pub(crate) fn publish(&self, records: Vec<Record>) {
-        self.tail.lock().expect("no holder panics").send(records);
+        if self.tail.lock().expect("no holder panics").send(records) {
+            self.gap.notify_one();
+        }
     }
 
     pub(crate) fn bounds(&self, log: LogId) -> Bounds {
@@ -256,14 +270,17 @@ impl<E: Engine> Committer<E> {
         if staged.is_empty() {
             return Ok(Some(outcomes));
         }
-        let (changes, records) = staged.write(&mut self.engine, &self.logs);
+        let (changes, mut records) = staged.write(&mut self.engine, &self.logs);
         let changes = self.shared.index.hold_while_loading(changes);
-        if let Applied::Moved(logs) = self.engine.commit(&self.logs)? {
-            let fetch = |key: &Key| block(&self.engine, key).ok().flatten();
-            self.shared.index.withdraw(changes, &fetch);
-            self.unswept = logs.keys().copied().collect();
-            self.logs = logs;
-            return Ok(None);
+        match self.engine.commit(&self.logs)? {
+            Applied::Yes(shifts) => self.renumber(&shifts, &mut records),
+            Applied::Moved(logs) => {
+                let fetch = |key: &Key| block(&self.engine, key).ok().flatten();
+                self.shared.index.withdraw(changes, &fetch);
+                self.unswept = logs.keys().copied().collect();
+                self.logs = logs;
+                return Ok(None);
+            }
         }
 
         if let StagedChanges::Ready(changes) = changes {
@@ -276,6 +293,18 @@ impl<E: Engine> Committer<E> {
         self.shared.batches.fetch_add(committed as u64, Ordering::Relaxed);
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         Ok(Some(outcomes))
+    }
+
+    /// Gives records the numbers under which they were committed.
+    fn renumber(&mut self, shifts: &[(LogId, u64)], records: &mut [Record]) {
+        for (log, shift) in shifts {
+            if let Some(bounds) = self.logs.get_mut(log) {
+                bounds.newest += shift;
+            }
+            for record in records.iter_mut().filter(|record| record.log == *log) {
+                record.sequence += shift;
+            }
+        }
     }
 
     fn publish(&self, records: Vec<Record>) {

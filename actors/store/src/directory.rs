@@ -17,7 +17,7 @@ pub(crate) const FORMAT: u32 = 3;
 pub(crate) const WITH_JOURNAL: u32 = 2;
 pub(crate) const FORMAT_FILE: &str = "callboard-format";
 
-/// Locks the directory for this process. A store that was just closed keeps it for a moment.
+/// Locks the directory for this process. A store that was just closed keeps the lock for a moment.
 pub(crate) fn lock(path: &Path) -> Result<File, Error> {
     let take = || -> io::Result<Option<File>> {
         let directory = File::open(path)?;

@@ -5,7 +5,7 @@
 //!           ──apply───────────────▶ Ready(lists)     ──▶ queries
 //! ```
 //!
-//! After an opening the index is built from the rows in the background. Until then it holds the changes of
+//! An opening builds the index from the rows in the background. Until then the index holds the changes of
 //! commits, and queries wait. A held change replaces the row that the scan read, and changes are held
 //! *before* they are written, so that the scan reads no change that is not held.
 //!
@@ -51,11 +51,11 @@ impl Change {
 /// The changes of a group on its way to the disk.
 #[derive(Debug)]
 pub(crate) enum StagedChanges {
-    /// To be applied once they are durable.
+    /// The changes to apply once they are durable.
     Ready(Vec<Change>),
-    /// Held by the loading index; these take them back.
+    /// The loading index holds the changes; `undo` takes them back.
     Held {
-        /// In reverse order.
+        /// The opposite changes, in reverse order.
         undo: Vec<Change>,
     },
 }
@@ -89,8 +89,8 @@ impl Index {
         *state = State::Loading(Vec::new());
     }
 
-    /// False if the row at `key` is in no list. Only for the committer, which alone knows that no change is
-    /// on its way.
+    /// False if the row at `key` is in no list. Only the committer may ask: it alone knows that no
+    /// change is on its way.
     pub(crate) fn may_contain(&self, key: &Key) -> bool {
         match &*self.state.read().expect("no holder panics") {
             State::Ready(lists) => lists.contains(key),
@@ -297,8 +297,8 @@ impl Prefixes {
     }
 }
 
-/// How many documents a merge moves from the delta to the main part, and how many stay there at least; also
-/// the least number of misplaced documents that is worth a rebuild. Tests exceed it.
+/// The number of documents that a merge moves from the delta to the main part, and the least that stay
+/// there; also the least number of misplaced documents that is worth a rebuild. Tests exceed it.
 const MERGE_BATCH: usize = if cfg!(test) { 8 } else { 1024 };
 
 /// Reserves a sixteenth more rather than twice as much: a list of a million documents must not cost two.

@@ -1,9 +1,9 @@
 //! The write-ahead journal: rows that are committed and not durable in sled yet.
 //!
-//! It has two files. While a checkpoint writes the groups of one to sled, further groups go to the other;
-//! a file is overwritten from its beginning once sled has all of its groups, synced. So a commit costs one
-//! write and one sync of a few sectors that the file already has, and sled, which is slow to sync, syncs
-//! once a second.
+//! The journal has two files. While a checkpoint writes the groups of one to sled, further groups go to
+//! the other; a file is overwritten from its beginning once sled has all of its groups, synced. So a
+//! commit costs one write and one sync of a few sectors that the file already has, and sled, which is
+//! slow to sync, syncs once a second.
 //!
 //! ```text
 //! file    [group][group] …                each begins at a sector
@@ -36,10 +36,10 @@ mod tests;
 /// The unit that a disk writes whole.
 const SECTOR: usize = 512;
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"cbj1");
-const HEADER: usize = 4 + 4 + 8 + 4;
-/// In place of a value's length: the row is deleted.
+pub(crate) const HEADER: usize = 4 + 4 + 8 + 4;
+/// The value that stands in place of a value's length if the row is deleted.
 const TOMBSTONE: u32 = u32::MAX;
-/// A file grows by so many bytes: a write within its size leaves the inode alone.
+/// The growth of a file, in bytes: a write within the file's size leaves the inode alone.
 const GROWTH: usize = 1 << 20;
 
 pub(crate) const FILES: [&str; 2] = ["journal.0", "journal.1"];

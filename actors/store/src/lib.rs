@@ -1,8 +1,9 @@
 //! Bytes, index terms and one durable commit.
 //!
-//! A store takes [`Batch`]es and answers each once it cannot be lost any more. It has rows, listed rows
-//! (which a [`Query`] finds) and logs (append-only, numbered in the order of commits). It knows nothing of
-//! tasks, of actors or of HTTP: [`table::Table`] and its users give the bytes a meaning.
+//! A store takes [`Batch`]es and answers each once it cannot be lost any more. A store has rows, listed
+//! rows (which a [`Query`] finds) and logs (append-only, numbered in the order of commits). The store
+//! knows nothing of tasks, of actors or of HTTP: [`table::Table`] and its users give the bytes a
+//! meaning.
 //!
 //! Deliberately absent: transactions that read (every key has one writer, which knows its last value), and
 //! any wall clock but that of the archive's records.
@@ -64,7 +65,7 @@ pub type Row = (Key, Bytes);
 pub struct Record {
     /// The log.
     pub log: LogId,
-    /// Its number: 1 for the first, without gaps, in the order of commits.
+    /// The record's number: 1 for the first, without gaps, in the order of commits.
     pub sequence: u64,
     /// The appended bytes.
     pub bytes: Bytes,
@@ -157,12 +158,12 @@ impl Future for Ticket {
 /// Called once, after a failure that leaves nothing known about the disk.
 pub type OnFailure = Box<dyn FnOnce(&Error) + Send>;
 
-/// Figures of a store since it was opened.
+/// The figures of a store since it was opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stats {
     /// Batches committed.
     pub batches: u64,
-    /// Syncs for them: many batches share one.
+    /// Syncs for the commits: many batches share one.
     pub syncs: u64,
 }
 
@@ -176,7 +177,7 @@ pub trait Store: Send + Sync + 'static {
     /// The value at `key`, after the last answered commit or a later one.
     fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>>;
 
-    /// Up to `limit` rows with `from <= key < to`, in key order.
+    /// The rows with `from <= key < to`, in key order, at most `limit`.
     fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>>;
 
     /// The documents of a query, and their exact total, after every batch that was answered before the
@@ -193,7 +194,7 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> ReadFuture<'_, Vec<Row>>;
 
-    /// Up to `limit` records of `log` with a number greater than `after`, in order.
+    /// The records of `log` with a number greater than `after`, in order, at most `limit`.
     fn read_log(&self, log: LogId, after: u64, limit: usize) -> ReadFuture<'_, Vec<Record>>;
 
     /// The numbers of the oldest kept and the newest record of `log`: `(0, 0)` if it never
@@ -205,8 +206,8 @@ pub trait Store: Send + Sync + 'static {
     /// nodes are among them. A second call closes the first receiver.
     fn tail(&self) -> mpsc::UnboundedReceiver<Vec<Record>>;
 
-    /// The epoch that guards of the partition must name; `None` if this node does not own it. It grows with
-    /// every opening, and with every change of the owner.
+    /// The epoch that guards of the partition must name; `None` if this node does not own it. The epoch
+    /// grows with every opening, and with every change of the owner.
     fn epoch(&self, partition: Partition) -> Option<Epoch>;
 
     /// Figures since the opening.

@@ -1,5 +1,5 @@
 //! The mark: the number of the newest commit, in a file beside the journal. Damage to the journal's last
-//! group looks like a write that a power cut tore; the mark distinguishes them.
+//! group looks like a write that a power cut tore; the mark distinguishes the two.
 //!
 //! ```text
 //! callboard-mark   two slots of 512 bytes: [number of the newest group u64][crc32 of it u32]

@@ -1,8 +1,8 @@
 //! A store in memory, for tests: the model that the others are compared with, and the store under the
 //! actors' tests.
 //!
-//! Its contents survive a [`MemoryStore::reopen`], as on a disk. It has one map, and a query looks at every
-//! row. A [`Cluster`] is one such store that several nodes of a process share.
+//! The contents survive a [`MemoryStore::reopen`], as on a disk. The store has one map, and a query
+//! looks at every row. A [`Cluster`] is one such store that several nodes of a process share.
 //!
 //! Deliberately absent: indexes, threads, and answers that take time.
 

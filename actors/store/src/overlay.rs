@@ -4,8 +4,8 @@
 //! commit ─▶ active ──begin_checkpoint──▶ frozen ──end_checkpoint──▶ gone: sled has it
 //! ```
 //!
-//! Readers look here first. Of a row that changes often between two checkpoints only the last value goes
-//! to sled, and nothing at all of a row that comes and goes between them.
+//! Readers look here first. A row that changes often between two checkpoints brings only its last value
+//! to sled, and a row that comes and goes between two checkpoints brings nothing.
 //!
 //! Deliberately absent: the rows in sled (see `sled/layers.rs`).
 

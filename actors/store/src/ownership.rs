@@ -95,15 +95,15 @@ pub struct NodeRow {
     pub id: NodeId,
     /// Grows with each [`Ownership::join`] of the node.
     pub incarnation: u64,
-    /// The address at which other nodes reach it.
+    /// The address at which other nodes reach this one.
     pub address: String,
-    /// The version of its program.
+    /// The version of the node's program.
     pub version: String,
     /// True while the node is asked to give its partitions up.
     pub is_draining: bool,
-    /// The time until its row expires, by the store's clock; zero once it has expired.
+    /// The time until the node's row expires, by the store's clock; zero once it has expired.
     pub expires_in: Duration,
-    /// The bytes of its last [`Ownership::renew`].
+    /// The bytes of the node's last [`Ownership::renew`].
     pub report: Bytes,
 }
 
@@ -182,9 +182,9 @@ pub trait Ownership: Send + Sync + 'static {
     /// [`crate::Error::Stopped`] if another process joined as this node; else the store's.
     fn renew(&self, report: Bytes) -> ReadFuture<'_, View>;
 
-    /// Claims the partitions of `partitions` that nobody owns, or whose owner's row has expired. Returns
-    /// those that were gained. After an outage, partitions of expired owners can be claimed only by a node
-    /// whose own row has been alive for one term.
+    /// Claims the partitions of `partitions` without an owner, or whose owner's row has expired.
+    /// Returns those that were gained. After an outage, partitions of expired owners can be claimed
+    /// only by a node whose own row has been alive for one term.
     ///
     /// # Errors
     /// The store's.

@@ -1,5 +1,5 @@
-//! Panics as errors. sled panics on a disk that fails and on damaged files, in places where an error
-//! says the same and what to do.
+//! Panics as errors: sled panics on a disk that fails and on damaged files, in places where an error
+//! says the same and the remedy.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -29,7 +29,8 @@ pub(crate) fn catch_silently<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+/// The message of a panic.
+pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }

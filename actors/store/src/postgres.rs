@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! callboard.row     key, value        the rows, logs and notes of the embedded store, byte for byte
-//! callboard.log     id, newest        the numbers of the logs, compared and set by each commit
-//! callboard.writer  node, fence, n    one row a node: its next group, while nobody has fenced it
+//! callboard.log     id, newest        the numbers of the logs, moved on by each commit that appends
+//! callboard.writer  node, fence, n    one row a node: its next group, while it is not fenced
 //! callboard.node    id, expires, …    one row a node: alive by the database's clock
 //! callboard.part    p, owner, epoch   one row a partition
 //! ```
@@ -16,6 +16,7 @@
 
 mod engine;
 mod follow;
+mod gathered;
 mod heads;
 mod link;
 mod migrate;
@@ -45,6 +46,7 @@ pub use scratch::Scratch;
 
 use engine::PgEngine;
 use follow::Load;
+use gathered::Gathered;
 use link::Link;
 use nodes::Owned;
 
@@ -56,8 +58,8 @@ pub struct PostgresOptions {
     pub node: NodeId,
     /// The time from a renewal until the node's row expires.
     pub term: Duration,
-    /// The longest wait for a database that does not answer. After it a read fails, and a commit ends the
-    /// store.
+    /// The longest wait for a database that does not answer. A longer silence fails a read; in a commit
+    /// it ends the store.
     pub patience: Duration,
     /// Called once if a commit failed for good.
     pub on_failure: OnFailure,
@@ -78,6 +80,7 @@ pub struct PostgresStore {
     inbox: Option<mpsc::Sender<Job>>,
     committer: Option<JoinHandle<()>>,
     link: Arc<Link>,
+    gathered: Arc<Gathered>,
     owned: Arc<Owned>,
     shared: Arc<Shared>,
     load: Arc<Load>,
@@ -129,11 +132,18 @@ impl PostgresStore {
         let committer = thread::Builder::new().name("store-committer".into()).spawn(run);
         let committer = committer.map_err(|error| Error::Io(error.to_string().into()))?;
         handle.spawn(follow::run(Arc::clone(&link), Arc::clone(&shared)));
+        let reads = Arc::clone(&link);
+        let call = move |keys: Vec<_>| -> gathered::Answer {
+            let link = Arc::clone(&reads);
+            Box::pin(async move { rows::at(&link, &keys).await })
+        };
+        let gathered = Arc::new(Gathered::new(handle, Box::new(call)));
         Ok(Self {
             runtime: Some(runtime),
             inbox: Some(inbox),
             committer: Some(committer),
             link,
+            gathered,
             owned,
             shared,
             load: Arc::default(),
@@ -154,8 +164,8 @@ impl Store for PostgresStore {
     fn commit(&self, batch: Batch) -> Ticket {
         let (reply, ticket) = Ticket::new();
         if let Some(inbox) = &self.inbox {
-            // After a failure nobody receives: the job is dropped, and its ticket says that the store
-            // has stopped.
+            // The thread has ended after a failure: the job is dropped, and its ticket says that the
+            // store has stopped.
             let _ = inbox.send(Job { batch, reply });
         }
         ticket
@@ -163,7 +173,7 @@ impl Store for PostgresStore {
 
     fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {
         Box::pin(async move {
-            let row = rows::get(&self.link, &disk_key(key)).await?;
+            let row = self.gathered.get(disk_key(key)).await?;
             row.map(|row| value(&key.0, &row)).transpose()
         })
     }
@@ -215,7 +225,7 @@ impl Drop for PostgresStore {
         self.inbox = None;
         self.link.close();
         if let Some(committer) = self.committer.take() {
-            // It catches its panics.
+            // The thread catches its own panics.
             let _ = committer.join();
         }
         if let Some(runtime) = self.runtime.take() {

@@ -27,7 +27,7 @@ impl Probe {
         Self { lists: loader.build(&[]), stamp: 0 }
     }
 
-    /// Puts a document; `old` is its entry so far.
+    /// Puts a document; `old` is the document's entry so far.
     pub fn put(&mut self, document: u128, old: Option<&Entry>, new: &Entry) {
         self.stamp += 1;
         let old = old.map(|old| block(0, old));

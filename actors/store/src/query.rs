@@ -19,9 +19,9 @@ pub enum Filter {
 /// The order of rows. Ties are broken by document id in the same direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// By document id: the order of creation, for ids that ascend with it.
+    /// The order of document ids: that of creation, for ids that ascend with it.
     Document,
-    /// By the n-th sort value of the entry; rows without it are last in either direction.
+    /// The order of the entry's n-th sort value; rows without one are last in either direction.
     Sort(usize),
 }
 

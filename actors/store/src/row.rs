@@ -179,7 +179,7 @@ pub(crate) fn write_varint(mut value: usize, to: &mut impl Write) {
     push(u8::try_from(value).expect("seven bits fit"));
 }
 
-/// Reads a length and returns what follows it.
+/// Reads a length; returns it and the bytes after it.
 pub(crate) fn read_varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0;
     for (at, byte) in bytes.iter().enumerate().take(5) {

@@ -1,12 +1,12 @@
 //! Checks the part of its log that sled 0.34.7 will replay when it opens.
 //!
-//! sled replays its log from its newest snapshot on. It takes a message or a segment that fails its
+//! sled replays its log from its newest snapshot on. sled takes a message or a segment that fails its
 //! checksum for an overwritten one and goes on with the next segment, silently and without the rest of
-//! that one. The part before the snapshot it checks when it reads it. The layouts are in `segments.rs`.
+//! that one. sled checks the part before the snapshot when it reads it. The layouts are in `segments.rs`.
 //!
-//! Only for a directory that did not lose power: after a power cut, a segment that looks overwritten may
-//! be just that. Deliberately absent: the end of the log, which a kill may tear; the mark says how far the
-//! log must go (`mark.rs`).
+//! The check is only for a directory that did not lose power: after a power cut, a segment that looks
+//! overwritten may be just that. Deliberately absent: the end of the log, which a kill may tear; the mark
+//! has the least length of the log (`mark.rs`).
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::segments::{Header, SEGMENT, headers, snapshot};
 
-/// The first damage to what sled will replay in `directory`.
+/// The first damage to the part of the log that sled will replay in `directory`.
 pub(crate) fn damage(directory: &Path) -> io::Result<Option<String>> {
     let db = File::open(directory.join("db"))?;
     let from = snapshot(directory)? / SEGMENT * SEGMENT;

@@ -1,4 +1,4 @@
-//! The segments of sled 0.34.7 in its file `db`, and the position of its newest snapshot. From sled's
+//! The segments of sled 0.34.7 in its file `db`, and the position of its newest snapshot. Sources: sled's
 //! `pagecache/logger.rs`, `serialization.rs` and `snapshot.rs`.
 //!
 //! ```text
@@ -27,9 +27,9 @@ const LAST_KIND: u8 = 11;
 /// A segment, as its header describes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
-    /// Its offset in the file.
+    /// The segment's offset in the file.
     pub(crate) at: u64,
-    /// Its position in the log.
+    /// The segment's position in the log.
     pub(crate) lsn: u64,
     /// The position up to which the log was synced when the segment was begun; the segment's own in an
     /// anchored one (`anchor.rs`).
@@ -170,7 +170,7 @@ pub(crate) fn snapshot(directory: &Path) -> io::Result<u64> {
     Ok(u64::try_from(lsn).ok().filter(|_| length == 8).unwrap_or(0))
 }
 
-/// Fills `bytes` from the offset `at`, up to the end of the file. Returns how many were read.
+/// Fills `bytes` from the offset `at`, up to the end of the file. Returns the number of bytes read.
 fn read(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     let mut length = 0;
     while length < bytes.len() {

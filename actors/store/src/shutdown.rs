@@ -29,7 +29,6 @@ pub(crate) enum Shutdown {
     Unknown,
 }
 
-/// The last shutdown in `directory`.
 pub(crate) fn last(directory: &Path) -> Result<Shutdown, Error> {
     let state = match fs::read(directory.join(FILE)) {
         Ok(state) => String::from_utf8_lossy(&state).into_owned(),

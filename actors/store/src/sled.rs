@@ -73,7 +73,7 @@ const CHECKPOINT_BYTES: usize = 4 << 20;
 
 /// The options of a [`SledStore`].
 pub struct SledOptions {
-    /// The data directory; made if it is not there.
+    /// The data directory; made if it does not exist.
     pub path: PathBuf,
     /// The size of sled's cache.
     pub cache_bytes: u64,
@@ -81,7 +81,7 @@ pub struct SledOptions {
     pub archive: Option<PathBuf>,
     /// Called once if a write or a sync fails.
     pub on_failure: OnFailure,
-    /// From so many bytes in the journal on a checkpoint begins at once: few in tests.
+    /// The bytes in the journal at which a checkpoint begins at once: few in tests.
     #[doc(hidden)]
     pub checkpoint_bytes: usize,
 }
@@ -175,7 +175,7 @@ impl SledStore {
             return Err(corrupt(&path, &format!("{} should not be there", blob.display())));
         }
         let last = check_shutdown(&path, format)?;
-        // After a power cut the directory is not known to be intact until sled has replayed its log.
+        // A directory that lost power is not known to be intact until sled has replayed its log.
         let intact = last != Shutdown::Unknown;
         shutdown::note_open(&path, intact).map_err(|error| io_error(&error))?;
         repair::repair(&path).map_err(|error| io_error(&error))?;
@@ -260,8 +260,8 @@ impl SledStore {
         Snapshot::begin(layers, &self.checkpointer)
     }
 
-    /// Up to `limit` rows as they stand on the disk, in the order of their keys behind `after`, without what
-    /// only this engine needs.
+    /// The first `limit` rows behind `after` as they stand on the disk, in the order of their keys,
+    /// without the rows that only this engine needs.
     pub(crate) fn raw_rows(&self, after: &[u8], limit: usize) -> Result<Vec<RawRow>, Error> {
         let mut rows = Vec::new();
         let from = [after, &[0]].concat();
@@ -332,8 +332,8 @@ impl Store for SledStore {
     fn commit(&self, batch: Batch) -> Ticket {
         let (reply, ticket) = Ticket::new();
         if let Some(inbox) = &self.inbox {
-            // After a failure nobody receives: the job is dropped, and its ticket says that the store
-            // has stopped.
+            // The thread has ended after a failure: the job is dropped, and its ticket says that the
+            // store has stopped.
             let _ = inbox.send(Job { batch, reply });
         }
         ticket
@@ -393,7 +393,7 @@ impl Drop for SledStore {
         }
         self.checkpointer.close();
         if let Some(thread) = self.checkpoints.take() {
-            // It catches its panics.
+            // The thread catches its own panics.
             let _ = thread.join();
         }
         let Some(layers) = self.layers.take() else { return };
@@ -405,7 +405,7 @@ impl Drop for SledStore {
         let closed = panics::catch_silently(|| close(tree)).unwrap_or(false);
         let synced = self.db.sync_all().is_ok();
         if flushed && closed && synced && !self.failure.was_called() {
-            // Without the note the next opening takes the process for killed.
+            // A missing note makes the next opening take the process for killed.
             let _ = shutdown::note_clean(&self.path);
         }
     }

@@ -4,7 +4,7 @@
 //! row     [version u8][crc32 of the payload u32, little-endian][payload: JSON]
 //! ```
 //!
-//! With a dictionary the payload is compressed if that pays, and the version says so (`compress.rs`).
+//! A table with a dictionary compresses a payload if that pays, and the version says so (`compress.rs`).
 //!
 //! A payload that does not match its checksum, or that a newer program wrote, is an error that names the
 //! table and the key. A payload of an older version goes through the table's upgrade first.
@@ -94,7 +94,7 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     /// The same, never compressed: for a row that is written again soon.
     ///
     /// # Panics
-    /// As [`Table::put`].
+    /// Those of [`Table::put`].
     #[must_use]
     pub fn put_uncompressed(
         &self,
@@ -110,7 +110,7 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     /// Writes a row; a conflict if it exists.
     ///
     /// # Panics
-    /// As [`Table::put`].
+    /// Those of [`Table::put`].
     #[must_use]
     pub fn insert(&self, environment: u8, key: &K, value: &V) -> Op {
         Op::Insert { key: self.key(environment, key), value: self.encode(value) }
@@ -137,10 +137,10 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         row.map(|row| self.decode(&key, &row)).transpose()
     }
 
-    /// Up to `limit` rows in key order, after the key `after` or from the first.
+    /// The rows after the key `after` or from the first, in key order, at most `limit`.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// Those of [`Table::get`].
     pub async fn scan(
         &self,
         store: &dyn Store,
@@ -158,7 +158,7 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
     /// The rows from `first` to `last`, both included, in key order.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// Those of [`Table::get`].
     pub async fn range(
         &self,
         store: &dyn Store,

@@ -2,14 +2,18 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use callboard_postgres::Server;
 use callboard_store::contract::{ClusterFixture, Fixture};
 use callboard_store::ownership::NodeId;
-use callboard_store::postgres::{Address, PostgresOptions, PostgresStore, migrate};
+use callboard_store::postgres::{Address, Migrated, PostgresOptions, PostgresStore, migrate};
 use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::{
     Batch, BatchId, Entry, Filter, Key, LogId, Op, Order, Outcome, Ownership, Partition,
@@ -153,6 +157,86 @@ fn a_killed_server_loses_and_doubles_nothing() {
 }
 
 #[test]
+fn nodes_that_append_to_one_log_at_once_leave_no_gap() {
+    let log = LogId(1);
+    let server = SERVER.with(Arc::clone);
+    let database = server.database();
+    apart(async {
+        let (mut nodes, mut tails, mut tickets) = (Vec::new(), Vec::new(), Vec::new());
+        for id in 0..3 {
+            let store = open(&server, &database, NodeId(id.into()), Duration::from_mins(1)).await;
+            store.join("127.0.0.1:1").await.expect("the node joins");
+            let own: PartitionSet = (0..=255).map(Partition).filter(|p| p.0 % 3 == id).collect();
+            assert_eq!(store.claim(own).await.expect("the store answers"), own);
+            tails.push(store.tail());
+            nodes.push((id, store));
+        }
+        for n in 0..1_500_u32 {
+            for (id, store) in &nodes {
+                let guard = (Partition(*id), store.epoch(Partition(*id)).expect("its own"));
+                let record = [&[*id], &n.to_be_bytes()[..]].concat();
+                let key = Key::new(1, 1, &record);
+                let ops = vec![
+                    Op::Insert { key, value: Bytes::from_static(b"row") },
+                    Op::Append { log, record: record.into() },
+                ];
+                let id = BatchId(n.into());
+                tickets.push(store.commit(Batch { id, guards: vec![guard], ops }));
+            }
+            if n == 700 {
+                server.kill();
+                server.resume();
+            }
+        }
+        for ticket in tickets {
+            let outcome = ticket.await;
+            assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
+        }
+        let records = nodes[0].1.read_log(log, 0, usize::MAX).await.expect("the store answers");
+        for (number, record) in (1..).zip(&records) {
+            assert_eq!(record.sequence, number);
+        }
+        for id in 0..3 {
+            let of = records.iter().filter(|record| record.bytes[0] == id);
+            let of: Vec<_> = of.map(|record| record.bytes.slice(1..)).collect();
+            let expected = (0..1_500_u32).map(|n| Bytes::copy_from_slice(&n.to_be_bytes()));
+            assert_eq!(of, expected.collect::<Vec<_>>());
+        }
+        for tail in &mut tails {
+            let mut heard = Vec::new();
+            while heard.len() < records.len() {
+                heard.extend(tail.recv().await.expect("the tail is open"));
+            }
+            assert!(heard == records, "each node hears every record once, in order");
+        }
+    });
+}
+
+/// The tables of the first format, as an older program made them.
+const FIRST_FORMAT: &str = include_str!("../src/postgres/schema.sql");
+
+#[test]
+fn tables_of_the_first_format_are_extended_by_one_of_the_nodes() {
+    let server = SERVER.with(Arc::clone);
+    let database = server.database();
+    let tables = format!("BEGIN; CREATE SCHEMA callboard; {FIRST_FORMAT} COMMIT");
+    server.psql(&database, &tables).expect("the tables are made");
+    apart(async {
+        let node = |id| open(&server, &database, NodeId(id), Duration::from_mins(1));
+        let (first, _second, _third) = tokio::join!(node(1), node(2), node(3));
+        first.join("127.0.0.1:1").await.expect("the node joins");
+        first.claim(PartitionSet::ALL).await.expect("the store answers");
+        let guard = (Partition(7), first.epoch(Partition(7)).expect("the node owns it"));
+        let ops = vec![Op::Append { log: LogId(1), record: Bytes::from_static(b"record") }];
+        let batch = Batch { id: BatchId(1), guards: vec![guard], ops };
+        assert!(matches!(first.commit(batch).await, Outcome::Committed));
+        assert_eq!(first.log_bounds(LogId(1)).await.expect("the store answers"), (1, 1));
+    });
+    let format = server.psql(&database, "SELECT format FROM callboard.meta");
+    assert_eq!(format.as_deref(), Some("2"));
+}
+
+#[test]
 fn an_embedded_store_moves_with_every_row_list_and_log() {
     let directory = tempfile::tempdir().expect("a directory can be had");
     let open = || {
@@ -198,8 +282,13 @@ fn an_embedded_store_moves_with_every_row_list_and_log() {
         let address = Address::parse(&url, None).unwrap();
         let migrated = migrate(&sled, address.clone()).await.expect("the rows are moved");
         assert!(migrated.rows > 3_000, "{migrated:?}");
-        let again = migrate(&sled, address).await;
-        assert!(again.is_err_and(|error| error.to_string().contains("name an empty one")));
+        // A second move finds the copy of the first.
+        let again = migrate(&sled, address.clone()).await.expect("the rows are there");
+        assert_eq!(again, Migrated { was_there: true, ..migrated });
+        // Of another state of the store there is none.
+        let later = SledOptions::new(directory.path().join("other"), 16 << 20, Box::new(|_| ()));
+        let other = migrate(&SledStore::open(later).unwrap(), address).await;
+        assert!(other.is_err_and(|error| error.to_string().contains("no node has served from it")));
         (records, page)
     });
     let moved = Lone::open(server, "postgres".into());
@@ -213,6 +302,113 @@ fn an_embedded_store_moves_with_every_row_list_and_log() {
         assert!(matches!(moved.store.commit(later).await, Outcome::Committed));
         assert_eq!(moved.store.query(&query).await.unwrap().total, before.1.total - 1);
         assert_eq!(moved.store.log_bounds(log).await.unwrap().1, 3_001);
+        let address = Address::parse(&url, None).unwrap();
+        let refused = migrate(&open(), address).await;
+        assert!(refused.is_err_and(|error| error.to_string().contains("name an empty one")));
+    });
+}
+
+/// The moment at which a connection is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// The database hears nothing of the commit.
+    Commit,
+    /// The database commits, and its answer is lost.
+    Answer,
+    /// As with the answer, and the database is out of reach from then on.
+    Way,
+}
+
+/// A commit as a client sends it.
+const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
+
+/// A way to the database on which the first commit's connection is lost; returns its port.
+fn losing(server: &Server, lost: Lost) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (socket, is_lost) = (server.socket(), Arc::new(AtomicBool::new(false)));
+    std::thread::spawn(move || {
+        while let Ok((client, _)) = listener.accept() {
+            if is_lost.load(Ordering::SeqCst) && lost == Lost::Way {
+                return;
+            }
+            let database = UnixStream::connect(&socket).expect("the database listens");
+            let is_lost = Arc::clone(&is_lost);
+            std::thread::spawn(move || join(&client, &database, lost, &is_lost));
+        }
+    });
+    port
+}
+
+/// Passes bytes both ways until an end closes, or the first commit comes.
+fn join(client: &TcpStream, database: &UnixStream, lost: Lost, is_lost: &AtomicBool) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut from, mut to) = (database, client);
+            let mut bytes = vec![0; 64 << 10];
+            while let Ok(length @ 1..) = from.read(&mut bytes) {
+                if to.write_all(&bytes[..length]).is_err() {
+                    break;
+                }
+            }
+            let _ = client.shutdown(Shutdown::Both);
+            // Only now the answer to a commit has come.
+            let _ = database.shutdown(Shutdown::Both);
+        });
+        let (mut from, mut to) = (client, database);
+        let mut bytes = vec![0; 64 << 10];
+        while let Ok(length @ 1..) = from.read(&mut bytes) {
+            let is_first =
+                bytes[..length].ends_with(COMMIT) && !is_lost.swap(true, Ordering::SeqCst);
+            if is_first {
+                client.shutdown(Shutdown::Both).expect("it is open");
+            }
+            if is_first && lost == Lost::Commit || to.write_all(&bytes[..length]).is_err() {
+                break;
+            }
+            if is_first {
+                return;
+            }
+        }
+        let _ = database.shutdown(Shutdown::Both);
+    });
+}
+
+#[test]
+fn a_move_whose_commit_was_interrupted_finds_out_whether_it_happened() {
+    let directory = tempfile::tempdir().expect("a directory can be had");
+    let path = directory.path().join("data");
+    let options = SledOptions::new(path, 16 << 20, Box::new(|error: &_| panic!("{error}")));
+    let sled = SledStore::open(options).expect("the store opens");
+    let server = SERVER.with(Arc::clone);
+    apart(async {
+        for n in 0..100_u8 {
+            let key = Key::new(1, 1, &[n]);
+            let ops = vec![Op::Put { key, value: Bytes::from(vec![n; 20]), entry: None }];
+            let batch = Batch { id: BatchId(n.into()), guards: Vec::new(), ops };
+            assert!(matches!(sled.commit(batch).await, Outcome::Committed));
+        }
+        for lost in [Lost::Commit, Lost::Answer, Lost::Way] {
+            let database = server.database();
+            let port = losing(&server, lost);
+            let url = format!("postgres://callboard@127.0.0.1:{port}/{database}?sslmode=disable");
+            let moved = migrate(&sled, Address::parse(&url, None).unwrap()).await;
+            let rows = server.psql(&database, "SELECT count(*) FROM callboard.row");
+            let rows: u64 = rows.expect("the tables are there").parse().expect("a number");
+            match (lost, moved) {
+                (Lost::Commit | Lost::Answer, Ok(moved)) => {
+                    assert_eq!((moved.rows, moved.was_there), (rows, lost == Lost::Answer));
+                }
+                (Lost::Way, Err(error)) => {
+                    assert!(error.to_string().contains("is unknown"), "{error}");
+                    let url = server.url(&database);
+                    let again = migrate(&sled, Address::parse(&url, None).unwrap()).await.unwrap();
+                    assert_eq!((again.rows, again.was_there), (rows, true));
+                }
+                (lost, moved) => panic!("{lost:?}: {moved:?}"),
+            }
+            assert_eq!(rows, 100, "{lost:?}");
+        }
     });
 }
 
@@ -317,10 +513,9 @@ fn a_cancelled_wait_for_a_standby_is_no_commit() {
 
 #[test]
 fn a_server_without_tls_is_refused_at_once() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let served = std::thread::spawn(move || {
-        use std::io::{Read, Write};
         let (mut stream, _) = listener.accept().expect("a connection");
         stream.read_exact(&mut [0; 8]).expect("a request for TLS");
         stream.write_all(b"N").expect("an answer");

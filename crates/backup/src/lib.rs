@@ -39,7 +39,7 @@ pub enum Error {
     /// The stream of a backup is malformed or ended too soon.
     #[error("the backup is incomplete: {0}")]
     Incomplete(String),
-    /// There is no such backup.
+    /// The store, the repository or the backup does not exist.
     #[error("{0}")]
     NotFound(String),
     /// A file could not be read or written.

@@ -11,21 +11,21 @@ pub(crate) const FORMAT: u32 = 1;
 pub struct Manifest {
     /// The format of the repository.
     pub format: u32,
-    /// Its creation, which is its name: `20260131T120000.000Z`.
+    /// The time of its creation, which names the backup: `20260131T120000.000Z`.
     pub id: String,
-    /// The program that wrote it.
+    /// The version of the program that wrote the backup.
     pub version: String,
-    /// The directory that it is a backup of.
+    /// The lineage of the data directory that was backed up.
     pub lineage: u32,
-    /// The number of the first group that it holds as a group, less one.
+    /// The number of the first group that the backup holds as a group, less one.
     pub from_group: u64,
-    /// The number of its last group. An archive continues behind it.
+    /// The number of the backup's last group. An archive continues behind it.
     pub group: u64,
-    /// Rows in `chunks`.
+    /// The number of rows in `chunks`.
     pub rows: u64,
-    /// Bytes of all chunks.
+    /// The bytes of all chunks.
     pub bytes: u64,
-    /// Bytes of the chunks that no earlier backup had.
+    /// The bytes of the chunks that no earlier backup had.
     pub new_bytes: u64,
     /// The rows, in the order of their keys.
     pub chunks: Vec<Chunk>,
@@ -38,18 +38,18 @@ pub struct Manifest {
 /// A chunk: `chunks/ab/abcd…`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
-    /// The SHA-256 of its bytes, in hexadecimal digits.
+    /// The SHA-256 of the chunk's bytes, in hexadecimal digits.
     pub sha256: String,
-    /// Its length.
+    /// The chunk's length.
     pub bytes: u64,
 }
 
 /// A file beside the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedFile {
-    /// Its name in the data directory.
+    /// The file's name in the data directory.
     pub name: String,
-    /// Its contents.
+    /// The file's contents.
     pub chunk: Chunk,
 }
 

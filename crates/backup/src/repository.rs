@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Files are written beside their place, synced and renamed; a manifest comes last. A run that is killed
-//! leaves chunks that no manifest names; [`Repository::prune`] removes them.
+//! leaves chunks that no manifest names; [`Repository::prune`] removes them. The marker of the format is the
+//! first file: a run that is killed before leaves an empty directory, or one with an unfinished marker.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -22,6 +23,10 @@ use crate::manifest::{Chunk, FORMAT, Manifest};
 use crate::{Error, failed};
 
 const MARKER: &str = "callboard-backups";
+/// A file that is being written.
+const NEW: &str = "new";
+/// The beginnings of the names of directories in which a restore is tried.
+const TRIAL: &str = ".trial-";
 
 /// An open repository, locked for this process.
 #[derive(Debug)]
@@ -33,19 +38,19 @@ pub struct Repository {
 /// The result of a pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pruned {
-    /// Removed backups.
+    /// The number of removed backups.
     pub backups: usize,
-    /// Removed chunks.
+    /// The number of removed chunks.
     pub chunks: usize,
-    /// Their bytes.
+    /// The bytes of the removed chunks.
     pub bytes: u64,
 }
 
 impl Repository {
-    /// Opens the repository at `path`, which an empty or missing directory becomes if `create`.
+    /// Opens the repository at `path`; with `create`, an empty or missing directory becomes one.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is none, [`Error::Io`] if another process uses it.
+    /// [`Error::NotFound`] if there is no repository, [`Error::Io`] if another process uses it.
     pub fn open(path: &Path, create: bool) -> Result<Self, Error> {
         let marker = path.join(MARKER);
         if !marker.exists() {
@@ -54,7 +59,7 @@ impl Repository {
                 return Err(Error::NotFound(none()));
             }
             make_directory(path)?;
-            if fs::read_dir(path).map_err(failed(path))?.next().is_some() {
+            if !is_empty(path).map_err(failed(path))? {
                 let text = format!("{}, and the directory is not empty", none());
                 return Err(Error::Io(text));
             }
@@ -65,11 +70,12 @@ impl Repository {
             return Err(Error::Io(text));
         }
         let repository = Self { path: path.into(), _lock: directory };
+        if !marker.exists() {
+            repository.write(&marker, marked().as_bytes())?;
+            path.canonicalize().and_then(|path| sync_ancestors(&path)).map_err(failed(path))?;
+        }
         for name in ["chunks", "backups"] {
             make_directory(&path.join(name))?;
-        }
-        if !marker.exists() {
-            repository.write(&marker, format!("{FORMAT}\n").as_bytes())?;
         }
         let format = fs::read_to_string(&marker).map_err(failed(&marker))?;
         if format.trim().parse::<u32>().is_ok_and(|format| format > FORMAT) {
@@ -82,7 +88,7 @@ impl Repository {
     /// Every backup, the oldest first.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if a manifest is.
+    /// [`Error::Damaged`] if a manifest is damaged.
     pub fn list(&self) -> Result<Vec<Manifest>, Error> {
         self.ids()?.iter().map(|id| self.manifest(id)).collect()
     }
@@ -90,7 +96,8 @@ impl Repository {
     /// The backup with this id; without an id the newest.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is none, [`Error::Damaged`] if its manifest is.
+    /// [`Error::NotFound`] if there is no such backup, [`Error::Damaged`] if its manifest is
+    /// damaged.
     pub fn find(&self, id: Option<&str>) -> Result<Manifest, Error> {
         let ids = self.ids()?;
         let found = match id {
@@ -115,7 +122,7 @@ impl Repository {
     /// Removes all but the newest `keep` backups, and chunks that no backup names.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if a manifest is; then nothing is removed.
+    /// [`Error::Damaged`] if a manifest is damaged; then nothing is removed.
     pub fn prune(&self, keep: usize) -> Result<Pruned, Error> {
         let mut all = self.list()?;
         let kept = all.split_off(all.len().saturating_sub(keep));
@@ -143,6 +150,18 @@ impl Repository {
         Ok(pruned)
     }
 
+    /// A directory in the repository for a trial; none is left of an earlier one that was killed.
+    pub(crate) fn trial(&self) -> Result<PathBuf, Error> {
+        for entry in fs::read_dir(&self.path).map_err(failed(&self.path))? {
+            let entry = entry.map_err(failed(&self.path))?;
+            if entry.file_name().to_string_lossy().starts_with(TRIAL) {
+                let path = entry.path();
+                fs::remove_dir_all(&path).map_err(failed(&path))?;
+            }
+        }
+        Ok(self.path.join(format!("{TRIAL}{}", std::process::id())))
+    }
+
     /// The bytes of a chunk, checked.
     pub(crate) fn chunk(&self, chunk: &Chunk) -> Result<Bytes, Error> {
         let path = self.path_of(&chunk.sha256)?;
@@ -158,7 +177,7 @@ impl Repository {
         Ok(bytes.into())
     }
 
-    /// Keeps a chunk. True if it is new.
+    /// Keeps a chunk. True if the chunk is new.
     pub(crate) fn keep(&self, bytes: &[u8]) -> Result<(Chunk, bool), Error> {
         let sha256 = digest(bytes);
         let path = self.path_of(&sha256)?;
@@ -177,6 +196,7 @@ impl Repository {
     /// Adds a backup, all of whose chunks are kept.
     pub(crate) fn add(&self, manifest: &Manifest) -> Result<(), Error> {
         sync(&self.path.join("chunks"))?;
+        sync(&self.path)?;
         let json = serde_json::to_string(manifest).expect("a manifest is JSON");
         let text = format!("{json}\n{}\n", digest(json.as_bytes()));
         self.write(&self.place(&manifest.id), text.as_bytes())
@@ -220,7 +240,7 @@ impl Repository {
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
-        let new = self.path.join("new");
+        let new = self.path.join(NEW);
         let write = || -> io::Result<()> {
             let mut options = OpenOptions::new();
             let mut file =
@@ -232,6 +252,34 @@ impl Repository {
         };
         write().map_err(failed(path))
     }
+}
+
+/// The contents of the marker.
+fn marked() -> String {
+    format!("{FORMAT}\n")
+}
+
+/// True if a directory has nothing, or nothing but the marker that a killed run has begun.
+fn is_empty(directory: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_begun = entry.file_name() == NEW
+            && entry.file_type()?.is_file()
+            && marked().as_bytes().starts_with(&fs::read(entry.path())?);
+        if !is_begun {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Makes the names of a directory and of those above it durable.
+fn sync_ancestors(path: &Path) -> io::Result<()> {
+    path.ancestors().skip(1).try_for_each(|above| match File::open(above) {
+        // Somebody else made it.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        directory => directory?.sync_all(),
+    })
 }
 
 fn make_directory(path: &Path) -> Result<(), Error> {

@@ -18,11 +18,11 @@ const CACHE: u64 = 64 << 20;
 /// The state that was restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
-    /// The number of its last group.
+    /// The number of the last group that was restored.
     pub group: u64,
-    /// Groups that came from the archive.
+    /// The number of groups from the archive.
     pub archived: u64,
-    /// The time at which the last of them was archived, in milliseconds since 1970.
+    /// The time at which the last group was archived, in milliseconds since 1970.
     pub last_archived: Option<u64>,
 }
 
@@ -42,14 +42,14 @@ pub fn restore(
     let store = to.join("store");
     let mut restore = Restore::begin(&store, CACHE)?;
     let mut files = Vec::new();
-    // The store is complete last: until then an opening takes it for none.
+    // The store becomes complete last: until then, opening the directory finds no store.
     let restored = write(repository, manifest, &mut restore, archive).and_then(|restored| {
         write_files(repository, manifest, to, &mut files)?;
         restore.finish(restored.group)?;
         Ok(restored)
     });
     if restored.is_err() {
-        // Another attempt begins with nothing, as this one did.
+        // Another attempt begins with an empty directory, as this one did.
         let _ = fs::remove_dir_all(&store);
         for file in &files {
             let _ = fs::remove_file(file);
@@ -68,7 +68,7 @@ fn write_files(
     written: &mut Vec<PathBuf>,
 ) -> Result<(), Error> {
     for NamedFile { name, chunk } in &manifest.files {
-        // The name of a file, and no path.
+        // Only the name of the file counts, and no path.
         let name = Path::new(name).file_name().unwrap_or_default();
         let path = to.join(name);
         let bytes = repository.chunk(chunk)?;
@@ -121,8 +121,8 @@ fn write(
 }
 
 impl Manifest {
-    /// Removes the segments of an archive that this backup, the oldest of its lineage, does not need. Returns
-    /// how many.
+    /// Removes the segments of an archive that this backup, the oldest of its lineage, does not
+    /// need. Returns the number of removed segments.
     ///
     /// # Errors
     /// [`Error::Store`] if a file cannot be removed.
@@ -130,14 +130,14 @@ impl Manifest {
         Ok(callboard_store::prune_archive(archive, self.lineage, self.group)?)
     }
 
-    /// Restores the backup to a temporary directory below `beside`, opens the store there and reads its
-    /// index. Nothing remains.
+    /// Restores the backup to a temporary directory in the repository, opens the store there and reads
+    /// its index. Removes the directory again.
     ///
     /// # Errors
-    /// As [`restore`], and [`Error::Store`] if the store does not open.
-    pub fn try_restore(&self, repository: &Repository, beside: &Path) -> Result<(), Error> {
+    /// Those of [`restore`], and [`Error::Store`] if the store does not open.
+    pub fn try_restore(&self, repository: &Repository) -> Result<(), Error> {
         use callboard_store::sled::{SledOptions, SledStore};
-        let trial = beside.join(format!(".trial-{}", std::process::id()));
+        let trial = repository.trial()?;
         let tried = restore(repository, self, &trial, None).and_then(|_| {
             let options = SledOptions::new(trial.join("store"), CACHE, Box::new(|_| ()));
             SledStore::open(options).map(drop).map_err(Error::from)

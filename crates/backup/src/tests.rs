@@ -71,7 +71,7 @@ fn a_second_backup_stores_the_changed_rows_only_and_each_restores() {
     for (manifest, name, rows) in [(&first, "one", then), (&second, "two", fixture.rows("data"))] {
         assert_eq!(&repository.find(Some(&manifest.id)).expect("it is there"), manifest);
         repository.verify(manifest).expect("it is intact");
-        manifest.try_restore(&repository, &fixture.path("backups")).expect("it restores");
+        manifest.try_restore(&repository).expect("it restores");
         restore(&repository, manifest, &fixture.path(name), None).expect("it restores");
         assert_eq!(fixture.rows(name), rows);
         let secret = fs::read(fixture.path(name).join("signing.key")).expect("it is there");
@@ -156,6 +156,39 @@ fn a_failed_restore_leaves_nothing_behind() {
     fs::write(to.join("signing.key"), "signing.key").expect("it can be written");
     restore(&repository, &manifest, &to, None).expect("it restores");
     assert_eq!(fixture.rows("to"), fixture.rows("data"));
+}
+
+#[test]
+fn the_remains_of_killed_runs_are_in_nobodys_way() {
+    let fixture = Fixture::new(100);
+    let backups = fixture.path("backups");
+    // Killed while the marker was written.
+    for begun in ["", "1", "1\n"] {
+        fs::create_dir(&backups).expect("it can be made");
+        fs::write(backups.join("new"), begun).expect("it can be written");
+        drop(fixture.repository());
+        fs::remove_dir_all(&backups).expect("it can be removed");
+    }
+    // A file of somebody else, and a directory of that name.
+    for foreign in ["new", "other"] {
+        fs::create_dir(&backups).expect("it can be made");
+        fs::write(backups.join(foreign), "a letter").expect("it can be written");
+        let refused = Repository::open(&backups, true).expect_err("it is somebody else's");
+        assert!(refused.to_string().contains("is not empty"), "{refused}");
+        fs::remove_dir_all(&backups).expect("it can be removed");
+    }
+    // Killed while a restore was tried, by a process of the same number.
+    let repository = fixture.repository();
+    let manifest = fixture.back_up(&repository, "1");
+    for process in [1, std::process::id()] {
+        let trial = backups.join(format!(".trial-{process}/store"));
+        fs::create_dir_all(&trial).expect("it can be made");
+        fs::write(trial.join("db"), "half").expect("it can be written");
+    }
+    manifest.try_restore(&repository).expect("it restores");
+    let left = fs::read_dir(&backups).expect("it is there").flatten().map(|it| it.file_name());
+    let left: std::collections::BTreeSet<_> = left.collect();
+    assert_eq!(left, ["backups", "callboard-backups", "chunks"].map(Into::into).into());
 }
 
 #[test]

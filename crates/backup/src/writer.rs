@@ -9,14 +9,14 @@ use crate::manifest::{Chunk, FORMAT, Manifest, NamedFile};
 use crate::repository::Repository;
 use crate::{Error, encode, failed};
 
-/// A chunk of rows ends at the first key behind so many bytes that [`is_cut`] picks.
+/// The bytes after which a chunk of rows ends at the next key that [`is_cut`] picks.
 const LEAST: usize = 64 << 10;
-/// A chunk ends at the latest behind so many bytes.
+/// The bytes after which a chunk ends at the latest.
 const MOST: usize = 4 << 20;
-/// One key in so many ends a chunk.
+/// The number of keys of which one ends a chunk.
 const EVERY: u32 = 256;
 
-/// A backup that is being written. Without [`Writer::finish`] there is none.
+/// A backup that is being written. Without [`Writer::finish`] the repository holds none.
 #[derive(Debug)]
 pub struct Writer<'r> {
     repository: &'r Repository,
@@ -59,7 +59,8 @@ impl<'r> Writer<'r> {
     /// Adds the next piece of the snapshot.
     ///
     /// # Errors
-    /// [`Error::Incomplete`] if it does not follow the one before it, [`Error::Io`] if the disk fails.
+    /// [`Error::Incomplete`] if the piece does not follow the one before it, [`Error::Io`] if the
+    /// disk fails.
     pub fn push(&mut self, piece: &Piece) -> Result<(), Error> {
         let misplaced = || Err(Error::Incomplete("its pieces are out of order".into()));
         if self.ended || self.begun == matches!(piece, Piece::Origin { .. }) {
@@ -90,7 +91,7 @@ impl<'r> Writer<'r> {
     /// Adds a file of the data directory.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read.
+    /// [`Error::Io`] if the file cannot be read.
     pub fn add_file(&mut self, path: &Path) -> Result<(), Error> {
         let bytes = std::fs::read(path).map_err(failed(path))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -160,7 +161,7 @@ impl<'r> Writer<'r> {
     }
 }
 
-/// True for one key in [`EVERY`]: the same ones in each backup.
+/// True for one key in [`EVERY`]: the same keys in each backup.
 fn is_cut(key: &[u8]) -> bool {
     crc32fast::hash(key).is_multiple_of(EVERY)
 }

@@ -16,7 +16,7 @@ use super::meter::{Client, closed_loop};
 use super::program::Ground;
 use super::report::Row;
 
-/// The number of writers: as many as share a sync at most.
+/// The number of writers: the most that share a sync.
 const WRITERS: u64 = 256;
 const CACHE_BYTES: u64 = 64 << 20;
 const P: Partition = Partition(7);
@@ -56,7 +56,7 @@ pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
     let next = Arc::default();
     let writer = |_| Writer { store: Arc::clone(&store), epoch, next: Arc::clone(&next) };
     let summary = closed_loop((0..WRITERS).map(writer).collect(), ground.options.span).await?;
-    // Nobody else has the store; dropping it waits for a thread.
+    // No other holder of the store is left; dropping it waits for a thread.
     tokio::task::spawn_blocking(move || drop(store)).await.map_err(Error::of("no store"))?;
     let row = Row::of("commits", "a row and a record, durable, 256 writers", "commits/s");
     Ok(vec![row.figure(summary.rate).latencies(summary)])

@@ -1,7 +1,7 @@
 //! T2: tasks go from submission to completion, by way of a worker whose model answers at once.
 //!
-//! A task counts when its result's acknowledgement is there, and its latency runs from before the
-//! request that submits it.
+//! A task counts once its result is acknowledged, and its latency runs from before the request that
+//! submits it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Client for Waiting {
     }
 }
 
-/// Measurements of 64 in flight and of one alone, and of their floors.
+/// Measurements of 64 tasks in flight and of one alone, and of their floors.
 #[derive(Default)]
 pub(super) struct Rounds {
     pub(super) together: Vec<Summary>,
@@ -51,7 +51,8 @@ impl Rounds {
         Ok(())
     }
 
-    /// The rate of many beside the floor's, and the median latency of one.
+    /// The row of many tasks in flight, by rate, and the row of one, by median latency, beside
+    /// their floors.
     pub(super) fn rows(&self, together: (Row, f64), alone: (Row, f64)) -> Vec<Row> {
         let rate = |summary: &Summary| summary.rate;
         let p50 = |summary: &Summary| summary.p50;
@@ -77,7 +78,7 @@ pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
     ))
 }
 
-/// So many in flight, for so long.
+/// Measures `count` tasks in flight for `span`.
 pub(super) async fn load(
     service: &Service,
     crew: &mut Crew,
@@ -99,7 +100,7 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Tells up to `clients`, and has room for `room` tasks.
+    /// A worker that reports to up to `clients` clients, and has room for `room` tasks.
     pub(super) async fn hire(
         service: &Service,
         clients: usize,
@@ -112,12 +113,12 @@ impl Crew {
         Ok(Self { applied, working })
     }
 
-    /// Where the client of each number hears that its result was applied.
+    /// The signals of applied results, by the number of the client.
     pub(super) fn applied(&self) -> Arc<[Notify]> {
         Arc::clone(&self.applied)
     }
 
-    /// The figures of `load`. A worker that breaks ends it.
+    /// The figures of `load`. A worker that breaks ends the load.
     pub(super) async fn serve(
         &mut self,
         load: impl Future<Output = Result<Summary, Error>>,

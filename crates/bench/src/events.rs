@@ -1,8 +1,8 @@
-//! T8: from a commit to the subscribers of `/ws`, and how many events a second reach them.
+//! T8: the time from a commit to the subscribers of `/ws`, and the events a second that reach them.
 //!
-//! A commit lies before the answer to the submission, which is when the clock starts: an event that
-//! arrives before it counts as the least that is measured. All subscribers live in the load maker's one
-//! thread, so the time that it takes to read them counts as well.
+//! The commit lies before the answer to the submission, and the clock starts at the answer: an
+//! event that arrives earlier counts as the least that is measured. All subscribers live in the
+//! load maker's one thread, so the time to read them counts as well.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ use super::program::Ground;
 use super::report::{Bound, Row};
 use super::worker::{QUEUE, socket};
 
-/// How many tasks one request submits where events a second are measured.
+/// The tasks that one request submits where events a second are measured.
 const BATCH: usize = 100;
 
 /// Measures the program alone: there is no floor.
@@ -48,11 +48,11 @@ fn many(subscribers: usize) -> String {
     if subscribers == 1 { "1 subscriber".into() } else { format!("{subscribers} subscribers") }
 }
 
-/// Subscribers that say when an event arrived.
+/// Subscribers that report the arrival of events.
 struct Subscribers {
     count: usize,
     arrived: mpsc::UnboundedReceiver<Instant>,
-    /// They end with this.
+    /// The readers; dropping the set ends them.
     readers: JoinSet<Result<(), Error>>,
 }
 
@@ -67,7 +67,7 @@ impl Subscribers {
         Ok(Self { count, arrived, readers })
     }
 
-    /// Waits until each has received so many events, and returns when.
+    /// Waits until each subscriber has received so many events, and returns the instant.
     async fn receive(&mut self, events: usize) -> Result<Vec<Instant>, Error> {
         let count = self.count * events;
         let mut all = Vec::with_capacity(count);
@@ -119,7 +119,7 @@ async fn read(
     Ok(())
 }
 
-/// One submission at a time, and the times until its event has reached each subscriber.
+/// Submits one task at a time, and measures the times until its event has reached each subscriber.
 async fn latency(ground: &Ground, site: &Site, all: &mut Subscribers) -> Result<Summary, Error> {
     let body = json!({"prompt": "a letter", "queue": QUEUE}).to_string();
     let request = site.post("/api/tasks", &body);
@@ -135,7 +135,7 @@ async fn latency(ground: &Ground, site: &Site, all: &mut Subscribers) -> Result<
     Ok(Summary::new(&latency, begin.elapsed()))
 }
 
-/// Events that reach every subscriber, a second.
+/// The events a second that reach every subscriber.
 async fn rate(ground: &Ground, site: &Site, all: &mut Subscribers) -> Result<f64, Error> {
     let task = json!({"prompt": "a letter", "queue": QUEUE});
     let body = json!({"tasks": vec![task; BATCH]}).to_string();

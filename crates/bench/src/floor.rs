@@ -7,9 +7,9 @@
 //! | index | no floor: the index of the store by itself, for the part of memory that a server cannot report |
 //!
 //! A floor is this very program, started again as `callboard bench-floor`. Each package has its own
-//! part of them (`floor.rs` there), so that nothing else learns of sled or of actors. Deliberately
-//! absent: everything that makes a service of it: accounts, limits, ids, checks, queues, events,
-//! indexes.
+//! part of the floors (`floor.rs` there), so that no other package learns of sled or of actors.
+//! Deliberately absent: everything that makes a service: accounts, limits, ids, checks, queues,
+//! events, indexes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -29,10 +29,10 @@ mod index;
 mod server;
 
 const RECORD: usize = 1024;
-/// Enough for all that it writes: a floor is not to be slow for want of memory.
+/// The cache of a floor, large enough for all rows: a floor is not to be slow for want of memory.
 const CACHE_BYTES: u64 = 128 << 20;
 
-/// Which floor.
+/// A floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Floor {
     /// The bare store.
@@ -46,9 +46,9 @@ pub enum Floor {
 /// The best rates of the store.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct StoreFloor {
-    /// With 64 writers.
+    /// The rate of 64 writers.
     pub(super) together: Summary,
-    /// With one.
+    /// The rate of one writer.
     pub(super) alone: Summary,
 }
 
@@ -80,18 +80,18 @@ pub(super) async fn index(items: usize) -> Result<f64, Error> {
 /// The settings of a floor.
 #[derive(Debug)]
 pub struct Settings {
-    /// Its data directory.
+    /// The floor's data directory.
     pub directory: PathBuf,
-    /// How long it is measured.
+    /// The length of the measurement.
     pub span: Duration,
-    /// How many items there are.
+    /// The number of items.
     pub items: usize,
 }
 
 /// Runs a floor: prints its figures or its address with `tell`.
 ///
 /// # Errors
-/// If the disk or the socket fails.
+/// The disk or the socket fails.
 pub async fn be(floor: Floor, settings: &Settings, tell: impl Fn(&str)) -> Result<(), Error> {
     let figures = match floor {
         Floor::Http => return server::run(&settings.directory, tell).await,

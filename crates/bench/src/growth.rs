@@ -20,7 +20,7 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
             let server = ground.server_on(ground.copy(directory)?, &[]).await?;
             rounds[index].push(measure(ground, server).await?.0);
         }
-        // It grows by the measured tasks, which are few beside the stored ones.
+        // The directory grows by the measured tasks, which are few beside the stored ones.
         let server = stored.open(ground, &[]).await?;
         let (summary, server) = measure(ground, server).await?;
         stored.close(server.kill().await?);
@@ -38,7 +38,7 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
 
 async fn measure(ground: &Ground, server: Program) -> Result<(Summary, Program), Error> {
     let service = server.service().await?;
-    // Lists are read in while it answers already; the measured server has them.
+    // The server reads the lists in while it answers already; the measured server has read them.
     total(&service.operator.client()?, None).await?;
     let mut crew = Crew::hire(&service, IN_FLIGHT, IN_FLIGHT).await?;
     let summary = load(&service, &mut crew, IN_FLIGHT, ground.options.span).await?;

@@ -1,6 +1,6 @@
-//! The load maker's HTTP/1.1: one kept-alive connection, requests that were made
-//! beforehand, and as much of an answer read as is needed. The client shares the cores with what it
-//! measures, so it does nothing else.
+//! The load maker's HTTP/1.1: one kept-alive connection, requests that were made beforehand, and
+//! only the needed part of an answer read. The client shares the cores with the measured server, so
+//! it does no other work.
 //!
 //! [`Site::client`] gives the usual client, for every request that is not load. Deliberately absent:
 //! TLS and chunked answers, which a server has behind a proxy only.
@@ -15,12 +15,12 @@ use url::Url;
 
 use super::error::{Error, broken};
 
-/// Where requests go, and in whose name.
+/// The server of the requests, and the credentials that they carry.
 #[derive(Debug, Clone)]
 pub struct Site {
     address: SocketAddr,
     host: String,
-    /// What the path begins with, where the server stands behind a proxy.
+    /// The beginning of every path, for a server behind a proxy.
     prefix: String,
     token: Option<String>,
 }
@@ -29,7 +29,7 @@ impl Site {
     /// The server at `url`, asked with this key or token.
     ///
     /// # Errors
-    /// If the address is not plain HTTP, or its host has no address.
+    /// The address is not plain HTTP, or its host has no address.
     pub fn parse(url: &str, token: Option<String>) -> Result<Self, Error> {
         let unreachable = |reason: String| unreachable(url.to_owned(), reason);
         let parsed = Url::parse(url).map_err(|error| unreachable(error.to_string()))?;
@@ -53,17 +53,17 @@ impl Site {
         Self { address, host: address.to_string(), prefix: String::new(), token: None }
     }
 
-    /// The same server, asked in another's name.
+    /// The same server, with another token.
     pub(super) fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// This one, asked with the key or token with which `other` is asked.
+    /// This server, with the token of `other`.
     pub(super) fn as_by(&self, other: &Self) -> Self {
         Self { token: other.token.clone(), ..self.clone() }
     }
 
-    /// Whether it shares this machine's cores and disk.
+    /// True if the server shares this machine's cores and disk.
     pub(super) fn is_local(&self) -> bool {
         self.address.ip().is_loopback()
     }
@@ -99,12 +99,10 @@ impl Site {
         self.request("POST", path, &rest)
     }
 
-    /// A GET.
     pub(super) fn get(&self, path: &str) -> Vec<u8> {
         self.request("GET", path, "\r\n")
     }
 
-    /// A DELETE.
     pub(super) fn delete(&self, path: &str) -> Vec<u8> {
         self.request("DELETE", path, "\r\n")
     }
@@ -138,7 +136,7 @@ pub(super) struct Connection {
     received: Vec<u8>,
 }
 
-/// Where the parts of an answer are.
+/// The places of an answer's parts.
 struct Head {
     status: u16,
     body: std::ops::Range<usize>,
@@ -171,7 +169,7 @@ impl Connection {
         Err(callboard_client::Error::Api(refusal).into())
     }
 
-    /// The same: the member `data` of the answer.
+    /// Sends a request and returns the member `data` of the answer.
     pub(super) async fn data(&mut self, request: &[u8], status: u16) -> Result<Value, Error> {
         let body = self.exchange(request, status).await?;
         let mut body: Value =
@@ -180,7 +178,7 @@ impl Connection {
     }
 }
 
-/// The head of an answer, once it is there.
+/// The head of an answer; `None` until all of it was received.
 fn head(received: &[u8]) -> Result<Option<Head>, Error> {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
     let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") else {

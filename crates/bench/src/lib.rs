@@ -8,7 +8,8 @@
 //!
 //! Figures of one machine move from run to run. So each target that is a ratio is measured round by
 //! round, floor and program in turn, and the median of the rounds' ratios is judged. Deliberately
-//! absent: any other code of the program. It is spoken to from outside, as anybody would.
+//! absent: any other code of the program, which is measured from outside, like any client would use
+//! it.
 
 mod commits;
 mod complete;
@@ -43,7 +44,7 @@ pub use report::Report;
 
 use program::Ground;
 
-/// How many requests are under way at once.
+/// The number of requests under way at once.
 const IN_FLIGHT: usize = 64;
 
 /// A target of docs/performance.md.
@@ -75,24 +76,24 @@ pub enum Target {
 /// The targets to measure, and the time for each.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Only these; all if empty.
+    /// The targets to measure; all if empty.
     pub only: Vec<Target>,
-    /// How long one measurement lasts.
+    /// The length of one measurement.
     pub span: Duration,
-    /// How often floor and program take turns, at least once.
+    /// The number of rounds of floor and program, at least one.
     pub rounds: usize,
-    /// How many items are stored, where a target names a number of its own.
+    /// The number of stored items, where a target names a number of its own.
     pub items: Option<usize>,
     /// The directory in which the measured servers keep their data.
     pub directory: PathBuf,
-    /// A server that runs already, instead of one of our own.
+    /// A running server, instead of one of our own.
     pub server: Option<Site>,
     /// The URL of an empty PostgreSQL database, on which T1 to T6 are measured as well.
     pub store: Option<String>,
 }
 
 impl Target {
-    /// Whether it can be measured on a server that somebody else started.
+    /// True if the target can be measured on a running server.
     #[must_use]
     pub const fn is_seen_from_outside(self) -> bool {
         match self {
@@ -127,7 +128,7 @@ impl Options {
 /// Measures the chosen targets; `tell` receives a line for each stage.
 ///
 /// # Errors
-/// The first thing that could not be measured.
+/// The first figure that could not be measured.
 pub async fn run(options: Options, tell: impl Fn(&str)) -> Result<Report, Error> {
     let mut report = Report::default();
     let targets: Vec<_> = options.targets().collect();

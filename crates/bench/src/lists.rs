@@ -1,8 +1,8 @@
-//! T7: lists over all that is stored, with every filter in every order, at offsets up to 10,000; what
-//! the index holds in memory, and how long a start takes that reads it.
+//! T7: lists over all stored tasks, with every filter in every order, at offsets up to 10,000; the
+//! memory of the index, and the time of a start that reads it.
 //!
-//! One client asks. First every combination a few times, then the slowest of them often enough for
-//! their 99th percentile: the target is for any of them.
+//! One client asks. Every combination comes a few times at first, then the slowest of them often
+//! enough for their 99th percentile: the target holds for any of them.
 
 use std::time::Instant;
 
@@ -20,13 +20,13 @@ use super::report::{Bound, Row};
 use super::stored::{Stored, grouped, mix, submit_waiting};
 use super::waiting::idle;
 
-/// How often each combination is asked for at first.
+/// The number of times that each combination is asked for at first.
 const PASSES: usize = 5;
-/// How many of the slowest are looked at more closely, and how often.
+/// The number of the slowest combinations that are measured more closely, and the number of times.
 const SLOWEST: usize = 10;
 const AGAIN: usize = 200;
 const MAX_OFFSET: usize = 10_000;
-/// So many batches of tasks wait while lists are read.
+/// The batches of tasks that wait while lists are read.
 const WAITING: usize = 10;
 /// The smallest cache of rows there is, so that it is not counted as the index.
 const LITTLE_CACHE: [(&str, &str); 1] = [("CALLBOARD_STORE__CACHE_BYTES", "1048576")];
@@ -59,8 +59,9 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
     Ok(rows)
 }
 
-/// The index by itself, in a process of its own; and the memory of a server on all of it beyond that
-/// of an empty one, for any purpose: the index, sled's table of its pages, the allocator's reserve.
+/// Measures the index by itself, in a process of its own; and the memory of a server on all tasks
+/// beyond that of an empty one, for any purpose: the index, sled's table of its pages, the
+/// allocator's reserve.
 async fn memory(ground: &Ground, stored: &mut Stored) -> Result<[Row; 2], Error> {
     let index = floor::index(stored.items).await?;
     let empty = ground.server_on(ground.directory()?, &LITTLE_CACHE).await?;
@@ -84,7 +85,7 @@ async fn lists(site: &Site) -> Result<Vec<Row>, Error> {
     let begin = Instant::now();
     for pass in 0..PASSES {
         for step in 0..COMBINATIONS {
-            // Neighbours are not read one after the other: 577 has no factor of 864.
+            // Neighbours must not be read one after the other: 577 has no factor of 864.
             let number = (step * 577 + pass) % COMBINATIONS;
             sums[number] += reader.read(number, &mut all).await?;
         }
@@ -119,15 +120,15 @@ async fn lists(site: &Site) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// Which filters, in which order.
+/// The filters of a list and its order.
 #[derive(Debug, Clone, Copy)]
 struct Combination {
-    /// None, one, several.
+    /// The number of statuses: none, one, several.
     statuses: usize,
     model: bool,
     queue: bool,
     tags: usize,
-    /// Neither, after, before, both.
+    /// The bounds of the creation: neither, after, before, both.
     window: usize,
     order: usize,
     ascending: bool,
@@ -178,13 +179,13 @@ impl Combination {
     }
 }
 
-/// Reads lists, with values for the filters that are there.
+/// The reader of lists, with values for the filters that are there.
 struct Reader {
     site: Site,
     connection: Connection,
-    /// How many tasks there are.
+    /// The number of stored tasks.
     total: u64,
-    /// Tasks as lists show them: filters take their values from them.
+    /// Tasks as lists show them, from which the filters take their values.
     samples: Vec<Value>,
     /// The first and the last creation, in milliseconds.
     created: (i64, i64),
@@ -223,7 +224,7 @@ impl Reader {
         })
     }
 
-    /// Reads one, keeps how long it took, and returns that in microseconds.
+    /// Reads the list of a combination, records the latency, and returns it in microseconds.
     async fn read(&mut self, number: usize, latency: &mut Histogram<u64>) -> Result<u64, Error> {
         let path = self.path(Combination::of(number));
         let request = self.site.get(&path);
@@ -271,7 +272,7 @@ impl Reader {
         query.append_pair("orderBy", ORDERS[combination.order]);
         query.append_pair("order", if combination.ascending { "asc" } else { "desc" });
         query.append_pair("limit", if chance.below(2) == 0 { "20" } else { "100" });
-        // Small ones too: a filter that few tasks pass has nothing at a large one.
+        // Small offsets come too: a filter that few tasks pass has no task at a large one.
         let most = [0, 100, 1_000, MAX_OFFSET][chance.below(4)];
         let offset = chance.below(most + 1);
         query.append_pair("offset", &offset.to_string());

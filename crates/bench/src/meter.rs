@@ -1,4 +1,4 @@
-//! A closed loop: each client asks again as soon as it is answered.
+//! A closed loop: each client asks again as soon as its answer has come.
 
 use std::time::{Duration, Instant};
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Error, broken};
 
-/// How long clients run before anything counts, unless what counts is shorter.
+/// The time that clients run before an answer counts, unless the measurement is shorter.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// The time after which a request counts as unanswered.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A client that repeats its request.
 pub(super) trait Client: Send + 'static {
-    /// Asks once, and returns when it is answered.
+    /// Asks once, and returns when the answer has come.
     fn once(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 /// The figures of a measurement.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Summary {
-    /// Answers a second.
+    /// The answers a second.
     pub(super) rate: f64,
-    /// Median latency in milliseconds.
+    /// The median latency in milliseconds.
     pub(super) p50: f64,
     pub(super) p90: f64,
     pub(super) p99: f64,
@@ -31,7 +31,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Of latencies in microseconds, which took `span` together.
+    /// The summary of latencies in microseconds, which took `span` together.
     pub(super) fn new(latency: &Histogram<u64>, span: Duration) -> Self {
         let at = |quantile| millis(Duration::from_micros(latency.value_at_quantile(quantile)));
         Self {
@@ -43,7 +43,7 @@ impl Summary {
         }
     }
 
-    /// The median of several measurements, each figure by itself.
+    /// The median of several measurements, taken for each figure by itself.
     pub(super) fn median(rounds: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure));
         Self {
@@ -56,11 +56,11 @@ impl Summary {
     }
 }
 
-/// Runs all clients for `span`, after a warm-up, and measures the answers that came within it, but at
-/// least one of each client: then it took as long as that.
+/// Runs all clients for `span`, after a warm-up, and measures the answers that came within it, but
+/// at least one of each client: then the measurement takes as long as that answer.
 ///
 /// # Errors
-/// The first client's that has one.
+/// The error of the first client that fails.
 pub(super) async fn closed_loop<C: Client>(
     clients: Vec<C>,
     span: Duration,
@@ -110,7 +110,7 @@ pub(super) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Microseconds up to a minute, to three digits.
+/// A histogram of microseconds up to a minute, to three digits.
 pub(super) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000, 3).expect("the bounds are in order")
 }

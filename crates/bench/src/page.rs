@@ -17,10 +17,10 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the page. Do it before measuring, so that a wrong path costs nothing.
+    /// Reads the page. Call it before measuring, so that a wrong path costs nothing.
     ///
     /// # Errors
-    /// If it cannot be read or lacks its marks.
+    /// The page cannot be read or lacks its marks.
     pub fn open(path: PathBuf) -> Result<Self, Error> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(&path).map_err(Error::of(&shown))?;
@@ -31,10 +31,10 @@ impl Page {
         Ok(Self { path, before, after })
     }
 
-    /// Writes the page with this between its marks.
+    /// Writes the page with `figures` between its marks.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The page cannot be written.
     pub fn write(&self, figures: &str) -> Result<(), Error> {
         let what = self.path.display().to_string();
         std::fs::write(&self.path, self.with(figures)).map_err(Error::of(&what))

@@ -1,11 +1,11 @@
-//! Where, when and of what figures were measured.
+//! The place of the measurements: the machine, the day, the program.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde::Serialize;
 
-/// The machine, the day, the program.
+/// The machine, the day and the program of the measurements.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Place {
     pub(super) cores: usize,
@@ -20,7 +20,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Here and now; `directory` is on the disk that is measured.
+    /// The place of this process, now; `directory` is on the disk that is measured.
     pub(super) fn here(directory: &Path) -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let processors = read("/proc/cpuinfo");
@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// In one line.
+    /// The place in one line.
     pub(super) fn line(&self) -> String {
         let Self { cores, processor, kernel, file_system, date, commit } = self;
         format!(
@@ -49,7 +49,7 @@ fn known(text: &str) -> String {
     if text.is_empty() { "unknown".into() } else { text.into() }
 }
 
-/// The commit of a release, else that of the source directory.
+/// The commit of the release, else that of the source directory.
 fn commit() -> String {
     if let Some(commit) = option_env!("CALLBOARD_COMMIT") {
         return commit.into();
@@ -62,8 +62,8 @@ fn commit() -> String {
     known(&commit.unwrap_or_default())
 }
 
-/// The file system that `directory` is on: of the mounts that hold it, the innermost, and of those at
-/// one place the last.
+/// The file system of `directory`: of the mounts that hold the directory, the innermost, and of
+/// those at one place the last.
 fn file_system<'m>(mounts: &'m str, directory: &Path) -> &'m str {
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     mounts

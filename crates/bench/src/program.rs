@@ -1,5 +1,5 @@
 //! The measured program: the real one in a process of its own, on a directory of its own, or a
-//! server that somebody else started.
+//! running server of the user.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,7 +23,7 @@ const PASSWORD: &str = "correct horse battery staple";
 /// The place of the measurements.
 pub(super) struct Ground {
     pub(super) options: Options,
-    /// Everything is made in here, and gone at the end.
+    /// The parent of every directory; removed at the end.
     base: TempDir,
     /// The database of the servers, if they have no store of their own.
     database: Option<(String, Scratch)>,
@@ -36,11 +36,11 @@ const NODE: [(&str, &str); 3] = [
     ("CALLBOARD_CLUSTER__KEY", "the cluster key of a node that is measured"),
 ];
 
-/// A server, and in whose names it is asked.
+/// A server, and the credentials of its clients.
 pub(super) struct Service {
     pub(super) operator: Site,
     pub(super) worker: Site,
-    /// The process, if it is ours. It ends with this.
+    /// The process, if it is ours. Dropping it ends the process.
     pub(super) program: Option<Program>,
 }
 
@@ -53,7 +53,7 @@ impl Ground {
         Ok(Self { options, base, database: None })
     }
 
-    /// The same on the database at `url`, which must be empty.
+    /// A place whose servers use the database at `url`, which must be empty.
     pub(super) async fn on_postgres(options: Options, url: &str) -> Result<Self, Error> {
         let address = Address::parse(url, None);
         let address = address.map_err(|reason| broken(format!("--store: {reason}")))?;
@@ -74,12 +74,12 @@ impl Ground {
         }
     }
 
-    /// Whether the server is started here.
+    /// True if the server is started here.
     pub(super) const fn is_own(&self) -> bool {
         self.options.server.is_none()
     }
 
-    /// A server, with somebody who submits and somebody who works.
+    /// A server, with a client that submits and a worker.
     pub(super) async fn service(&self) -> Result<Service, Error> {
         if let Some(site) = &self.options.server {
             let (operator, worker) = (site.clone(), site.clone());
@@ -94,7 +94,7 @@ impl Ground {
         self.server_on(self.directory()?, &[]).await
     }
 
-    /// The server on what another has left. Its rate limits count, but are not met.
+    /// The server on the directory of an earlier one. Its rate limits count, but are not met.
     pub(super) async fn server_on(
         &self,
         directory: TempDir,
@@ -142,7 +142,7 @@ impl Ground {
         tempfile::tempdir_in(base).map_err(Error::of("no directory can be made"))
     }
 
-    /// A directory with the same in it, of a server that has ended.
+    /// A directory with a copy of the contents of `of`, whose server has ended.
     pub(super) fn copy(&self, of: &TempDir) -> Result<TempDir, Error> {
         let copy = self.directory()?;
         copy_all(of.path(), copy.path()).map_err(Error::of("a directory cannot be copied"))?;
@@ -163,19 +163,19 @@ pub(super) fn own_executable() -> Result<Command, Error> {
     Ok(command)
 }
 
-/// A child process that says where it listens. Killed when dropped.
+/// A child process that reports its address. Dropping it kills the process.
 pub(super) struct Program {
     child: Child,
-    /// Where it listens, in nobody's name.
+    /// The server's address, without credentials.
     pub(super) site: Site,
-    // The log file must outlive it.
+    // The pipe must outlive the process, whose writes to a closed one would fail.
     _output: BufReader<ChildStdout>,
-    /// Gone after the process.
+    /// The directory, removed after the process has ended.
     directory: Option<TempDir>,
 }
 
 impl Program {
-    /// Starts `command` and returns once it has said where it listens.
+    /// Starts `command` and returns once the process has reported its address.
     pub(super) async fn launch(mut command: Command, directory: TempDir) -> Result<Self, Error> {
         let spawned = command.stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(Error::of("the server does not start"))?;
@@ -191,7 +191,7 @@ impl Program {
         Ok(Self { child, site, _output: output, directory: Some(directory) })
     }
 
-    /// With fresh keys of an operator and a worker.
+    /// The server with fresh keys of an operator and a worker.
     pub(super) async fn service(self) -> Result<Service, Error> {
         let password = Secret::new(PASSWORD.into());
         let login = self.site.client()?.log_in(ADMIN, &password).await?;
@@ -205,12 +205,12 @@ impl Program {
         Ok(Service { operator, worker, program: Some(self) })
     }
 
-    /// Its resident memory, in bytes.
+    /// The resident memory of the process, in bytes.
     pub(super) fn resident(&self) -> Result<f64, Error> {
         resident(self.child.id().ok_or_else(|| broken("the server has ended"))?)
     }
 
-    /// Kills it at once (kill -9), and leaves its data directory.
+    /// Kills the process at once (kill -9), and leaves its data directory.
     pub(super) async fn kill(mut self) -> Result<TempDir, Error> {
         self.child.kill().await.map_err(Error::of("the server cannot be killed"))?;
         self.directory.take().ok_or_else(|| broken("the server has no directory"))
@@ -219,7 +219,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Its directory goes next, so it has to be gone; kill -9 takes a moment.
+        // The directory is removed next, so the process has to be gone; kill -9 takes a moment.
         let _ = self.child.start_kill();
         for _ in 0..1_000 {
             if !matches!(self.child.try_wait(), Ok(None)) {

@@ -28,10 +28,10 @@ pub(super) struct Row {
     floor: Option<f64>,
     /// Figure ÷ floor, the median of the rounds.
     ratio: Option<f64>,
-    /// Each round's.
+    /// The ratio of each round.
     ratios: Vec<f64>,
-    /// The target of the ratio, else of the figure; none where it is only reported, or where there
-    /// is no floor to hold it against.
+    /// The target of the ratio, else of the figure; none where the row is only reported, or has no
+    /// floor to compare with.
     bound: Option<Bound>,
     met: Option<bool>,
     /// The name of the floor beside the latencies.
@@ -41,7 +41,7 @@ pub(super) struct Row {
     least: Option<Summary>,
 }
 
-/// Measurements, one a round, and which of their figures counts.
+/// Measurements, one a round, and the figure of them that counts.
 type Rounds<'r> = (&'r [Summary], fn(&Summary) -> f64);
 
 impl Row {
@@ -63,11 +63,11 @@ impl Row {
         }
     }
 
-    /// With a figure beside its floor, which may not have been measured.
+    /// Adds a figure beside its floor, which may not have been measured.
     pub(super) fn beside(mut self, (ours, figure): Rounds<'_>, (least, floor): Rounds<'_>) -> Self {
         self.figure = median(ours.iter().map(figure));
         self.ours = Some(Summary::median(ours));
-        // Without a floor there is nothing to hold a bound against.
+        // Without a floor, a bound cannot be judged.
         self.ratio = Some(f64::NAN);
         if !least.is_empty() {
             let rounds = ours.iter().zip(least);
@@ -79,25 +79,25 @@ impl Row {
         self
     }
 
-    /// With a figure that stands for itself.
+    /// Adds a figure without a floor.
     pub(super) fn figure(mut self, figure: f64) -> Self {
         self.figure = figure;
         self
     }
 
-    /// With latencies.
+    /// Adds latencies.
     pub(super) fn latencies(mut self, summary: Summary) -> Self {
         self.ours = Some(summary);
         self
     }
 
-    /// With another name for the floor.
+    /// Gives the floor another name.
     pub(super) fn against(mut self, name: impl Into<String>) -> Self {
         self.beside = name.into();
         self
     }
 
-    /// With a target.
+    /// Adds a target.
     pub(super) fn bound(mut self, bound: Bound) -> Self {
         let judged = self.ratio.unwrap_or(self.figure);
         if judged.is_nan() {
@@ -109,7 +109,7 @@ impl Row {
         self
     }
 
-    /// Without a bound, and with `place` behind the work's name.
+    /// Removes the bound, and adds `place` behind the work's name.
     pub(super) fn unjudged(mut self, place: &str) -> Self {
         self.work.push_str(place);
         (self.bound, self.met) = (None, None);
@@ -131,7 +131,7 @@ impl Row {
         }
     }
 
-    /// The ratio, and how far those of the rounds lie apart.
+    /// The ratio, and the spread of the rounds' ratios.
     fn ratios(&self) -> String {
         let least = self.ratios.iter().copied().min_by(f64::total_cmp);
         let most = self.ratios.iter().copied().max_by(f64::total_cmp);
@@ -163,7 +163,7 @@ impl Bound {
     }
 }
 
-/// Everything that was measured.
+/// All measured rows.
 #[derive(Debug, Default)]
 pub struct Report {
     rows: Vec<Row>,
@@ -181,7 +181,7 @@ impl Report {
         missed.map(|row| format!("{} {}: {}", row.target, row.work, row.verdict())).collect()
     }
 
-    /// For people, in Markdown. `directory` is on the disk that was measured.
+    /// The report for people, in Markdown. `directory` is on the disk that was measured.
     #[must_use]
     pub fn table(&self, directory: &Path) -> String {
         format!("{}\n\n{}", Place::here(directory).line(), self.tables())
@@ -222,7 +222,7 @@ impl Report {
         text
     }
 
-    /// For programs: one object.
+    /// The report for programs: one object.
     #[must_use]
     pub fn json(&self, directory: &Path) -> String {
         let place = Place::here(directory);
@@ -231,7 +231,7 @@ impl Report {
     }
 }
 
-/// Enough of a figure.
+/// A figure, rounded.
 fn number(figure: f64) -> String {
     match figure {
         figure if figure.abs() >= 1000.0 => format!("{figure:.0}"),

@@ -1,7 +1,7 @@
 //! T3 and T4: executions of a plan go from the request to their end, by way of a worker whose model
 //! answers at once.
 //!
-//! An execution counts when the result of its last step was acknowledged, which is the commit that
+//! An execution counts once the result of its last step is acknowledged, which is the commit that
 //! ends it, and its latency runs from before the request that starts it.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::program::{Ground, Service, text};
 use super::report::Row;
 use super::worker::QUEUE;
 
-/// How many executions are under way at once.
+/// The number of executions under way at once.
 const EXECUTIONS: usize = 32;
 
 /// A plan and its targets.
@@ -29,11 +29,12 @@ struct Work {
     at_least: f64,
     at_most: f64,
     plan: Value,
-    /// How many of its steps run at once at most.
+    /// The most steps of an execution that run at once.
     width: usize,
 }
 
-/// The prompt of a step: the last one's begins with the number of who started the execution.
+/// The prompt of a step: the last one's begins with the number of the client that started the
+/// execution.
 fn step(id: &str, depends_on: &[String], last: bool) -> Value {
     let who = if last { "{{input.who}}" } else { "-" };
     let outputs: Vec<_> = depends_on.iter().map(|id| format!("{{{{{id}.output}}}}")).collect();
@@ -110,7 +111,7 @@ async fn run(ground: &Ground, work: Work) -> Result<Vec<Row>, Error> {
     Ok(rounds.rows((work.together, work.at_least), (work.alone, work.at_most)))
 }
 
-/// So many executions in flight, for so long.
+/// Measures so many executions in flight, for so long.
 async fn load(
     service: &Service,
     crew: &mut Crew,

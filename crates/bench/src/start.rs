@@ -1,5 +1,5 @@
-//! T9: from the start of the program to its first answer, and its memory when it has nothing
-//! to do.
+//! T9: the time from the start of the program to its first answer, and the memory of an idle
+//! server.
 
 use std::time::Instant;
 

@@ -17,38 +17,38 @@ use super::program::{Ground, Program, Service, data, disk, text};
 use super::report::Row;
 use super::worker::{TO_FAIL, Worker};
 
-/// How many are stored, unless said otherwise.
+/// The number of stored tasks, unless an option gives another.
 const ITEMS: usize = 1_000_000;
-/// Fewer, which T10 begins with.
+/// The smaller numbers, with which T10 begins.
 const FEWER: [usize; 2] = [1_000, 10_000];
-/// How many tasks one request submits.
+/// The tasks that one request submits.
 const BATCH: usize = 100;
-/// How many connections submit at once.
+/// The connections that submit at once.
 const SUBMITTERS: usize = 8;
-/// How many tasks are under way at most.
+/// The most tasks under way.
 const ROOM: usize = 10_000;
-/// Of so many batches one is cancelled.
+/// The number of batches of which one is cancelled.
 const CANCELLED: usize = 33;
-/// The models that the worker runs, and one that it doesn't.
+/// The models that the worker runs, and one that it does not run.
 const MODELS: &str = "bench-*";
 const NOBODYS_MODEL: &str = "nobodys";
-/// How many queues there are.
+/// The number of queues.
 const QUEUES: u64 = 10;
 
 /// Directories of servers that have ended, with so many ended tasks in each.
 pub(super) struct Stored {
-    /// How many tasks there are in the large one.
+    /// The number of tasks in the large directory.
     pub(super) items: usize,
-    /// The smaller ones.
+    /// The smaller directories.
     pub(super) fewer: Vec<(usize, TempDir)>,
-    /// The large one, when no server has it.
+    /// The large directory, while no server has it.
     large: Option<TempDir>,
-    /// How it was made.
+    /// The figures of making the directories.
     made: Vec<Row>,
 }
 
 impl Stored {
-    /// A server on the large one.
+    /// Starts a server on the large directory.
     pub(super) async fn open(
         &mut self,
         ground: &Ground,
@@ -58,12 +58,12 @@ impl Stored {
         ground.server_on(directory, settings).await
     }
 
-    /// Gives the large one back.
+    /// Takes the large directory back.
     pub(super) fn close(&mut self, directory: TempDir) {
         self.large = Some(directory);
     }
 
-    /// The way of its making, reported once.
+    /// The figures of making the directories, returned once.
     pub(super) fn made(&mut self) -> Vec<Row> {
         std::mem::take(&mut self.made)
     }
@@ -96,7 +96,7 @@ pub(super) async fn make(ground: &Ground, tell: impl Fn(&str)) -> Result<Stored,
     Ok(Stored { items, fewer, large: Some(directory), made })
 }
 
-/// Stores the tasks with these numbers: all of them are at their end when it returns.
+/// Stores the tasks with these numbers: all of them have ended when this returns.
 async fn fill(service: &Service, from: usize, to: usize) -> Result<(), Error> {
     let queues: Vec<_> = (0..QUEUES).map(queue).collect();
     let worker = Worker::serving(&service.worker, ROOM.min(1_000), &queues, MODELS).await?;
@@ -139,7 +139,7 @@ async fn submit(site: Site, batches: Vec<usize>, room: Arc<Semaphore>) -> Result
     Ok(())
 }
 
-/// Submits tasks that nobody runs, so that lists have some that wait.
+/// Submits tasks that no worker runs, so that lists have some that wait.
 pub(super) async fn submit_waiting(site: &Site, batches: usize) -> Result<usize, Error> {
     let mut connection = site.open().await?;
     for batch in 0..batches {

@@ -63,7 +63,7 @@ async fn load(ground: &Ground, site: &Site) -> Result<Summary, Error> {
     closed_loop(clients, ground.options.span).await
 }
 
-/// Leaves nothing behind that waits on somebody else's server.
+/// Answers the remaining tasks, so that none is left waiting on the user's server.
 async fn answer_the_rest(service: &Service) -> Result<(), Error> {
     let list = Call::get(&["tasks"]).query("queue", Some(QUEUE)).query("status", Some("pending"));
     let page = service.operator.client()?.page(list.query("limit", Some(1))).await?;
@@ -72,7 +72,7 @@ async fn answer_the_rest(service: &Service) -> Result<(), Error> {
     worker.answer(usize::try_from(left).unwrap_or(usize::MAX), &Semaphore::new(0)).await
 }
 
-/// Prose without repetition: it is compressed no better than what people write.
+/// Prose without repetition, which compresses no better than real letters.
 const LETTER: &str = "Sum up what this customer wants. Dear shop, my parcel with two blue kettles and a \
     toaster came on Friday, but its lid was dented and one plug does not fit our sockets. Please send \
     another by the end of March, to my sister's flat in Harbour Lane 14, since we move house next week. \

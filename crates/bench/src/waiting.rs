@@ -1,9 +1,9 @@
 //! T5 and T6: many tasks and approvals wait. Their memory, and the time until they are back
 //! after kill -9.
 //!
-//! Memory is reported twice: of the process that took them in, which still holds what the way there
-//! left behind, and of one that was started on them. Approvals wait for an hour at most here; an
-//! approval that waits a day is the same row.
+//! Memory is reported twice: of the process that took the submissions in, which still holds garbage
+//! of that work, and of one that was started on the stored items. Approvals wait for an hour at
+//! most here; an approval that waits a day is the same row.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use super::program::{Ground, Program, Service};
 use super::report::{Bound, Row};
 use super::worker::{QUEUE, Worker};
 
-/// How many wait, unless said otherwise.
+/// The number of waiting items, unless an option gives another.
 const ITEMS: usize = 100_000;
-/// How many tasks one request submits.
+/// The tasks that one request submits.
 const BATCH: usize = 100;
-/// How long the server has nothing to do before its memory is looked at: long enough for the allocator
-/// to give back its reserve.
+/// The time that the server is idle before its memory is read: long enough for the allocator to
+/// give back its reserve.
 pub(super) const IDLE: Duration = Duration::from_secs(30);
 
-/// T5: memory of what waits. There is no floor.
+/// T5: memory of waiting items. There is no floor.
 pub(super) async fn memory(ground: &Ground) -> Result<Vec<Row>, Error> {
     let empty = idle(&ground.server().await?).await?;
     let items = ground.options.items.unwrap_or(ITEMS) / BATCH * BATCH;
@@ -73,13 +73,13 @@ pub(super) async fn recovery(ground: &Ground) -> Result<Vec<Row>, Error> {
     ])
 }
 
-/// Its memory once it has had nothing to do for a while.
+/// The server's memory after a while without work.
 pub(super) async fn idle(server: &Program) -> Result<f64, Error> {
     tokio::time::sleep(IDLE).await;
     server.resident()
 }
 
-/// Submits tasks and has them answered, so that all of them wait for a reviewer.
+/// Submits tasks and answers them, so that all of them wait for a reviewer.
 async fn hold(service: &Service, count: usize) -> Result<(), Error> {
     let worker = Worker::connect(&service.worker, Arc::new([]), BATCH).await?;
     let room = Semaphore::new(0);

@@ -16,14 +16,14 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use super::error::{Error, broken};
 use super::http::Site;
 
-/// The queue of all that is submitted one by one: no other worker serves it, so that nothing of a
-/// benchmark comes to a model that costs money.
+/// The queue of tasks that are submitted one by one: no other worker serves it, so that no task of
+/// a benchmark reaches a model that costs money.
 pub(super) const QUEUE: &str = "callboard-bench";
 
 const OUTPUT: &str = "The customer wants the order of last week to be sent to the new address, \
                       and the invoice by mail.";
 
-/// How much is read at a time, in bytes: as much is cleared for each read.
+/// The bytes of one read: as many are cleared for each read.
 const READ_AT_ONCE: usize = 16 << 10;
 
 /// The beginning of a prompt that is to fail.
@@ -32,7 +32,7 @@ pub(super) const TO_FAIL: &str = "fail";
 /// A connected worker.
 pub(super) struct Worker {
     socket: WebSocketStream<TcpStream>,
-    /// Whose task is under which lease, if anybody waits for it.
+    /// The submitter that waits for each lease, if any does.
     holders: HashMap<String, Option<usize>>,
     applied: Arc<[Notify]>,
 }
@@ -73,8 +73,8 @@ pub(super) async fn socket(site: &Site, path: &str) -> Result<WebSocketStream<Tc
 }
 
 impl Worker {
-    /// A worker for the queue [`QUEUE`] and any model. A prompt that somebody waits for begins with
-    /// that submitter's number; it hears when the result was applied.
+    /// A worker for the queue [`QUEUE`] and any model. A prompt that a submitter waits for begins
+    /// with that submitter's number, which is notified when the result was applied.
     pub(super) async fn connect(
         site: &Site,
         applied: Arc<[Notify]>,
@@ -83,7 +83,7 @@ impl Worker {
         Self::register(site, applied, concurrency, &[QUEUE.to_owned()], "*").await
     }
 
-    /// A worker for these queues and these models, for nobody who waits.
+    /// A worker for these queues and these models, without waiting submitters.
     pub(super) async fn serving(
         site: &Site,
         concurrency: usize,
@@ -120,7 +120,7 @@ impl Worker {
         }
     }
 
-    /// Answers `count` tasks; each makes room for another one where there is only so much.
+    /// Answers `count` tasks; each makes room for another task if room is limited.
     pub(super) async fn answer(mut self, count: usize, room: &Semaphore) -> Result<(), Error> {
         let mut left = count;
         while left > 0 {
@@ -141,7 +141,8 @@ impl Worker {
         }
     }
 
-    /// Takes what there is, answers it in one go, and returns how many results were acknowledged.
+    /// Takes the waiting frames, answers them in one go, and returns the number of acknowledged
+    /// results.
     async fn round(&mut self) -> Result<usize, Error> {
         let message = self.socket.next().await.ok_or_else(closed)?.map_err(lost)?;
         let mut applied = usize::from(self.take(&message).await?);
@@ -153,7 +154,7 @@ impl Worker {
         Ok(applied)
     }
 
-    /// Whether it was an acknowledgement.
+    /// Handles a frame. True if it was an acknowledgement.
     async fn take(&mut self, message: &Message) -> Result<bool, Error> {
         let Message::Text(text) = message else { return Ok(false) };
         let frame: Frame<'_> =

@@ -1,6 +1,6 @@
 //! The shared options of all client commands: the server, the credentials, the format.
 //!
-//! Deliberately absent: a secret as a flag's value, which everybody on the machine could read.
+//! Deliberately absent: a secret as a flag's value, which every user of the machine could read.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 /// The heading of the options that all client commands share.
 pub(super) const HEADING: &str = "Server and output";
 
-/// Which server, with which credentials, written how.
+/// The server, the credentials and the format of the data.
 #[derive(Debug, Clone, Args)]
 pub struct Access {
     /// Server; default: the server of the last login, else <http://127.0.0.1:8080>.
@@ -33,7 +33,7 @@ pub struct Access {
     /// File with an API key; default: `CALLBOARD_API_KEY`, `CALLBOARD_API_KEY_FILE`, the stored login.
     #[arg(long, value_name = "FILE", global = true, help_heading = HEADING)]
     pub api_key_file: Option<PathBuf>,
-    /// How the data is written.
+    /// The format of the data.
     #[command(flatten)]
     pub output: Output,
 }
@@ -41,10 +41,10 @@ pub struct Access {
 /// A group of commands that talk to a server.
 #[derive(Debug, Clone, Args)]
 pub struct Remote<C: Subcommand> {
-    /// Which server, with which credentials, written how.
+    /// The server, the credentials and the format of the data.
     #[command(flatten)]
     pub access: Access,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: C,
 }
@@ -77,7 +77,7 @@ impl Access {
         Ok(Some(client.on_retry(tell_retry)))
     }
 
-    /// The server that is meant.
+    /// The server to talk to.
     pub(super) fn address(&self, store: Option<&Store>) -> Result<Server, Failure> {
         if let Some(given) = self.server.as_deref().filter(|given| !given.is_empty()) {
             return Ok(Server::parse(given)?);
@@ -87,7 +87,7 @@ impl Access {
     }
 }
 
-/// Says on standard error that a call is repeated.
+/// Reports on standard error that a call is repeated.
 pub(super) fn tell_retry(Retry { server, status, wait }: Retry<'_>) {
     note(&format!("{server} answered {status}: trying again in {wait:?}"));
 }

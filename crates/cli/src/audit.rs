@@ -1,9 +1,9 @@
 //! `callboard audit`: the log, and its chain recomputed here.
 //!
-//! The log is read from its newest entry back to its oldest, so that it may be longer than the memory.
-//! Nothing that the server says of its hashes is believed. Deliberately absent: a proof against an
-//! intruder who can write the whole database; for that, keep the last hash that `verify` shows
-//! somewhere else.
+//! The log is read from its newest entry back to its oldest, so that it may be longer than the
+//! memory. The verification believes no hash that the server reports. Deliberately absent: a proof
+//! against an intruder who can write the whole database; for that, keep the last hash that `verify`
+//! shows somewhere else.
 
 use callboard_client::{Call, Client};
 use callboard_domain::audit::Entry;
@@ -76,8 +76,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Audit>) -> Result<(),
     }
 }
 
-/// Walks the chain backwards. Entries that come meanwhile push others to later pages, so some may
-/// be seen twice, and none is missed.
+/// Walks the chain backwards. Entries that come meanwhile push others to later pages, so some
+/// entries may be seen twice, and none is missed.
 async fn verify(client: &Client) -> Result<Value, Failure> {
     let mut walk = Walk::default();
     let mut offset = 0;
@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// A log of five entries, the newest first, as it is shown.
+    /// A log of five entries, the newest first, as the server shows it.
     fn log() -> Vec<Value> {
         let mut ends = Ends::default();
         let mut shown: Vec<_> = (1..=5_u32)

@@ -80,7 +80,7 @@ async fn login(access: &Access, email: &str) -> Result<(), Failure> {
 async fn setup(access: &Access, email: &str, name: Option<String>) -> Result<(), Failure> {
     let (store, client) = anonymous(access)?;
     let token = secret::password("CALLBOARD_SETUP_TOKEN", "Setup token").await?;
-    // The whole link will do.
+    // The user may enter the whole link.
     let token = token.expose().rsplit("#token=").next().unwrap_or_default();
     let password = secret::password("CALLBOARD_PASSWORD", "Password").await?;
     let body = Body::default()
@@ -117,7 +117,7 @@ fn anonymous(access: &Access) -> Result<(Store, Client), Failure> {
     Ok((store, client.on_retry(tell_retry)))
 }
 
-/// The login that the server answers a sign-in with.
+/// The login in the server's answer to a sign-in.
 fn session(answer: &Value) -> Result<Login, Failure> {
     let strange = || Failure::Other("the server answered without a session".to_owned());
     Login::read(answer).ok_or_else(strange)
@@ -173,7 +173,7 @@ async fn logout(access: &Access, all: bool) -> Result<(), Failure> {
     match (found, ended) {
         (false, _) => note(&format!("there was no login at {server}")),
         (true, Ok(())) => note(&format!("the login at {server} is ended")),
-        // The tokens are gone from here in any case.
+        // The tokens are removed here in any case.
         (true, Err(error)) => {
             let error = Failure::from(error);
             note(&format!(
@@ -189,7 +189,7 @@ async fn status(access: &Access) -> Result<(), Failure> {
     let client = access.client()?;
     let server = client.server().to_string();
     let probe = probe(&client).await;
-    // A token that was about to end is another one by now.
+    // The client has replaced a token that was about to end.
     let mut known = match client.credential() {
         Credential::Session(session) => known(&server, &session.login().await),
         Credential::Key(_) => json!({"server": server, "signedInWith": "API key"}),
@@ -200,7 +200,7 @@ async fn status(access: &Access) -> Result<(), Failure> {
     probe
 }
 
-/// `Ok` if the server takes the credentials: the smallest read that every role may make.
+/// Passes if the server takes the credentials: makes the smallest read that every role may make.
 pub(super) async fn probe(client: &Client) -> Result<(), Failure> {
     client.page(Call::get(&["tasks"]).query("limit", Some(1))).await?;
     Ok(())

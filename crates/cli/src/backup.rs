@@ -73,7 +73,7 @@ pub enum Backup {
     },
 }
 
-/// What to restore, and where.
+/// The backup to restore, and its destination.
 #[derive(Debug, Clone, Args)]
 pub struct Restoration {
     /// The backup; by default the newest, or the newest before --until.
@@ -111,12 +111,12 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
             let pagination = json!({"total": data.len(), "offset": 0, "hasMore": false});
             access.output.list("backups", &Page { data, pagination }, &COLUMNS)
         }
-        Backup::Verify { id, repository: path, quick } => {
-            let repository = Repository::open(&path, false)?;
+        Backup::Verify { id, repository, quick } => {
+            let repository = Repository::open(&repository, false)?;
             let manifest = repository.find(id.as_deref())?;
             repository.verify(&manifest)?;
             if !quick {
-                manifest.try_restore(&repository, &path)?;
+                manifest.try_restore(&repository)?;
             }
             let found = if quick { "every chunk is intact" } else { "intact, and it restores" };
             note(&format!("backup {}: {found}", manifest.id));

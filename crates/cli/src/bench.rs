@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::output::{Output, note, print};
 use super::process;
 
-/// What is measured, and how long.
+/// The measurements, and their length.
 #[derive(Debug, Clone, Args)]
 pub struct Bench {
     /// Targets of docs/performance.md to measure, separated by commas; by default all.
@@ -57,27 +57,27 @@ pub struct Bench {
 /// A floor, in a process of its own.
 #[derive(Debug, Clone, Args)]
 pub struct BenchFloor {
-    /// Which.
+    /// The floor.
     #[arg(value_enum)]
     floor: Floor,
-    /// Where it keeps what it takes.
+    /// The directory of the floor's data.
     #[arg(long, default_value = ".")]
     directory: PathBuf,
-    /// How long it is measured, in milliseconds.
+    /// The length of the measurement, in milliseconds.
     #[arg(long, default_value_t = 0)]
     millis: u64,
-    /// How many items there are.
+    /// The number of items.
     #[arg(long, default_value_t = 0)]
     items: usize,
 }
 
-/// Measures, and shows it. Returns the exit code.
+/// Measures, and shows the figures. Returns the exit code.
 #[must_use]
 pub fn run(asked: Bench) -> u8 {
     crate::block_on(measure(asked))
 }
 
-/// Is a floor until it is killed or has been measured. Returns the exit code.
+/// Runs a floor until the process is killed or the measurement has ended. Returns the exit code.
 #[must_use]
 pub fn run_floor(asked: BenchFloor) -> u8 {
     process::exit(process::block_on(be_floor(asked)))
@@ -113,7 +113,7 @@ async fn measure(asked: Bench) -> Result<(), Failure> {
     let signal = process::signal().map_err(Failure::Other)?;
     let report = tokio::select! {
         report = callboard_bench::run(options, note) => report?,
-        // The servers that it started end with it, and the directories are removed.
+        // The measured servers end with the measurement, and the directories are removed.
         () = signal => return Err(Failure::Interrupted),
     };
     let table = report.table(&asked.directory);

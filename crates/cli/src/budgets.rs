@@ -106,7 +106,7 @@ pub struct Create {
     rules: Rules,
 }
 
-/// What happens as a budget is spent.
+/// The alerts of a budget, and the rule beyond its limit.
 #[derive(Debug, Clone, Args)]
 pub struct Rules {
     /// Shares of the limit at which an event is sent; by default 0.5,0.8.
@@ -117,7 +117,7 @@ pub struct Rules {
     on_exceed: Option<String>,
 }
 
-/// Which usage is told.
+/// The grouping and the period of the usage.
 #[derive(Debug, Clone, Args)]
 pub struct Usage {
     /// Group by tag, account, template, model or day.

@@ -22,7 +22,7 @@ const COLUMNS: [Column; 8] = [
     ("CREATED", "createdAt"),
 ];
 
-/// How often a job is looked at that is waited for.
+/// The time between two looks at a job that the command waits for.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The commands on many tasks.
@@ -57,7 +57,7 @@ pub enum Bulk {
     List(Window),
 }
 
-/// Which tasks, and how.
+/// The tasks of a job, and its options.
 #[derive(Debug, Clone, Args)]
 pub struct Start {
     /// Statuses, separated by commas: pending, running, completed, failed, cancelled, rejected.

@@ -42,7 +42,7 @@ pub enum Cluster {
     },
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Cluster>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {

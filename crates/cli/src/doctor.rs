@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::login::Store;
 use super::output::{Format, escaped, print};
 
-/// A difference of the clocks below this harms nobody.
+/// The difference of the clocks below which they count as equal.
 const SAME_CLOCK_MS: i64 = 5_000;
 
 /// The result of one check.
@@ -146,7 +146,7 @@ fn clock(headers: &HeaderMap, now: Timestamp) -> Finding {
     Finding::warn("clock", format!("the server's is {seconds} s {which} this one"), advice)
 }
 
-/// Whether others may read the stored login.
+/// A warning if other users may read the stored login.
 fn permissions() -> Option<Finding> {
     let store = Store::of_user().ok()?;
     let mode = std::fs::metadata(store.path()).ok()?.mode() & 0o777;

@@ -1,7 +1,7 @@
 //! Options of a client command that stand before the command: `callboard -o json tasks list`.
 //!
-//! They belong to the commands that talk to a server, so the line is read as if they stood behind the
-//! command; a command without such options refuses them by itself.
+//! Such options belong to the commands that talk to a server, so the line is read as if they stood
+//! behind the command; a command without such options refuses them by itself.
 
 use std::ffi::{OsStr, OsString};
 
@@ -36,11 +36,11 @@ pub fn moved(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 
 /// The role of an argument before the command.
 enum Word {
-    /// Options with all that they need.
+    /// One or more options, with their values.
     Whole,
     /// An option whose value is the next word.
     Expects,
-    /// The command, or something that is no such option.
+    /// The command, or another word that is no such option.
     Other,
 }
 

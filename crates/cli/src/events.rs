@@ -16,7 +16,7 @@ pub enum Events {
     Follow(Follow),
 }
 
-/// Which events are printed; by default all that the role may see.
+/// The filters of the printed events; by default all that the role may see.
 #[derive(Debug, Clone, Args)]
 pub struct Follow {
     /// Names or groups, such as task.completed,step.*.
@@ -98,7 +98,7 @@ fn whole(name: &str, body: &Value) -> Value {
     whole
 }
 
-/// The event on one line: when, what, which, and how it is.
+/// The event on one line: time, name, subject, details.
 fn line(name: &str, body: &Value) -> String {
     let text = |value: &Value| match value.as_str() {
         Some(text) => text.to_owned(),

@@ -39,7 +39,7 @@ const ITEMS: [Column; 7] = [
     ("ERROR", "error.message"),
 ];
 
-const DRY_STEPS: [Column; 10] = [
+const DRY_STEPS: [Column; 11] = [
     ("LEVEL", "level"),
     ("STEP", "id"),
     ("ITEMS", "shownItems"),
@@ -49,6 +49,7 @@ const DRY_STEPS: [Column; 10] = [
     ("SIGNAL", "signal"),
     ("CONDITION", "condition"),
     ("GATE", "gate"),
+    ("REUSED", "reused"),
     ("COST (USD)", "shownCost"),
 ];
 
@@ -103,7 +104,7 @@ pub enum Executions {
     },
 }
 
-/// Which items of a step are listed.
+/// The filters of a step's items.
 #[derive(Debug, Clone, Args)]
 pub struct ListItems {
     /// The execution.
@@ -188,7 +189,7 @@ pub struct List {
 }
 
 impl List {
-    /// Fails if the plan or the template that is asked for does not exist.
+    /// Fails if the requested plan or template does not exist.
     async fn exists(&self, client: &Client) -> Result<(), Failure> {
         for (kind, id) in [("plans", &self.plan), ("templates", &self.template)] {
             if let Some(id) = id {
@@ -273,7 +274,7 @@ pub(super) async fn wait(
     verdict("execution", &execution)
 }
 
-/// Shows what would run.
+/// Shows the steps that would run.
 pub(super) fn show_dry_run(access: &Access, plan: &Value) -> Result<(), Failure> {
     access.output.item(plan, |plan| {
         let (mut plan, mut steps) = (plan.clone(), plan["steps"].as_array().cloned());
@@ -299,7 +300,7 @@ pub(super) fn show_dry_run(access: &Access, plan: &Value) -> Result<(), Failure>
     }
 }
 
-/// The items of a step that would run: their number, or at most how many.
+/// The number of items of a step that would run, or its upper bound.
 fn expected(items: &Value) -> Value {
     match (items["expected"].as_u64(), items["maxItems"].as_u64()) {
         (Some(expected), _) => expected.into(),
@@ -308,7 +309,7 @@ fn expected(items: &Value) -> Value {
     }
 }
 
-/// How much of an item's output a table shows, in characters.
+/// The characters of an item's output that a table shows.
 const SHOWN_OUTPUT: usize = 60;
 
 /// Adds the beginning of an item's output, in one line.

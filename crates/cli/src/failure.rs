@@ -13,35 +13,35 @@ use super::output::escaped;
 /// The reason why a command failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server said no.
+    /// The server refused the call.
     Refused(Box<ApiError>),
-    /// No server answered there, or it is out of service.
+    /// No server answers at the address, or it is out of service.
     Unreachable {
-        /// Its address.
+        /// The server's address.
         server: String,
         /// The error.
         reason: String,
     },
-    /// Something took longer than it may.
+    /// A wait was longer than its limit.
     TimedOut(String),
-    /// The awaited work ended, and not well.
+    /// The awaited work ended without success.
     WorkFailed(String),
-    /// There are no credentials, or they are no longer good.
+    /// The credentials are missing or no longer valid.
     NotSignedIn(String),
-    /// The command line asks for something that makes no sense.
+    /// The command line asks for the impossible.
     Usage(String),
-    /// Somebody or something was first, as was found before anything was sent.
+    /// Another user or program was first, as a check before the call showed.
     Conflict(String),
-    /// Something that the command line names does not exist.
+    /// An item that the command line names does not exist.
     Missing(String),
     /// The document to send has faults, which were found without the server.
     Invalid {
         /// The faulty document.
         what: String,
-        /// Each with its field.
+        /// The faults, each with its field.
         faults: Vec<Fault>,
     },
-    /// Anything else.
+    /// Any other failure.
     Other(String),
     /// The reader of the output has stopped: a quiet end.
     OutputClosed,
@@ -52,11 +52,11 @@ pub(super) enum Failure {
 /// One fault of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Such as `MISSING_DEPENDENCY`.
+    /// The code, such as `MISSING_DEPENDENCY`.
     pub(super) code: String,
     /// The field, as a path.
     pub(super) field: String,
-    /// In words.
+    /// The message, for people.
     pub(super) message: String,
 }
 
@@ -75,7 +75,7 @@ impl Fault {
     }
 }
 
-/// The user who decided before, and the time, if somebody was first.
+/// The user who decided before, and the time, if another user was first.
 pub(super) fn decided(refusal: &ApiError) -> Option<(&str, &str)> {
     let details = &refusal.details;
     let by = details["decidedBy"].as_str()?;
@@ -86,7 +86,7 @@ fn exit_code(refusal: &ApiError) -> u8 {
     match (refusal.status, refusal.code.as_str()) {
         // The same key with another body conflicts with the earlier request.
         (409, _) | (422, "IDEMPOTENCY_KEY_REUSED") => 6,
-        // No other credential would help.
+        // Other credentials would not help.
         (403, "BUDGET_EXCEEDED") => 1,
         (400 | 413 | 415 | 422, _) => 5,
         (401 | 403, _) => 4,
@@ -99,7 +99,6 @@ fn exit_code(refusal: &ApiError) -> u8 {
 }
 
 impl Failure {
-    /// The exit code.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
@@ -117,26 +116,26 @@ impl Failure {
         }
     }
 
-    /// Whether somebody or something was first.
+    /// True if another user or program was first.
     pub(super) fn is_conflict(&self) -> bool {
         self.exit_code() == 6
     }
 
-    /// Whether the same may work in a moment: the server restarts, or a network hiccups.
+    /// True if the same command may work in a moment: the server restarts, or a network hiccups.
     pub(super) fn may_pass(&self) -> bool {
         self.exit_code() == 9 || matches!(self, Self::TimedOut(_))
     }
 
-    /// Says on standard error why.
+    /// Writes the reason to standard error.
     pub(super) fn print(&self) {
         let text = self.words();
         if !text.is_empty() {
-            // Nobody may be left to read it.
+            // The reader of standard error may be gone.
             let _ = writeln!(std::io::stderr(), "callboard: {text}");
         }
     }
 
-    /// Why, in words; none for a quiet end.
+    /// The reason in words; empty for a quiet end.
     pub(super) fn words(&self) -> String {
         match self {
             Self::OutputClosed | Self::Interrupted => String::new(),
@@ -212,8 +211,8 @@ const KINDS: [(&str, &str, &str); 4] = [
     ("dt_batch_", "a batch", "callboard tasks batch"),
 ];
 
-/// If the server does not know an identifier that is of another kind than was asked for: the kind, and
-/// the command for it.
+/// The kind of an identifier that the server does not know because it is of another kind than the
+/// command takes, and the command for it.
 fn other_kind(refusal: &ApiError) -> Option<String> {
     let (asked, id) = refusal.message.strip_suffix(" does not exist")?.rsplit_once(' ')?;
     let (_, kind, command) = KINDS.iter().find(|(prefix, _, _)| id.starts_with(prefix))?;

@@ -1,5 +1,5 @@
-//! When outputs wait for a reviewer: what `tasks submit`, `plans execute` and `templates deploy`
-//! share.
+//! The conditions for a review: the common options of `tasks submit`, `plans execute` and
+//! `templates deploy`.
 //!
 //! Deliberately absent: a forced review, which a task states for itself and a plan for its steps.
 
@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::input::{self, Body};
 
-/// When outputs wait for a reviewer, and how reviewers are told.
+/// The conditions under which outputs wait for a reviewer, and the notification of reviewers.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Gate {
     /// Minimum confidence to skip review, 0 to 1.
@@ -27,7 +27,8 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// The note on a task with these flags alone: any of them gives it a gate with a threshold.
+    /// The note on a task with these flags alone: any of them gives the task a gate with a
+    /// threshold.
     pub(super) fn implied(&self) -> Option<&'static str> {
         let is_gated =
             self.review_timeout.is_some() || self.sample_rate.is_some() || !self.notify.is_empty();
@@ -37,7 +38,7 @@ impl Gate {
         )
     }
 
-    /// As `hitl` of a body has it, beside what `body` says.
+    /// Adds the members of a body's `hitl`.
     pub(super) fn add_to(&self, body: Body) -> Body {
         body.set("confidenceThreshold", self.threshold)
             .set("timeoutMs", self.review_timeout.map(input::millis))

@@ -1,6 +1,6 @@
 //! `callboard hitl`: outputs that wait for a reviewer (SPEC.md, HITL; PROTOCOL.md 6).
 //!
-//! Deliberately absent: a decision on several items at once. Each is seen by somebody.
+//! Deliberately absent: a decision on several items at once. A reviewer sees each item.
 
 use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
@@ -111,7 +111,7 @@ pub struct List {
     offset: Option<u64>,
 }
 
-/// Which threshold is judged, and by which outputs.
+/// The threshold to judge, and the outputs to judge it by.
 #[derive(Debug, Clone, Args)]
 pub struct Backtest {
     /// Minimum confidence to skip review, 0 to 1.
@@ -131,7 +131,7 @@ pub struct Backtest {
     model: Option<String>,
 }
 
-/// How long an item waits, and whether it is overdue; nothing of an item that is not known.
+/// The wait of an item, and a mark if it is overdue; empty for an unknown item.
 pub(super) fn in_short(item: &Value) -> String {
     let waits = item["waitingMs"].as_u64().map(|millis| format!(", {}", item::waited(millis)));
     let overdue = if item::is_overdue(item) { ", overdue" } else { "" };
@@ -218,14 +218,14 @@ async fn claim(client: &Client, access: &Access, task: &str, what: &str) -> Resu
 }
 
 impl List {
-    /// True if all that waits is listed.
+    /// True if the list holds every waiting item.
     const fn is_of_undecided(&self) -> bool {
         !self.all && self.status.is_empty()
     }
 
     fn call<'c>(&'c self, reviewer: Option<&'c String>) -> Call<'c> {
         let call = if self.is_of_undecided() {
-            // Time that ran out does not decide an item, so it still waits.
+            // An item whose time ran out is not decided, so it still waits.
             Call::get(&["hitl", "pending"]).query("includeExpired", Some(true))
         } else {
             let on_wire = |status: &String| match status.as_str() {

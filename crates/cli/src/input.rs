@@ -32,28 +32,28 @@ enum Given {
 pub(super) struct Body(Map<String, Value>);
 
 impl Body {
-    /// With a field, if it has a value.
+    /// Adds a field, if it has a value.
     pub(super) fn set(mut self, name: &str, value: Option<impl Into<Value>>) -> Self {
         self.0.extend(value.map(|value| (name.to_owned(), value.into())));
         self
     }
 
-    /// With a list, unless it is empty.
+    /// Adds a list, unless it is empty.
     pub(super) fn list(self, name: &str, values: &[String]) -> Self {
         self.set(name, (!values.is_empty()).then(|| values.to_vec()))
     }
 
-    /// With a flag, if it is raised.
+    /// Adds a flag, if it is raised.
     pub(super) fn flag(self, name: &str, raised: bool) -> Self {
         self.set(name, raised.then_some(true))
     }
 
-    /// With an object, unless it is empty.
+    /// Adds an object, unless it is empty.
     pub(super) fn object(self, name: &str, value: Self) -> Self {
         self.set(name, (!value.0.is_empty()).then_some(value.0))
     }
 
-    /// The whole.
+    /// The finished object.
     pub(super) fn value(self) -> Value {
         Value::Object(self.0)
     }
@@ -76,7 +76,7 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes(path)?).map_err(refused)
 }
 
-/// How a file is written: by its extension; without one, JSON begins with a bracket.
+/// The format of a file: by its extension; without one, JSON begins with a bracket.
 pub(super) fn format(path: &Path, bytes: &[u8]) -> Format {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => Format::Json,
@@ -143,7 +143,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "use a duration such as 500ms, 60s, 5m, 24h or 90d".into())
 }
 
-/// An identifier: anything but what would name another path.
+/// An identifier: any text that cannot name another path.
 pub(super) fn id(text: &str) -> Result<String, String> {
     match text {
         "" | "." | ".." => Err("not a valid identifier".into()),
@@ -156,12 +156,12 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Faults of a file.
+/// The failure that a file is not valid, because of `why`.
 pub(super) fn invalid(path: &Path, why: impl Display) -> Failure {
     Failure::Invalid { what: format!("{}: {why}", named(path)), faults: Vec::new() }
 }
 
-/// How a file is called in a message.
+/// The name of a file in a message.
 pub(super) fn named(path: &Path) -> String {
     if is_stdin(path) { "standard input".into() } else { path.display().to_string() }
 }
@@ -170,7 +170,7 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Which page of a list.
+/// The page of a list.
 #[derive(Debug, Clone, Args)]
 pub struct Window {
     /// Items to list, 1 to 100; by default 20.

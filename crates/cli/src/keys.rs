@@ -91,7 +91,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
     };
     let text = |name: &str| key[name].as_str().unwrap_or_default().to_owned();
     if access.output == Format::Table {
-        // The key alone, so that it can be sent into a file.
+        // The key is printed alone, so that it can be sent into a file.
         let summary = [text("id"), text("role"), format!("until {}", text("expiresAt"))].join(", ");
         note(&format!("{summary}; it is shown only once"));
         return print(&format!("{}\n", text("key")));

@@ -1,8 +1,8 @@
 //! The command line: the commands that talk to a server, the worker and the benchmark.
 //!
-//! The program adds the commands that start a server or open its data directory, and hands in the check
-//! of a template. Deliberately absent: secrets as a flag's value. They come from the environment or from
-//! files.
+//! The program adds the commands that start a server or open its data directory, and hands in the
+//! check of a template. Deliberately absent: secrets as a flag's value, which come from the
+//! environment or from files.
 
 use clap::Subcommand;
 
@@ -53,11 +53,11 @@ use failure::Failure;
 /// A command that talks to a server.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Submit, list, show, cancel tasks, and wait for them.
+    /// Submit, list, show, cancel, retry and erase tasks, and wait for them.
     Tasks(Remote<tasks::Tasks>),
     /// Create, list, show and execute plans.
     Plans(Remote<plans::Plans>),
-    /// List, show, watch, cancel, signal and retry executions.
+    /// List, show, watch, cancel, signal, fork and retry executions.
     Executions(Remote<executions::Executions>),
     /// Create, list, show, pause, resume, trigger and delete schedules.
     Schedules(Remote<schedules::Schedules>),
@@ -87,7 +87,7 @@ pub enum Command {
     Budgets(Remote<budgets::Budgets>),
     /// Sum up the usage of tasks by tag, account, template, model or day.
     Usage(budgets::Usage),
-    /// Cancel, retry or reprioritize all tasks that match, in the background.
+    /// Cancel, retry, reprioritize or reject all tasks that match, in the background.
     Bulk(Remote<bulk::Bulk>),
     /// List, pause, resume, limit and purge queues.
     Queues(Remote<queues::Queues>),
@@ -134,7 +134,7 @@ fn block_on(work: impl Future<Output = Result<(), Failure>>) -> u8 {
     let outcome = match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(work);
-            // A read from a terminal that nobody answers must not keep the process.
+            // An unanswered read from a terminal must not keep the process.
             runtime.shutdown_background();
             outcome
         }

@@ -17,17 +17,17 @@ use serde_json::Value;
 
 use super::failure::Failure;
 
-/// Longer than a renewal may take.
+/// The longest wait for the lock; longer than a renewal may take.
 const LOCK_PATIENCE: Duration = Duration::from_secs(75);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Where the logins are kept.
+/// The file of the logins.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     path: PathBuf,
 }
 
-/// All of them.
+/// All logins.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Logins {
     /// The server of the last login.
@@ -54,7 +54,7 @@ pub struct TemporaryLogin {
     store: Store,
     server: String,
     email: String,
-    /// The usual server until then.
+    /// The usual server before this login.
     before: Option<String>,
 }
 
@@ -85,8 +85,8 @@ impl TemporaryLogin {
         self.store.path()
     }
 
-    /// Removes the login, unless somebody else signed in at the server meanwhile. The usual server is the
-    /// one of before, unless it was changed.
+    /// Removes the login, unless another program signed in at the server meanwhile. The earlier
+    /// usual server is restored, unless it was changed.
     ///
     /// # Errors
     /// The reason why the login stays.
@@ -108,7 +108,7 @@ impl TemporaryLogin {
     }
 }
 
-/// Held while a login is renewed. Given back when dropped, by the system if the process dies.
+/// The lock of a renewal. Dropping it releases the lock, and so does the end of the process.
 pub(super) struct Lock(#[expect(dead_code, reason = "it is held, not used")] File);
 
 impl Store {
@@ -116,7 +116,7 @@ impl Store {
     pub(super) fn of_user() -> Result<Self, Failure> {
         let given = |name| std::env::var_os(name).filter(|path| !path.is_empty());
         let config = given("XDG_CONFIG_HOME").map(PathBuf::from);
-        // A relative one is to be ignored, says its specification.
+        // The specification says to ignore a relative path.
         let config = config
             .filter(|path| path.is_absolute())
             .or_else(|| given("HOME").map(|home| PathBuf::from(home).join(".config")))
@@ -155,7 +155,7 @@ impl Store {
         })
     }
 
-    /// Waits for its turn among the processes of this user.
+    /// Waits until no other process of this user holds the lock.
     pub(super) async fn lock(&self) -> Result<Lock, Failure> {
         let path = self.path.with_extension("lock");
         let cannot = |error: &dyn std::fmt::Display| {
@@ -181,7 +181,7 @@ impl Store {
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
-        // Only who holds the lock writes, so the name is free, or left over from a crash.
+        // Only the holder of the lock writes, so the name is free, or left over from a crash.
         let draft = self.path.with_extension("new");
         let _ = fs::remove_file(&draft);
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
@@ -221,7 +221,7 @@ impl LockedLogin for Locked<'_> {
 }
 
 impl Logins {
-    /// The one at this server.
+    /// The login at this server.
     pub(super) fn login(&self, server: &str) -> Option<Login> {
         self.logins.get(server).cloned()
     }
@@ -232,12 +232,12 @@ impl Logins {
         self.logins.insert(server.to_owned(), login);
     }
 
-    /// Replaces the tokens of a login; which server is the usual one stays.
+    /// Replaces the tokens of a login; the usual server stays.
     pub(super) fn renew(&mut self, server: &str, login: Login) {
         self.logins.insert(server.to_owned(), login);
     }
 
-    /// Forgets the login at this server; whether there was one.
+    /// Forgets the login at this server. True if there was one.
     pub(super) fn forget(&mut self, server: &str) -> bool {
         if self.current.as_deref() == Some(server) {
             self.current = None;

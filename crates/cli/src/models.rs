@@ -9,15 +9,31 @@ use super::failure::Failure;
 use super::input::Window;
 use super::output::{Column, details};
 
-const COLUMNS: [Column; 8] = [
+/// The use of the last minute, each figure before its limit.
+const COLUMNS: [Column; 12] = [
     ("MODEL", "name"),
     ("WORKERS", "workers"),
     ("REQUESTS", "used.requests"),
     ("OF", "limits.requestsPerMinute"),
     ("INPUT", "used.inputTokens"),
+    ("OF", "limits.inputTokensPerMinute"),
     ("OUTPUT", "used.outputTokens"),
+    ("OF", "limits.outputTokensPerMinute"),
+    ("TOGETHER", "limits.tokensPerMinute"),
     ("IN FLIGHT", "used.inFlight"),
+    ("OF", "limits.concurrent"),
     ("CLOSED UNTIL", "closedUntil"),
+];
+
+const FIELDS: [Column; 8] = [
+    ("model", "name"),
+    ("workers", "workers"),
+    ("requests a minute", "limits.requestsPerMinute"),
+    ("input tokens a minute", "limits.inputTokensPerMinute"),
+    ("output tokens a minute", "limits.outputTokensPerMinute"),
+    ("tokens a minute", "limits.tokensPerMinute"),
+    ("calls in flight", "limits.concurrent"),
+    ("closed until", "closedUntil"),
 ];
 
 /// The commands on models.
@@ -86,8 +102,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Models>) -> Result<()
         Models::Limit { model, limits } => {
             let call = Call::put(&["models", &model, "limits"]).json(&limits.body());
             let set = client.data(call).await?;
-            let fields = COLUMNS.map(|(_, path)| (path, path));
-            access.output.item(&set, |model| details(model, &fields, &[]))
+            access.output.item(&set, |model| details(model, &FIELDS, &[]))
         }
     }
 }

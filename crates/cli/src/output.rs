@@ -23,7 +23,7 @@ pub(super) use table::{Column, details, table};
 
 use screen::Screen;
 
-/// How the data is written.
+/// The format of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
     /// Aligned columns, for people.
@@ -35,7 +35,7 @@ pub enum Format {
     Jsonl,
 }
 
-/// How a command writes its data.
+/// The options of a command's output.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Output {
     /// Format of the data: table, json, or jsonl (one value a line).
@@ -65,7 +65,7 @@ impl PartialEq<Format> for Output {
 }
 
 impl Output {
-    /// The same, which prints only the text of an item's output if `only` says so.
+    /// These options, limited to the text of an item's output if `only` is true.
     pub(super) const fn text_only(self, only: bool) -> Self {
         Self { text_only: only, ..self }
     }
@@ -150,7 +150,7 @@ fn output(item: &Value) -> Result<(), Failure> {
     print(&format!("{}{newline}", lines.join("\n")))
 }
 
-/// How much of an item is printed.
+/// The part of an item that is printed.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Only {
     /// Print only the text of the output.
@@ -163,7 +163,7 @@ fn id(item: &Value) -> Option<&str> {
     ["id", "taskId", "batchId", "name"].iter().find_map(|name| item[name].as_str())
 }
 
-/// The ids of a list, one a line; of items without one, the first column.
+/// The ids of a list, one a line; for items without an id, the first column.
 fn ids(page: &Page, columns: &[Column]) -> String {
     let first = columns.first().map_or("id", |(_, path)| path);
     page.data.iter().fold(String::new(), |mut lines, item| {
@@ -193,7 +193,7 @@ fn more(page: &Page) -> Option<String> {
 /// Writes to standard output.
 ///
 /// # Errors
-/// [`Failure::OutputClosed`] if nobody reads any more.
+/// [`Failure::OutputClosed`] if the reader is gone.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
@@ -204,9 +204,9 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Says something on standard error.
+/// Writes a note to standard error.
 pub(super) fn note(text: &str) {
-    // Nobody may be left to read it.
+    // The reader of standard error may be gone.
     let _ = writeln!(io::stderr(), "{}", escaped(text));
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::failure::Failure;
 
-/// The largest page of a list, and how many pages are read at most.
+/// The largest page of a list, and the most pages that are read.
 const PAGE: u64 = 100;
 const MOST_PAGES: u64 = 100;
 
@@ -30,7 +30,7 @@ impl People {
         Self::read(client, &["hitl", "reviewers"]).await
     }
 
-    /// The users who decide on outputs, or nobody if the server does not list them.
+    /// The users who decide on outputs, or none if the server does not list them.
     pub(super) async fn known_reviewers(client: &Client) -> Self {
         Self::reviewers(client).await.unwrap_or_default()
     }
@@ -56,14 +56,15 @@ impl People {
         let by = |field: usize| {
             let same = move |user: &&[String; 3]| user[field].eq_ignore_ascii_case(text);
             let mut users = self.0.iter().filter(same);
-            // A name may be that of two users.
+            // Two users may have the same name.
             users.next().filter(|_| users.next().is_none())
         };
         let user = by(0).or_else(|| by(1)).or_else(|| by(2));
         user.filter(|_| !text.is_empty()).map(|user| user[0].as_str())
     }
 
-    /// The same, or the failure that lists the candidates for `text`; `what` names the user's part.
+    /// The identifier of the user whom `text` names, or the failure that lists the candidates;
+    /// `what` names the user's part.
     pub(super) fn named(&self, what: &str, text: &str) -> Result<String, Failure> {
         self.id(text).map(str::to_owned).ok_or_else(|| {
             let known: Vec<_> =

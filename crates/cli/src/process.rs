@@ -31,8 +31,8 @@ pub fn signal() -> Result<impl Future<Output = ()>, String> {
     Ok(async move { signals.first().await })
 }
 
-/// How soon after a signal another kind of signal is the same wish: a terminal interrupts a script and its
-/// program, and the script passes that on as SIGTERM.
+/// The time after a signal within which another kind of signal is the same request: a terminal
+/// interrupts a script and its program, and the script passes that on as SIGTERM.
 const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// SIGTERM and SIGINT: the first asks to end in order, the second to end at once.
@@ -92,7 +92,7 @@ impl Signals {
     }
 }
 
-/// Writes a line to standard output. Nobody may be left to read it.
+/// Writes a line to standard output. The reader may be gone.
 pub fn announce(line: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -95,7 +95,7 @@ pub enum Schedules {
     },
 }
 
-/// A schedule to be made.
+/// A schedule to be created.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
     /// Name.

@@ -1,4 +1,4 @@
-//! Where secrets come from: the environment, a file, the terminal without an echo, standard input.
+//! The sources of secrets: the environment, a file, the terminal without an echo, standard input.
 //!
 //! Deliberately absent: the command line.
 
@@ -10,7 +10,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use super::failure::Failure;
 
-/// The key: from the file named by the flag, from the environment, or from the file that it names.
+/// The key of the flag's file, of the environment, or of the file that the environment names.
 pub(super) fn api_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     match file {
         Some(path) => read(path).map(Some),
@@ -28,14 +28,14 @@ pub(super) fn variable(name: &str) -> Result<Option<Secret>, Failure> {
     given(&format!("{name}_FILE")).map(|path| read(Path::new(&path))).transpose()
 }
 
-/// A password: from `<name>` or `<name>_FILE`, asked for on a terminal, else the first line of
-/// standard input.
+/// A password from `<name>` or `<name>_FILE`, from a terminal after a question, else from the first
+/// line of standard input.
 pub(super) async fn password(name: &str, question: &'static str) -> Result<Secret, Failure> {
     if let Some(secret) = variable(name)? {
         return Ok(secret);
     }
     let echo = Echo::now();
-    // The read cannot be given up, so it has a thread of its own; the end of the process ends it.
+    // A read cannot be cancelled, so it has a thread of its own; the end of the process ends it.
     let answer = tokio::task::spawn_blocking(move || ask(question));
     let interrupted = tokio::signal::ctrl_c();
     let text = tokio::select! {
@@ -79,7 +79,7 @@ fn ask(question: &str) -> io::Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// How the terminal was; it is so again when this is dropped.
+/// The terminal's settings, restored when this is dropped.
 struct Echo(Option<rustix::termios::Termios>);
 
 impl Echo {

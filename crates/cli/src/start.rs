@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body, Setting};
 
-/// How an execution is started.
+/// The options of an execution's start.
 #[derive(Debug, Clone, Args)]
 pub struct Start {
     /// The input, in JSON or YAML; `-` reads standard input.
@@ -54,13 +54,13 @@ pub struct Start {
 }
 
 impl Start {
-    /// Whether an input was given.
+    /// True if an input was given.
     pub(super) const fn has_input(&self) -> bool {
         self.input.is_some()
     }
 
-    /// Starts it with `call` and shows it; `body` holds the command's own members, `input` what the input
-    /// begins with.
+    /// Starts the execution with `call` and shows it; `body` holds the command's own members,
+    /// `input` the first fields of the input.
     pub(super) async fn send(
         &self,
         client: &Client,

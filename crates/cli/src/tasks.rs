@@ -134,7 +134,7 @@ pub enum Tasks {
 }
 
 impl Tasks {
-    /// True if the text of an output is wanted that is not waited for.
+    /// True if the command wants the text of an output and does not wait for it.
     const fn lacks_wait(&self) -> bool {
         match self {
             Self::Submit(Submit { wait, stream, only, .. }) => {
@@ -150,7 +150,7 @@ impl Tasks {
         }
     }
 
-    /// True if only the text of the output is wanted.
+    /// True if the command prints only the text of the output.
     const fn output_only(&self) -> bool {
         match self {
             Self::Submit(Submit { only, .. })
@@ -223,7 +223,7 @@ pub struct Submit {
     only: Only,
 }
 
-/// Which tasks run together, and which take turns.
+/// The keys by which tasks run together or take turns.
 #[derive(Debug, Clone, Args)]
 struct Flow {
     /// At most `--concurrency-limit` tasks with this key run at the same time.

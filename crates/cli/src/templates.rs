@@ -238,7 +238,8 @@ fn show(access: &Access, template: &Value) -> Result<(), Failure> {
     })
 }
 
-/// When the output of a step waits for a reviewer, by the step and the `hitl` of its template.
+/// The conditions under which the output of a step waits for a reviewer, by the step and the `hitl`
+/// of its template.
 fn gate(step: &Value, hitl: &Value) -> String {
     let required: Vec<_> = hitl["requiredFor"].as_array().into_iter().flatten().collect();
     let is_required = required.iter().any(|id| **id == step["id"]);

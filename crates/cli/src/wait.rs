@@ -1,7 +1,7 @@
 //! Waiting for work to end, and the exit code of its end.
 //!
-//! A server that is away for a moment (a restart, a network that hiccups) is waited for as well:
-//! the work goes on there. Deliberately absent: the progress of an execution, which is `watch`.
+//! The wait goes on while a server is away for a moment (a restart, a network that hiccups): the
+//! work goes on there. Deliberately absent: the progress of an execution, which is `watch`.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
@@ -17,24 +17,24 @@ mod progress;
 
 use progress::Progress;
 
-/// How long a server may be away.
+/// The longest absence of a server.
 const PATIENCE: Duration = Duration::from_mins(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A server that does not answer, and since when.
+/// The absence of a server, and its beginning.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     since: Option<Instant>,
 }
 
 impl Outage {
-    /// It answered.
+    /// Ends the outage: the server answered.
     pub(super) fn over(&mut self) {
         self.since = None;
     }
 
-    /// It did not, and may be back in a moment; an error once that takes too long or cannot be. Returns
+    /// Notes a call without an answer. Fails once the outage takes too long or cannot pass. Returns
     /// the note to the user, once.
     pub(super) fn goes_on(&mut self, failure: Failure) -> Result<Vec<String>, Failure> {
         let first = self.since.is_none();
@@ -49,7 +49,8 @@ impl Outage {
     }
 }
 
-/// The task once it has ended; notes its obstacle on standard error, and at Ctrl-C the way to go on.
+/// The task once it has ended; notes its obstacle on standard error, and at Ctrl-C the command to
+/// go on.
 pub(super) async fn task(
     client: &Client,
     id: &str,
@@ -61,7 +62,7 @@ pub(super) async fn task(
     }
 }
 
-/// Says how to go on waiting for work that goes on, and returns the quiet end of an interrupted command.
+/// Prints the command to go on waiting, and returns the quiet end of an interrupted command.
 pub(super) fn continues(command: &str, id: &str) -> Failure {
     if stderr().is_terminal() {
         // The terminal shows `^C` at the beginning of the line.
@@ -100,17 +101,17 @@ async fn task_end(client: &Client, id: &str, limit: Option<Duration>) -> Result<
     }
 }
 
-/// The wait is over, the work is not.
+/// The failure of a wait that ended before the work.
 pub(super) fn still_under_way(id: &str) -> Failure {
     Failure::TimedOut(format!("{id} is still running"))
 }
 
-/// Whether a task or an execution has ended.
+/// True if a task or an execution has ended.
 pub(super) fn has_ended(item: &Value) -> bool {
     matches!(item["status"].as_str(), Some("completed" | "failed" | "cancelled" | "rejected"))
 }
 
-/// Well, or why not.
+/// Passes if the work ended well; else fails with the reason.
 pub(super) fn verdict(kind: &str, item: &Value) -> Result<(), Failure> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (id, status) = (text(&item["id"]), text(&item["status"]));

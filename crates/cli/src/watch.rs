@@ -7,9 +7,9 @@
 //!       └── an event, the stream opened, it broke, or a while passed
 //! ```
 //!
-//! The state alone is the truth; an event is only a reason to read it. So the end is not
-//! missed under any fault of the stream: without one the state is read every second. Deliberately
-//! absent: the presentation, which is [`View`].
+//! The state decides; an event is only a reason to read it. So no fault of the stream hides the
+//! end: without a stream the state is read every second. Deliberately absent: the presentation,
+//! which is [`View`].
 
 mod board;
 mod event;
@@ -28,15 +28,15 @@ use super::failure::Failure;
 use super::wait::{Outage, continues, has_ended, still_under_way};
 use event::{is_end, is_news};
 
-/// The state is read again at the latest after this, with a stream and without.
+/// The longest time between two reads of the state, with a stream and without.
 const QUIET: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_secs(1);
-/// Events come in bursts; one look serves them all.
+/// The pause after an event; one read serves a burst of events.
 const BURST: Duration = Duration::from_millis(300);
-/// How long the last events may lag behind the state.
+/// The time by which the last events may lag behind the state.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
-/// Shows an execution until it has ended, and returns it; says at Ctrl-C how to go on.
+/// Shows an execution until it has ended, and returns it; prints at Ctrl-C the command to go on.
 pub(super) async fn follow(
     client: &Client,
     id: &str,
@@ -91,7 +91,7 @@ async fn until_end(
                     due = due.min(Instant::now() + wait);
                 }
             }
-            // Events from before it opened, or while it was broken, were not heard.
+            // Events from before the stream opened, or while it was broken, were not received.
             Ok(StreamItem::Opened { resumed }) => {
                 heard = resumed;
                 due = Instant::now();
@@ -106,7 +106,7 @@ async fn until_end(
     }
 }
 
-/// A reader of events sees the last ones too.
+/// Shows the last events to a reader of events.
 async fn last_events(stream: &mut Events, view: &mut View) -> Result<(), Failure> {
     let until = Instant::now() + LAST_EVENTS;
     while stream.is_open() && view.lacks_the_end() {

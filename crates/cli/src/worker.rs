@@ -19,7 +19,7 @@ use super::secret::api_key;
 const OPENAI: &str = "https://api.openai.com/v1";
 const ANTHROPIC: &str = "https://api.anthropic.com";
 
-/// Which models a worker runs, and how.
+/// The provider of the models, and its options.
 #[derive(Debug, Clone, Args)]
 pub struct Provider {
     /// Provider that runs the model.
@@ -47,7 +47,7 @@ pub enum ProviderName {
     Simulated,
 }
 
-/// How a worker is started.
+/// The options of a worker's start.
 #[derive(Debug, Clone, Args)]
 pub struct Worker {
     /// The server.
@@ -90,7 +90,7 @@ pub struct Worker {
 /// Runs tasks until a signal.
 ///
 /// # Errors
-/// There is no key, the provider cannot be used, or the server refuses the worker.
+/// The key is missing, the provider cannot be used, or the server refuses the worker.
 pub fn run(worker: Worker) -> Result<(), String> {
     let otel = (worker.otel_endpoint, worker.otel_headers_file);
     let mut options = Options {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// A secret. Debug prints `***`; there is no Display. Dropping it overwrites it.
+/// A secret. Debug prints `***`; there is no Display. Dropping the secret overwrites its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 

@@ -1,15 +1,15 @@
 //! Server-sent events, parsed from bytes as they come: a pure struct, fed chunk by chunk.
 //!
-//! A hundred lines of our own rather than a crate: the ones that wrap a response either
-//! reconnect by themselves (a second model call) or buffer without a bound. Deliberately
-//! absent: `retry` and reconnection, which are the reader's business.
+//! A hundred lines of our own rather than a crate: crates that wrap a response either reconnect by
+//! themselves (a second model call) or buffer without a bound. Deliberately absent: `retry` and
+//! reconnection, which are the reader's business.
 
 use std::collections::VecDeque;
 
 /// The greatest event that is taken, in bytes.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// One event. Lines without a blank line after them are none.
+/// One event. Lines without a blank line after them make no event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
     /// The `event` field, empty when there was none.
@@ -65,8 +65,8 @@ impl Parser {
         self.ready.pop_front()
     }
 
-    /// The id of the last whole event that had one: where to go on from, once all that
-    /// [`Parser::pop`] gives is taken.
+    /// The id of the last whole event that had one: the place from which to go on once
+    /// [`Parser::pop`] has returned every event.
     #[must_use]
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
@@ -99,7 +99,7 @@ impl Parser {
                 }
                 None => self.data = Some(value.to_owned()),
             },
-            // A comment (an empty field name), or a field that nothing here needs.
+            // The line is a comment (an empty field name), or a field that no caller needs.
             _ => {}
         }
     }

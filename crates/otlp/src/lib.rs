@@ -5,9 +5,9 @@
 //!                   └ full: dropped, counted
 //! ```
 //!
-//! A span is made when its work has ended, so nothing is open in memory, and its identifiers come from
-//! the caller. Nobody waits for an export. Deliberately absent: sampling, which the beginner of a trace
-//! decides, and texts: no attribute holds a prompt or an output.
+//! A span is made when its work has ended, so no span is open in memory, and its identifiers come
+//! from the caller. No work waits for an export. Deliberately absent: sampling, which the beginner
+//! of a trace decides, and texts: no attribute holds a prompt or an output.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,20 +29,20 @@ use url::Url;
 pub use opentelemetry::trace::SpanKind;
 pub use opentelemetry::{StringValue, Value};
 
-/// How many spans wait at most.
+/// The most spans that wait.
 const QUEUE: usize = 4_096;
-/// How many spans one request carries at most.
+/// The most spans of one request.
 const BATCH: usize = 512;
-/// How long spans are gathered.
+/// The time for which spans are gathered.
 const GATHER: Duration = Duration::from_secs(1);
-/// How long one export may take, with its repetitions.
+/// The time of one export, with its repetitions.
 const EXPORT: Duration = Duration::from_secs(30);
-/// How long the last spans may take when the process ends.
+/// The time to export the last spans when the process ends.
 const LAST: Duration = Duration::from_secs(3);
-/// How often a failure is logged.
+/// The time between two logged failures.
 const COMPLAIN: Duration = Duration::from_mins(1);
 
-/// Where spans go.
+/// The receiver of spans, and the name under which they are sent.
 #[derive(Debug)]
 pub struct Options {
     /// The name of the service in traces, unless `OTEL_SERVICE_NAME` gives another.
@@ -54,13 +54,13 @@ pub struct Options {
     pub headers: Option<Secret>,
 }
 
-/// Why spans cannot be exported.
+/// The reason why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The receiver's address, or another variable of OpenTelemetry, cannot be used.
     #[error("traces cannot be exported: {0}")]
     Refused(String),
-    /// The headers cannot be read. They are not shown.
+    /// The headers cannot be read. The error does not show them.
     #[error("the headers for traces must be name=value, with commas or line ends between them")]
     Headers,
 }
@@ -78,7 +78,7 @@ pub fn named_by_environment() -> bool {
 pub struct Span(SpanData);
 
 impl Span {
-    /// The span `context`, child of `parent`.
+    /// A span with the identifiers of `context`, child of `parent`.
     #[must_use]
     pub fn new(
         context: TraceContext,
@@ -112,14 +112,14 @@ impl Span {
         })
     }
 
-    /// The same with an attribute.
+    /// This span with an attribute.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.attributes.push(KeyValue::new(name, value));
         self
     }
 
-    /// The same with an attribute, if it has a value.
+    /// This span with an attribute, if it has a value.
     #[must_use]
     pub fn with_some(self, name: &'static str, value: Option<impl Into<Value>>) -> Self {
         match value {
@@ -128,7 +128,7 @@ impl Span {
         }
     }
 
-    /// The same, failed with this code (`error.type`), if there is one.
+    /// This span, failed with this code (`error.type`), if there is one.
     #[must_use]
     pub fn failed(mut self, code: Option<&str>) -> Self {
         let Some(code) = code else { return self };
@@ -137,12 +137,12 @@ impl Span {
     }
 }
 
-/// How many spans went which way.
+/// The numbers of spans by their fate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The receiver has them.
+    /// The spans that the receiver has.
     pub exported: u64,
-    /// The queue was full, or the receiver did not take them.
+    /// The spans that found the queue full, or that the receiver did not take.
     pub dropped: u64,
 }
 
@@ -152,7 +152,7 @@ struct Counters {
     dropped: AtomicU64,
 }
 
-/// The way in for spans.
+/// The sender of spans to the exporter; clones share its queue.
 #[derive(Debug, Clone)]
 pub struct Spans {
     queue: mpsc::Sender<SpanData>,
@@ -167,7 +167,7 @@ impl Spans {
         }
     }
 
-    /// How many spans were exported and dropped since the start.
+    /// The numbers of spans that were exported and dropped since the start.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let Counters { exported, dropped } = &*self.counters;
@@ -226,13 +226,13 @@ impl Exporter {
         Ok(Self { spans: Spans { queue, counters }, stop, running })
     }
 
-    /// The way in.
+    /// The sender of spans to this exporter.
     #[must_use]
     pub fn spans(&self) -> Spans {
         self.spans.clone()
     }
 
-    /// Exports what waits, for up to three seconds, and ends.
+    /// Exports the spans that wait, for up to three seconds, and ends.
     pub async fn finish(self) {
         let _ = self.stop.send(());
         if tokio::time::timeout(LAST, self.running).await.is_err() {
@@ -273,7 +273,7 @@ async fn run(
             }
             count = spans.recv_many(&mut batch, BATCH) => {
                 ends = count == 0;
-                // Others may follow at once.
+                // Further spans may follow at once.
                 let gathered = tokio::time::timeout(GATHER, gather(&mut spans, &mut batch));
                 tokio::select! {
                     _ = gathered => {}
@@ -312,7 +312,7 @@ async fn run(
     }
 }
 
-/// Receives until a batch is full or nothing more can come.
+/// Receives until a batch is full or no more spans can come.
 async fn gather(spans: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
     while batch.len() < BATCH {
         let room = BATCH - batch.len();

@@ -60,7 +60,7 @@ impl AuditEntryBody {
         }
     }
 
-    /// The entry that it shows.
+    /// The entry that the body shows.
     ///
     /// # Errors
     /// [`Misread::Malformed`], if a member cannot be read.

@@ -1,7 +1,7 @@
-//! Documents in JSON or YAML: bytes to a value, or a refusal that says what is wrong and where.
+//! Documents in JSON or YAML: bytes to a value, or a refusal that names the fault and its place.
 //!
-//! The server reads requests this way, the command line the files that it is given. Deliberately absent:
-//! the meaning of a document.
+//! The server reads requests with this module, the command line reads the files that it is given.
+//! Deliberately absent: the meaning of a document.
 
 pub mod json;
 pub mod yaml;
@@ -14,11 +14,11 @@ use serde_json::Value;
 pub enum Format {
     /// JSON.
     Json,
-    /// YAML 1.2, of which only what JSON can say.
+    /// YAML 1.2, limited to the values that JSON has.
     Yaml,
 }
 
-/// Reads a document. The same value comes of both formats.
+/// Reads a document. Equal documents of both formats give the same value.
 ///
 /// # Errors
 ///

@@ -5,9 +5,9 @@
 //! Entry, comment, edit ── EntryBody::of ──▶ JSON ── EntryBody::entry ──▶ Entry
 //! ```
 //!
-//! Some members say again what another one says (`assignedTo`, `wasModified`), for people and for
-//! programs that know only SPEC.md. No hash covers those, so reading refuses an entry whose members
-//! do not agree. Deliberately absent: whether the chain holds, which is
+//! Some members repeat another one (`assignedTo`, `wasModified`), for people and for programs that
+//! know only SPEC.md. No hash covers those, so reading refuses an entry whose members do not agree.
+//! Deliberately absent: the check of the chain, which is
 //! [`callboard_domain::approval::Chain::verify`].
 
 use std::str::FromStr;
@@ -18,10 +18,10 @@ use callboard_domain::task::HoldReason;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How reviewers are chosen.
+/// The rule by which reviewers are chosen.
 const ASSIGNMENT: &str = "least_loaded";
 
-/// One entry of the history of an approval; what does not belong to its action is left out.
+/// One entry of the history of an approval; members of other actions are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EntryBody {
@@ -56,13 +56,13 @@ pub struct EntryBody {
     /// The reviewer's comment.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
-    /// Why it was rejected.
+    /// The reason of the rejection.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// True if the reviewer's text replaces the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     was_modified: Option<bool>,
-    /// That text.
+    /// The reviewer's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified_output: Option<String>,
     /// The task that tries again.
@@ -112,14 +112,14 @@ pub struct MoreBody {
     /// The item of the step's list that the task is for, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
-    /// When the reviewers' time is over.
+    /// The end of the reviewers' time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     timeout_at: Option<String>,
     /// The rule that chose the reviewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     assignment_method: Option<String>,
-    /// In words.
+    /// The text for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// The number of outputs that the reviewer approved at once; absent if it was this one alone.
@@ -147,13 +147,13 @@ pub struct Texts<'a> {
     pub salt: Option<Salt>,
 }
 
-/// Why JSON is no entry.
+/// The reason why JSON is no entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misread {
     /// A member cannot be read.
     #[error("has a {0} that cannot be read")]
     Malformed(&'static str),
-    /// A member that no hash covers says something else than those that are covered.
+    /// A member that no hash covers contradicts those that a hash covers.
     #[error("contradicts itself: what is shown is not what was hashed")]
     Contradiction,
 }
@@ -162,7 +162,7 @@ impl EntryBody {
     /// An entry with its texts.
     #[must_use]
     pub fn of(entry: &Entry, texts: Texts<'_>) -> Self {
-        /// As it is written on the wire.
+        /// The value as text on the wire.
         fn text<T: ToString>(value: Option<&T>) -> Option<String> {
             value.map(ToString::to_string)
         }
@@ -229,7 +229,7 @@ impl EntryBody {
         }
     }
 
-    /// The entry that it shows.
+    /// The entry that the body shows.
     ///
     /// # Errors
     /// [`Misread`], if a member cannot be read or does not agree with the others.
@@ -268,7 +268,8 @@ impl EntryBody {
             previous: parsed(&self.previous_hash, "previousHash")?,
             hash: parsed(&self.hash, "hash")?,
         };
-        // Written anew it must be the same, or some member says what no hash covers.
+        // An entry that is written anew must be the same, or some member says more than the hashes
+        // cover.
         if Self::of(&entry, self.texts()?) == *self {
             Ok(entry)
         } else {
@@ -276,7 +277,7 @@ impl EntryBody {
         }
     }
 
-    /// Counted from 1, as it says itself.
+    /// The entry's own number, counted from 1.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number

@@ -28,7 +28,7 @@ pub enum FromWorker {
     Register(Register),
     /// The worker lives and holds these leases, results not yet acknowledged included.
     Heartbeat {
-        /// Leases.
+        /// The leases that the worker holds.
         leases: Vec<String>,
     },
     /// The next piece of an output.
@@ -45,17 +45,17 @@ pub enum FromWorker {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Register {
-    /// Its name, for people.
+    /// The worker's name, for people.
     pub name: String,
-    /// The version of its program.
+    /// The version of the worker's program.
     pub version: String,
-    /// The queues it takes from.
+    /// The queues from which the worker takes tasks.
     pub queues: Vec<String>,
-    /// The models it runs: exact names, `gpt-*`, or `*`.
+    /// The models that the worker runs: exact names, `gpt-*`, or `*`.
     pub models: Vec<String>,
     /// The greatest number of leases at once.
     pub concurrency: u32,
-    /// The leases that it held before its connection broke.
+    /// The leases that the worker held before its connection broke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }
@@ -64,9 +64,9 @@ pub struct Register {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resume {
-    /// Its identifier of then.
+    /// The worker's earlier identifier.
     pub worker_id: String,
-    /// Its leases, results not yet acknowledged included.
+    /// The worker's leases, results not yet acknowledged included.
     pub leases: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ pub struct Complete {
     pub output: String,
     /// The usage of the call.
     pub usage: Usage,
-    /// 0..1.
+    /// The confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// The source of the confidence.
@@ -99,7 +99,7 @@ pub struct Complete {
     /// `stop`, `length`, or the provider's own word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
-    /// The service tier that the provider says it gave.
+    /// The service tier that the provider reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
     /// The provider's own limits, from the headers of its answer.
@@ -116,7 +116,7 @@ pub struct Complete {
 pub struct JudgeUsage {
     /// The judge's model.
     pub model: String,
-    /// Tokens of all its calls.
+    /// The tokens of all the judge's calls.
     pub usage: Usage,
 }
 
@@ -141,23 +141,23 @@ const fn is_zero(tokens: &u64) -> bool {
     *tokens == 0
 }
 
-/// How a confidence was made.
+/// The source of a confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfidenceSource {
-    /// From the log-probabilities of the output's tokens.
+    /// The log-probabilities of the output's tokens.
     Logprobs,
-    /// From the agreement of several samples.
+    /// The agreement of several samples.
     Samples,
-    /// By another model.
+    /// The verdicts of another model.
     Judge,
-    /// By the worker, in a way it doesn't say.
+    /// The worker's own figure, of an unnamed method.
     Reported,
-    /// There is none.
+    /// No confidence.
     None,
 }
 
-/// Why a lease has no result.
+/// The reason why a lease has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fail {
@@ -165,9 +165,9 @@ pub struct Fail {
     pub lease: String,
     /// The failure.
     pub error: ErrorBody,
-    /// Whether another attempt may succeed.
+    /// True if another attempt may succeed.
     pub retryable: bool,
-    /// How long the provider asks to wait, in milliseconds.
+    /// The wait that the provider asks for, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// The provider's own limits, from the headers of its answer.
@@ -178,9 +178,9 @@ pub struct Fail {
 /// A code for programs and a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorBody {
-    /// Such as `PROVIDER_ERROR`.
+    /// The code, such as `PROVIDER_ERROR`.
     pub code: String,
-    /// The worker's or the server's own words.
+    /// The worker's or the server's own text.
     pub message: String,
 }
 
@@ -188,11 +188,11 @@ pub struct ErrorBody {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ToWorker {
-    /// Answers the registration.
+    /// The answer to the registration.
     Registered(Registered),
-    /// Run this. It uses one unit of the worker's concurrency.
+    /// Run this task, which uses one unit of the worker's concurrency.
     Assign(Box<Assign>),
-    /// Answers a heartbeat.
+    /// The answer to a heartbeat.
     Leases {
         /// Leases that run on.
         #[serde(default)]
@@ -201,25 +201,25 @@ pub enum ToWorker {
         #[serde(default)]
         lost: Vec<String>,
     },
-    /// A result was taken in, durably, or never will be.
+    /// The server took a result in, durably, or never will.
     Ack(Ack),
     /// Stop working on this lease; no result is wanted.
     Cancel {
         /// The lease.
         lease: String,
-        /// Such as `cancelled` or `timeout`.
+        /// The reason, such as `cancelled` or `timeout`.
         #[serde(default)]
         reason: String,
     },
-    /// Take nothing new and leave.
+    /// Take no new lease, and leave.
     #[serde(rename_all = "camelCase")]
     Drain {
-        /// How long running leases may go on, in milliseconds.
+        /// The time that running leases have, in milliseconds.
         deadline_ms: u64,
     },
     /// A frame could not be taken.
     Error {
-        /// Why.
+        /// The fault of the frame.
         error: ErrorBody,
     },
 }
@@ -230,14 +230,14 @@ pub enum ToWorker {
 pub struct Registered {
     /// The worker's identifier.
     pub worker_id: String,
-    /// How long a lease lives without a heartbeat, in milliseconds.
+    /// The time that a lease lives without a heartbeat, in milliseconds.
     pub lease_ms: u64,
-    /// How often to send one, in milliseconds.
+    /// The time between two heartbeats, in milliseconds.
     pub heartbeat_ms: u64,
     /// Resumed leases that are still the worker's.
     #[serde(default)]
     pub kept: Vec<String>,
-    /// Resumed leases that are not.
+    /// Resumed leases that are not the worker's any more.
     #[serde(default)]
     pub lost: Vec<String>,
 }
@@ -246,11 +246,11 @@ pub struct Registered {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Assign {
-    /// The lease: every word about this attempt names it.
+    /// The lease, which every frame about this attempt names.
     pub lease: String,
     /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// When the attempt times out: ISO 8601, UTC.
+    /// The end of the attempt's time: ISO 8601, UTC.
     pub deadline_at: String,
     /// The task to run.
     pub task: Task,
@@ -264,7 +264,7 @@ pub struct Task {
     pub id: String,
     /// The model that the task names.
     pub model: String,
-    /// The queue it came through.
+    /// The queue of the task.
     pub queue: String,
     /// The rendered prompt.
     pub prompt: String,
@@ -280,7 +280,7 @@ pub struct Task {
     /// The longest output, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// 0 to 1.
+    /// The temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The service tier to ask the provider for.
@@ -289,7 +289,7 @@ pub struct Task {
     /// The JSON Schema of the output. The server checks the output in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// How the confidence is to be made, in the same lease.
+    /// The method by which to make the confidence, in the same lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Box<Ask>>,
     /// The execution that the task is a step of.
@@ -311,7 +311,7 @@ pub struct Task {
 pub struct Ack {
     /// The lease.
     pub lease: String,
-    /// Which frame it answers.
+    /// The frame that the acknowledgement answers.
     pub of: Of,
     /// The effect of the frame.
     pub result: Outcome,
@@ -331,16 +331,16 @@ pub enum Of {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It counts.
+    /// The result counts.
     Applied,
-    /// It counted already.
+    /// The result counted already.
     Duplicate,
-    /// It came too late and changed nothing.
+    /// The result came too late and changed nothing.
     Stale,
 }
 
 impl ConfidenceSource {
-    /// Its name on the wire.
+    /// The outcome's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

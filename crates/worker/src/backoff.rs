@@ -1,26 +1,26 @@
-//! How long to wait before the next try to connect. Pure: the randomness is given.
+//! The wait before the next try to connect. Pure: the randomness is an argument.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Doubles from 100 ms to 10 s.
+/// The state of the backoff: waits double from 100 ms to 10 s.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     tries: u32,
 }
 
 impl Backoff {
-    /// The next wait. `random` in 0..1 shortens it by up to a half, so that the workers of a
-    /// server that comes back don't come all at once.
+    /// The next wait. `random` in 0..1 shortens it by up to a half, so that the workers of a server
+    /// that comes back do not all come at once.
     pub(super) fn next(&mut self, random: f64) -> Duration {
         let whole = FIRST.saturating_mul(2_u32.saturating_pow(self.tries)).min(LONGEST);
         self.tries = self.tries.saturating_add(1);
         whole.mul_f64(1.0 - random.clamp(0.0, 1.0) / 2.0)
     }
 
-    /// A connection worked: the next wait is short again.
+    /// Notes a connection that worked: the next wait is short again.
     pub(super) fn reset(&mut self) {
         self.tries = 0;
     }

@@ -1,7 +1,7 @@
 //! One lease's model call: its deadline, its streamed text, and the frame that ends it.
 //!
-//! Text is gathered for a moment before it goes out, and for longer while the way is full: a slow
-//! server gets fewer and larger deltas, and the model is not held up. Deliberately absent: a
+//! Text is gathered for a moment before it goes out, and for longer while the channel is full: a
+//! slow server gets fewer and larger deltas, and the model is not held up. Deliberately absent: a
 //! second answer under the same lease; further calls measure the one answer ([`confidence`]).
 
 use std::panic::AssertUnwindSafe;
@@ -26,13 +26,13 @@ use callboard_protocol::workers::{
     Assign, Complete, ErrorBody, Fail, FromWorker, JudgeUsage, Task, Usage,
 };
 
-/// The time before the deadline in which no further call is made, at most.
+/// The most time before the deadline in which no further call is made.
 const DELIVERY: Duration = Duration::from_secs(5);
-/// How long text is gathered.
+/// The time for which text is gathered.
 const GATHER: Duration = Duration::from_millis(50);
-/// How much text goes out at once without waiting, in bytes.
+/// The bytes of text that go out at once, without waiting.
 const ENOUGH: usize = 1024;
-/// Pieces between the provider and the gathering.
+/// The pieces that may wait between the provider and the gathering.
 const PIECES: usize = 64;
 
 /// Text of a lease on its way to the server.
@@ -41,13 +41,13 @@ pub(super) type Text = (String, String);
 /// The resources of a call beside its lease.
 #[derive(Debug, Clone)]
 pub(super) struct Means {
-    /// The provider that runs it.
+    /// The provider that runs the call.
     pub(super) provider: Arc<dyn Provider>,
-    /// As many permits as calls may run at once.
+    /// One permit for each call that may run at once.
     pub(super) slots: Arc<Semaphore>,
     /// The channel of the text.
     pub(super) text: mpsc::Sender<Text>,
-    /// Where the spans of calls go.
+    /// The sender of the spans of calls.
     pub(super) spans: Option<Spans>,
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
     let called = AssertUnwindSafe(measured).catch_unwind();
     let result = match timeout(remaining, called).await {
         Ok(Ok(result)) => result,
-        // The panic's own words are not reported: they may hold parts of the prompt.
+        // The panic's own text is not reported: it may hold parts of the prompt.
         Ok(Err(_panic)) => {
             Err(Failure::new(Code::InternalError, "the worker failed while it ran the task", true))
         }
@@ -116,7 +116,7 @@ async fn limited(
         gathered.push_str(&piece);
     }
     if result.is_ok() && !gathered.is_empty() {
-        // No room: the result that follows holds the whole output anyway.
+        // The channel is full: the result that follows holds the whole output anyway.
         let _ = means.text.try_send((lease.to_owned(), gathered));
     }
     result

@@ -28,7 +28,7 @@ const SAMPLED: f64 = 0.7;
 pub struct Measured {
     /// The answer; its usage counts the samples too.
     pub completion: Completion,
-    /// The judge's model and what its calls used.
+    /// The judge's model and the tokens of its calls.
     pub judge: Option<(String, Tokens)>,
 }
 
@@ -47,7 +47,7 @@ pub async fn complete(
     let Some(ask) = ask else { return Ok(Measured { completion, judge: None }) };
     let mut calls = Calls { provider, until, request };
     let (mut completion, mut judge) = (completion, None);
-    // A cut or broken answer will not count, so its confidence is worth no call.
+    // A cut or broken answer will not count, so its confidence is not worth a call.
     let is_whole = completion.finish_reason.as_deref() != Some("length")
         && (request.output_schema.is_none() || parsed_output(&completion.output).is_some());
     match ask.method {
@@ -91,7 +91,7 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// One further call, whose text goes nowhere; `None` if it failed or took too long.
+    /// One further call, whose text is not sent on; `None` if it failed or took too long.
     async fn call(&mut self, request: &Request, used: &mut Tokens) -> Option<Completion> {
         let (deltas, pieces) = mpsc::channel(1);
         drop(pieces);

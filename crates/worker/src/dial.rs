@@ -27,7 +27,8 @@ use super::Error;
 
 const PATH: &str = "/api/workers/connect";
 
-/// A difference of the clocks below this is the header's resolution, or none of our business.
+/// The difference of the clocks up to which they count as equal: the resolution of the header is a
+/// second.
 const SAME_CLOCK_MS: i64 = 2000;
 
 /// A web socket over any transport.
@@ -47,7 +48,7 @@ impl<S> Socket for S where
 {
 }
 
-/// A way to a server.
+/// A maker of connections to a server.
 pub(super) trait Dial: Send {
     /// A connection to the server.
     type Socket: Socket;
@@ -59,22 +60,21 @@ pub(super) trait Dial: Send {
 /// A connection that stands.
 #[derive(Debug)]
 pub(super) struct Dialed<S> {
-    /// The socket.
     pub(super) socket: S,
-    /// How far the server's clock is ahead of ours, in milliseconds.
+    /// The milliseconds that the server's clock is ahead of ours.
     pub(super) clock_ahead_ms: i64,
 }
 
 /// The reason why there is no connection.
 #[derive(Debug)]
 pub(super) enum DialError {
-    /// It makes no sense to try again.
+    /// Another try cannot work.
     Fatal(Error),
-    /// It may work later.
+    /// Another try may work later.
     Away(String),
 }
 
-/// Where a client certificate and its key are, in PEM. They are read anew for each connection.
+/// The files of a client certificate and its key, in PEM; each connection reads them anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The certificate, then those of its issuers.
@@ -104,7 +104,7 @@ impl Identity {
     }
 }
 
-/// The way over TCP, with TLS where the address says so.
+/// The connections over TCP, with TLS if the address demands it.
 pub(super) struct Tcp {
     request: Request,
     identity: Option<Identity>,
@@ -149,7 +149,7 @@ impl Dial for Tcp {
         callboard_common::tls::install_provider();
         let without_delay = true;
         let connector = self.identity.as_ref().map(Identity::connector).transpose();
-        // Its files may be about to change.
+        // The files of the certificate may be about to change.
         let connector = connector.map_err(DialError::Away)?;
         let request = self.request.clone();
         match connect_async_tls_with_config(request, None, without_delay, connector).await {
@@ -186,7 +186,7 @@ fn address(server: &str) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// 401 and 403 are final: the key will not become better. All else may pass.
+/// 401 and 403 are final: the key will not become better. Any other status may pass.
 fn refused(response: &Response<Option<Vec<u8>>>) -> DialError {
     let status = response.status().as_u16();
     if !matches!(status, 401 | 403) {
@@ -198,7 +198,8 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> DialError {
     DialError::Fatal(Error::Refused { status, message: message.chars().take(300).collect() })
 }
 
-/// What the server's `Date` says about our own clock: a deadline is in the server's time.
+/// The milliseconds that the server's `Date` is ahead of our clock: a deadline is in the server's
+/// time.
 fn clock_ahead_ms(headers: &HeaderMap, now: Timestamp) -> i64 {
     let date = headers.get("date").and_then(|date| date.to_str().ok());
     let Some(date) = date.and_then(|date| rfc2822::parse(date).ok()) else {
@@ -208,8 +209,8 @@ fn clock_ahead_ms(headers: &HeaderMap, now: Timestamp) -> i64 {
     if ahead.abs() < SAME_CLOCK_MS { 0 } else { ahead }
 }
 
-/// The time from now to a deadline in the server's time; nothing when it passed. `None`: the
-/// deadline can't be read, and the server alone enforces it.
+/// The time from now to a deadline in the server's time; zero when it passed. `None`: the deadline
+/// can't be read, and the server alone enforces it.
 pub(super) fn remaining(
     deadline_at: &str,
     clock_ahead_ms: i64,

@@ -9,10 +9,10 @@
 //!                    calls ──Request──▶ provider
 //! ```
 //!
-//! It outlives its server: it reconnects with a jittered backoff, resumes its leases, and keeps
-//! every result until the server acknowledged it. Deliberately absent: retries of a task (the
-//! server decides), a store (a worker that dies loses its leases, and the server notices), and
-//! any log of a prompt, an output or a key.
+//! The worker outlives its server: it reconnects with a jittered backoff, resumes its leases, and
+//! keeps every result until the server acknowledged it. Deliberately absent: retries of a task (the
+//! server decides), a store (a worker that dies loses its leases, and the server notices), and any
+//! log of a prompt, an output or a key.
 
 mod backoff;
 mod call;
@@ -36,11 +36,11 @@ use provider::Provider;
 use runner::Runner;
 use session::Session;
 
-/// How to work, and for whom.
+/// The settings of a worker.
 pub struct Options {
     /// The server's address, such as `http://127.0.0.1:8080`; `https`, `ws` and `wss` too.
     pub server: String,
-    /// A worker key. Its `Debug` doesn't show it.
+    /// A worker key. `Debug` does not show it.
     pub key: String,
     /// The certificate to present, where the server asks for one.
     pub identity: Option<Identity>,
@@ -50,15 +50,15 @@ pub struct Options {
     pub queues: Vec<String>,
     /// The models to announce. `None` announces `*`: any.
     pub models: Option<Vec<String>>,
-    /// How many tasks to run at once, at least 1.
+    /// The number of tasks to run at once, at least 1.
     pub concurrency: u32,
     /// The providers.
     pub provider: Arc<dyn Provider>,
-    /// Where the spans of model calls go, if they go anywhere.
+    /// The sender of the spans of model calls; `None` makes no spans.
     pub spans: Option<Spans>,
 }
 
-/// Why a worker gave up. A server that is away is no reason.
+/// The reason why a worker gave up. A server that is away is no reason.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The address can't be one of a server.
@@ -72,22 +72,23 @@ pub enum Error {
     /// The certificate or its key can't be used.
     #[error("the client certificate can't be used: {0}")]
     Certificate(String),
-    /// The key has characters that no header may have. It is not shown.
+    /// The key has characters that no header may have. The error does not show it.
     #[error("the worker's key can't be sent in a header")]
     Key,
     /// The server doesn't take this key.
     #[error("the server refused the worker's key with status {status}: {message}")]
     Refused {
-        /// 401 or 403.
+        /// The status, 401 or 403.
         status: u16,
-        /// The server's own words.
+        /// The server's own text.
         message: String,
     },
 }
 
-/// Works until `shutdown` is ready and what runs has finished, or the server sends it away.
+/// Works until `shutdown` is ready and running tasks have finished, or the server sends the worker
+/// away.
 ///
-/// After `shutdown` it takes nothing new, gives running tasks 25 s, and returns.
+/// After `shutdown` the worker takes no new lease, gives running tasks 25 s, and returns.
 ///
 /// # Errors
 /// The address or the key can't be used, or the server refuses the key.

@@ -1,14 +1,14 @@
 //! Frames that wait for the socket: those that keep leases alive go before those that carry text.
 //!
-//! Bounded by its users: deltas are taken only while there is room, results are at most one per
-//! lease, and a connection that takes no heartbeat is given up. Deliberately absent: memory
+//! The users bound the outbox: deltas are taken only while there is room, results are at most one
+//! per lease, and a connection that takes no heartbeat is given up. Deliberately absent: memory
 //! beyond a connection; the session keeps the frames that must survive one.
 
 use std::collections::VecDeque;
 
 use callboard_protocol::workers::FromWorker;
 
-/// Frames beyond this wait where they are made.
+/// The frames from which on no delta is taken.
 const ROOM: usize = 64;
 
 /// The frames that were not written yet.
@@ -36,17 +36,17 @@ impl Outbox {
         self.urgent.pop_front().or_else(|| self.ordered.pop_front())
     }
 
-    /// Nothing waits.
+    /// True if no frame waits.
     pub(super) fn is_empty(&self) -> bool {
         self.urgent.is_empty() && self.ordered.is_empty()
     }
 
-    /// Whether another delta may be taken.
+    /// True if another delta may be taken.
     pub(super) fn has_room(&self) -> bool {
         self.ordered.len() < ROOM
     }
 
-    /// The connection is gone, and with it its unwritten frames.
+    /// Drops the unwritten frames of a connection that is gone.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

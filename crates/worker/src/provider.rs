@@ -43,12 +43,12 @@ pub use http::ConfigError;
 /// The greatest output that is taken, in bytes. A longer one is a failure.
 pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
-/// Where the pieces of the output go as they come. A closed receiver is no error.
+/// The channel of the output's pieces as they come. A closed receiver is no error.
 pub type Deltas = mpsc::Sender<String>;
 
 /// One way to run a prompt on a model.
 pub trait Provider: fmt::Debug + Send + Sync {
-    /// Its name in logs and on the command line.
+    /// The provider's name in logs and on the command line.
     fn name(&self) -> &'static str;
 
     /// Makes one model call and sends the output's pieces to `deltas` as they come; joined,
@@ -76,7 +76,7 @@ pub struct Request {
     pub prompt: String,
     /// The longest output, in tokens. `None` leaves it to the provider.
     pub max_tokens: Option<u64>,
-    /// 0 to 1. `None` leaves it to the provider.
+    /// The temperature, 0 to 1. `None` leaves it to the provider.
     pub temperature: Option<f64>,
     /// The service tier to ask for. `None` leaves it to the provider.
     pub service_tier: Option<ServiceTier>,
@@ -93,13 +93,13 @@ pub struct Completion {
     pub output: String,
     /// The provider's count, or an estimate where it doesn't count.
     pub usage: Tokens,
-    /// 0..1, when there is a signal.
+    /// The confidence, 0 to 1, when there is a signal.
     pub confidence: Option<f64>,
-    /// How `confidence` was made.
+    /// The source of `confidence`.
     pub confidence_source: Source,
     /// `stop`, `length`, or the provider's own word.
     pub finish_reason: Option<String>,
-    /// The service tier that the provider says it gave.
+    /// The service tier that the provider reports.
     pub service_tier: Option<ServiceTier>,
     /// The provider's own limits, from the headers of the answer.
     pub limits: Reported,
@@ -179,7 +179,7 @@ impl Output {
             )));
         }
         self.text.push_str(&piece);
-        // Nobody listens any more: the completion still counts.
+        // A closed receiver changes nothing: the completion still counts.
         let _ = deltas.send(piece).await;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The I/O around the session: connects, moves frames, runs calls, and knows when to leave.
+//! The I/O around the session: connects, moves frames, runs calls, and leaves when asked.
 //!
 //! One loop owns everything; model calls are tasks of their own and outlive a connection. The
 //! order of its arms is the order of importance: leaving, heartbeats, writing, reading, results,
@@ -29,22 +29,23 @@ use super::dial::{Dial, DialError, Dialed, Socket, remaining};
 use super::outbox::Outbox;
 use super::session::{Effect, Session};
 
-/// The time that running tasks get when the process is asked to end: it has to be gone within 30 s.
+/// The time that running tasks get when the process is asked to end: the process has to be gone
+/// within 30 s.
 const SHUTDOWN: Duration = Duration::from_secs(25);
-/// For the connection, and again for the answer to the registration.
+/// The time for the connection, and again for the answer to the registration.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Heartbeats without any frame from the server, after which the connection counts as dead.
+/// The heartbeats without any frame from the server after which the connection counts as dead.
 const SILENT_BEATS: u32 = 3;
-/// A call whose deadline can't be read ends by the server's word; this is the greatest timeout.
+/// The longest run of a call whose deadline can't be read; the server ends it earlier.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
-/// Pieces of text between the calls and the outbox.
+/// The pieces of text that may wait between the calls and the outbox.
 const TEXTS: usize = 64;
 
-/// How a connection, or the wait for one, ended.
+/// The end of a connection, or of the wait for one.
 #[derive(Debug, PartialEq)]
 enum End {
     Lost(String),
-    /// The server does not take this worker, in its own words.
+    /// The server does not take this worker; the text is the server's.
     Refused(String),
     Leave,
 }
@@ -66,7 +67,7 @@ struct State {
     beat_every: Option<Duration>,
     leave_at: Option<Instant>,
     clock_ahead_ms: i64,
-    /// Why the server does not take this worker, once the server has said so.
+    /// The server's reason for refusing this worker, if it refuses.
     refusal: Option<String>,
 }
 
@@ -95,7 +96,7 @@ impl<D: Dial> Runner<D> {
         Self { dial, state, backoff: Backoff::default() }
     }
 
-    /// Works until it is asked to leave and has finished.
+    /// Works until the worker is asked to leave and has finished.
     pub(super) async fn run(
         mut self,
         shutdown: impl Future<Output = ()> + Send,
@@ -130,7 +131,7 @@ impl<D: Dial> Runner<D> {
         Ok(())
     }
 
-    /// Tries until a connection stands. `None`: it is time to leave.
+    /// Tries until a connection stands. `None`: the worker must leave.
     async fn connect<F: Future<Output = ()>>(
         &mut self,
         mut shutdown: Pin<&mut Fuse<F>>,
@@ -187,7 +188,7 @@ impl State {
         let mut last_heard = Instant::now();
         loop {
             if self.session.is_done() && self.outbox.is_empty() && !unflushed {
-                // The server notices either way; a close frame only lets it know sooner.
+                // The server notices either way; a close frame only tells it sooner.
                 let _ = timeout(Duration::from_secs(1), sink.close()).await;
                 return End::Leave;
             }

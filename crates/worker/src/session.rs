@@ -16,7 +16,7 @@ use callboard_protocol::workers::{
     Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, ToWorker,
 };
 
-/// The orders, in this order.
+/// The orders to the runner, performed in the given order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Effect {
     /// Write this frame.
@@ -25,7 +25,7 @@ pub(super) enum Effect {
     Start(Box<Assign>),
     /// Drop the model call of this lease.
     Abort(String),
-    /// Beat from now on at this interval.
+    /// Send heartbeats from now on at this interval.
     BeatEvery(Duration),
     /// Leave after this time, even with running calls.
     LeaveWithin(Duration),
@@ -41,7 +41,7 @@ enum Link {
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
     Running,
-    /// The result, until the server acknowledged it.
+    /// The result, kept until the server acknowledged it.
     Kept(FromWorker),
 }
 
@@ -56,32 +56,32 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A worker that was never connected. `register.resume` is filled in when there is cause.
+    /// A worker that was never connected. Later registrations fill in `register.resume`.
     pub(super) fn new(register: Register) -> Self {
         Self { register, link: Link::Down, worker_id: None, held: BTreeMap::new(), draining: false }
     }
 
-    /// How many tasks may run at once.
+    /// The number of tasks that may run at once.
     pub(super) fn concurrency(&self) -> u32 {
         self.register.concurrency
     }
 
-    /// Whether the server answered the registration of this connection.
+    /// True if the server answered the registration of this connection.
     pub(super) fn is_up(&self) -> bool {
         self.link == Link::Up
     }
 
-    /// Leases held, results not yet acknowledged included.
+    /// The number of leases held, results not yet acknowledged included.
     pub(super) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// The worker should leave and holds nothing any more.
+    /// True if the worker should leave and holds no lease any more.
     pub(super) fn is_done(&self) -> bool {
         self.draining && self.held.is_empty()
     }
 
-    /// A connection stands: register on it.
+    /// Handles a new connection: the worker registers on it.
     pub(super) fn connected(&mut self) -> Vec<Effect> {
         self.link = Link::Registering;
         let resume =
@@ -89,12 +89,12 @@ impl Session {
         vec![Effect::Send(FromWorker::Register(Register { resume, ..self.register.clone() }))]
     }
 
-    /// The connection is gone. Running calls go on.
+    /// Handles the end of the connection. Running calls go on.
     pub(super) fn disconnected(&mut self) {
         self.link = Link::Down;
     }
 
-    /// The server said something.
+    /// Handles a frame of the server.
     pub(super) fn received(&mut self, frame: ToWorker) -> Vec<Effect> {
         match frame {
             ToWorker::Registered(registered) => self.registered(registered),
@@ -114,8 +114,8 @@ impl Session {
         }
     }
 
-    /// A model call ended with this `complete` or `fail`. It is kept until acknowledged; that of
-    /// a lease no longer held is dropped.
+    /// Handles the `complete` or `fail` that ends a model call. The frame is kept until
+    /// acknowledged; that of a lease no longer held is dropped.
     pub(super) fn ended(&mut self, lease: &str, result: FromWorker) -> Vec<Effect> {
         match self.held.get_mut(lease) {
             Some(held @ Held::Running) => *held = Held::Kept(result.clone()),
@@ -124,7 +124,7 @@ impl Session {
         if self.is_up() { vec![Effect::Send(result)] } else { Vec::new() }
     }
 
-    /// A running call made more text. Text of other leases is dropped.
+    /// Handles more text of a running call. Text of other leases is dropped.
     pub(super) fn delta(&self, lease: String, text: String) -> Vec<Effect> {
         let running = self.held.get(&lease) == Some(&Held::Running);
         if !(running && self.is_up()) {
@@ -133,7 +133,7 @@ impl Session {
         vec![Effect::Send(FromWorker::Delta(Delta { lease, text }))]
     }
 
-    /// It is time for a heartbeat.
+    /// The heartbeat that is due.
     pub(super) fn beat(&self) -> Vec<Effect> {
         if !self.is_up() {
             return Vec::new();
@@ -141,7 +141,7 @@ impl Session {
         vec![Effect::Send(FromWorker::Heartbeat { leases: self.leases() })]
     }
 
-    /// The worker shall leave: it says so once per connection. Running calls go on.
+    /// Makes the worker leave: it tells the server once per connection. Running calls go on.
     pub(super) fn drain(&mut self) -> Vec<Effect> {
         let first = !std::mem::replace(&mut self.draining, true);
         if !(first && self.is_up()) {
@@ -167,8 +167,8 @@ impl Session {
         effects
     }
 
-    /// A lease that crossed our `drain` on its way is run: it is ours, and to leave it lying
-    /// would cost the task half a minute.
+    /// Runs a lease that crossed our `drain` on its way: the lease is ours, and leaving it would
+    /// delay the task by half a minute.
     fn assigned(&mut self, assign: Box<Assign>) -> Vec<Effect> {
         match self.held.get(&assign.lease) {
             None => {
@@ -180,7 +180,7 @@ impl Session {
         }
     }
 
-    /// These leases are no longer ours: their calls are dropped, their results too.
+    /// Drops the calls and the results of leases that are no longer ours.
     fn lost(&mut self, leases: Vec<String>) -> Vec<Effect> {
         let mut effects = Vec::new();
         for lease in leases {
@@ -192,7 +192,8 @@ impl Session {
         effects
     }
 
-    /// Any acknowledgement of the result removes it. One of another frame removes nothing.
+    /// Removes the result that the server acknowledges. An acknowledgement of another frame removes
+    /// nothing.
     fn acknowledged(&mut self, ack: &Ack) {
         let of = match self.held.get(&ack.lease) {
             Some(Held::Kept(FromWorker::Complete(_))) => Of::Complete,

@@ -13,7 +13,7 @@ use callboard_otlp::{Span, SpanKind, Spans};
 use crate::call::Means;
 use crate::provider::{Completion, Failure, Request};
 
-/// A call under way; dropped, it is one that was cancelled.
+/// A call under way; a dropped one was cancelled.
 pub(super) struct CallSpan(Option<Open>);
 
 struct Open {
@@ -27,7 +27,8 @@ struct Open {
 }
 
 impl CallSpan {
-    /// A call that begins now, under the attempt that `traceparent` names. Recorded only if the trace is.
+    /// A call that begins now, under the attempt that `traceparent` names. The call is recorded
+    /// only if the trace is.
     pub(super) fn begin(means: &Means, traceparent: Option<&str>, request: &Request) -> Self {
         let attempt: Option<TraceContext> = traceparent.and_then(|text| text.parse().ok());
         let attempt = attempt.filter(TraceContext::is_sampled);
@@ -43,7 +44,7 @@ impl CallSpan {
         Self(open)
     }
 
-    /// The call has this result.
+    /// Ends the span with the result of the call.
     pub(super) fn end(mut self, result: Result<&Completion, &Failure>) {
         let Some(open) = self.0.take() else { return };
         let (spans, span) = (open.spans.clone(), open.span());

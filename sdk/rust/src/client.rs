@@ -40,7 +40,7 @@ pub struct Client {
 pub enum Credential {
     /// None: for a login, or for the health of a server.
     None,
-    /// An API key, or the access token of a login that somebody else renews.
+    /// An API key, or the access token of a login that another program renews.
     Key(Secret),
     /// A login, which the client renews.
     Session(Box<Session>),

@@ -54,7 +54,7 @@ pub trait LockedLogin: Send {
     /// The store cannot be read.
     fn read(&self) -> Result<Option<Login>, StoreError>;
 
-    /// Replaces the login. It is durable when this returns.
+    /// Replaces the login, which is durable when this returns.
     ///
     /// # Errors
     /// The store cannot be written.

@@ -54,13 +54,13 @@ impl SigningKey {
         Self(URL_SAFE_NO_PAD.encode(random))
     }
 
-    /// Its bytes.
+    /// The key's bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// Its name.
+    /// The key's name, which its tokens carry as `kid`.
     #[must_use]
     pub fn id(&self) -> SigningKeyId {
         SigningKeyId::of(&self.0)
@@ -80,11 +80,11 @@ pub struct Keyring {
     pub current: SigningKey,
     /// Keys that signed before, each with the instant from which it does not count; `None` is never.
     pub previous: Vec<(SigningKey, Option<Timestamp>)>,
-    /// The file that holds them; `None` if they are configured.
+    /// The file of the keys; `None` if they are configured.
     file: Option<PathBuf>,
 }
 
-/// Why there is no key to sign with; the service must not start.
+/// The reason why there is no key to sign with; the service must not start.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The configured key is too short.
@@ -98,7 +98,7 @@ pub enum KeyError {
     ShortFile {
         /// The file.
         path: PathBuf,
-        /// The content.
+        /// The length of the key.
         bytes: usize,
     },
     /// A further line of the file is no previous key.
@@ -141,7 +141,8 @@ impl Keyring {
     /// file of mode 0600 when this returns.
     ///
     /// A file that others may read is closed to them again, with a warning. At most one process may
-    /// call this for a path at a time, which the lock on the data directory sees to. It blocks.
+    /// call this for a path at a time, which the lock on the data directory ensures. The call
+    /// blocks.
     ///
     /// # Errors
     /// [`KeyError`]; an existing file is never replaced.
@@ -162,7 +163,8 @@ impl Keyring {
         }
     }
 
-    /// The same with a new key that signs. The keys until now count for `overlap` after `now` at most.
+    /// These keys and a new one that signs. The keys until now count for `overlap` after `now` at
+    /// most.
     ///
     /// # Errors
     /// [`Error::InvalidState`] if the key is configured, or too many earlier ones count still.
@@ -188,7 +190,7 @@ impl Keyring {
         Ok(Self { current: SigningKey::made(), previous, file: self.file.clone() })
     }
 
-    /// Writes the keys to their file, if they have one; durable when this returns. It blocks.
+    /// Writes the keys to their file, if they have one; durable when this returns. The call blocks.
     ///
     /// # Errors
     /// [`KeyError::File`].
@@ -240,8 +242,8 @@ fn close(path: &Path) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Written beside its place and renamed, so that a crash leaves the whole file or the one before; synced
-/// with its directory, so that no token outlives the key it was signed with.
+/// Writes `bytes` to a file beside `path` and renames it, so that a crash leaves the whole file or
+/// the one before; syncs the file and its directory, so that no token outlives its signing key.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -13,9 +13,9 @@ use crate::http::Edge;
 use crate::http::serve::{Limits, serve};
 
 fn front() -> Front {
-    Front::new(ClusterKey::new(&Secret::new("the key of the tests".into())), || {
-        Timestamp::from_millis(1_800_000_000_000)
-    })
+    let key = ClusterKey::new(&Secret::new("the key of the tests".into()));
+    let body_timeout = Duration::from_secs(1);
+    Front::new(key, body_timeout, || Timestamp::from_millis(1_800_000_000_000))
 }
 
 /// Serves a front until the test ends.
@@ -142,14 +142,63 @@ async fn a_request_whose_node_is_replaced_before_it_answers_is_refused() {
 }
 
 #[tokio::test]
+async fn a_request_that_reaches_a_node_which_is_not_active_any_more_waits_for_the_next_one() {
+    installed();
+    let (first, second, third) = (front(), front(), front());
+    first.set_role(Role::Standby(None));
+    second.set_role(Role::Standby(Some(served(&first).await)));
+    let standby = served(&second).await;
+    let waiting = |body: &'static str| {
+        let standby = standby.clone();
+        tokio::spawn(async move { ask(&standby, "/echo", body).await })
+    };
+    let asked = [waiting("words"), waiting("")];
+    tokio::time::sleep(PAUSE * 3).await;
+    assert!(asked.iter().all(|asked| !asked.is_finished()), "they wait");
+    third.set_role(active(echo()));
+    second.set_role(Role::Standby(Some(served(&third).await)));
+    for (asked, body) in asked.into_iter().zip(["words", ""]) {
+        let (status, text) = asked.await.expect("an answer");
+        assert_eq!(status, 201, "{text}");
+        assert!(text.ends_with(&format!("/echo {body}")), "{text}");
+    }
+    // Of a large one nobody has a copy: its caller repeats it.
+    second.set_role(Role::Standby(Some(served(&first).await)));
+    let large = reqwest::Client::new().post(standby.join("/echo").expect("a path"));
+    let refused = large.body(vec![b'x'; KEPT as usize + 1]).send().await.expect("an answer");
+    assert_eq!(refused.status().as_u16(), 503);
+    assert!(!refused.headers().contains_key(NOT_HANDLED), "callers learn nothing of it");
+}
+
+#[tokio::test]
+async fn a_small_body_that_does_not_arrive_is_refused_in_time() {
+    installed();
+    let (first, standby) = (front(), front());
+    first.set_role(active(echo()));
+    standby.set_role(Role::Standby(Some(served(&first).await)));
+    let standby = served(&standby).await;
+    let address = standby.socket_addrs(|| None).expect("an address")[0];
+    let mut caller = TcpStream::connect(address).await.expect("it listens");
+    let begun = b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc";
+    caller.write_all(begun).await.expect("it is sent");
+    let mut answer = [0; 12];
+    let read = tokio::time::timeout(PATIENCE, caller.read_exact(&mut answer)).await;
+    read.expect("it comes in time").expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 408");
+}
+
+#[tokio::test]
 async fn nodes_that_take_each_other_for_the_active_one_do_not_go_round_in_circles() {
     installed();
     let (first, second) = (front(), front());
     let (one, two) = (served(&first).await, served(&second).await);
     first.set_role(Role::Standby(Some(two)));
     second.set_role(Role::Standby(Some(one.clone())));
-    let asked = tokio::time::timeout(Duration::from_secs(5), ask(&one, "/echo", "")).await;
-    assert_eq!(asked.expect("no circle").0, 503);
+    let asked = tokio::spawn(async move { ask(&one, "/echo", "words").await });
+    tokio::time::sleep(PAUSE * 3).await;
+    assert!(!asked.is_finished(), "it waits");
+    second.set_role(active(echo()));
+    assert_eq!(asked.await.expect("an answer").0, 201);
 }
 
 #[tokio::test]

@@ -19,24 +19,24 @@ use super::super::App;
 /// A step of the followed task.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// A piece of the output, and how many characters came before.
+    /// A piece of the output, and the number of characters before it.
     Text(u64, Arc<str>),
     /// The attempt is over, and another begins.
     Again,
-    /// Nothing more is seen.
+    /// The follower sees nothing more.
     End(End),
 }
 
-/// Why nothing more is seen.
+/// The reason why the follower sees nothing more.
 #[derive(Debug)]
 pub(super) enum End {
-    /// It completed.
+    /// The task completed.
     Completed(Box<TaskDetail>),
-    /// It failed, or was cancelled or rejected.
+    /// The task failed, or was cancelled or rejected.
     Failed(Box<Task>),
-    /// It waits for a reviewer.
+    /// The output waits for a reviewer.
     Held,
-    /// It runs or waits, and the time is over or the server stops.
+    /// The task runs or waits, and the time is over or the server stops.
     StillRunning,
     /// The streamed text is not the beginning of the output.
     Restarted,
@@ -44,7 +44,7 @@ pub(super) enum End {
     Refused(Error),
 }
 
-/// A task that somebody waits for.
+/// A task that a client waits for.
 pub(super) struct Follow {
     app: Arc<App>,
     environment: Environment,
@@ -53,7 +53,7 @@ pub(super) struct Follow {
     right: PermissionWatch,
     deadline: Instant,
     stopping: watch::Receiver<bool>,
-    /// It ended before it was followed.
+    /// Set if the task ended before the follower began.
     ended: Option<End>,
 }
 
@@ -71,7 +71,6 @@ impl Follow {
         Self { app, environment, task, subscription, right, deadline, stopping, ended: None }
     }
 
-    /// The task.
     pub(super) const fn task(&self) -> TaskId {
         self.task
     }
@@ -86,7 +85,7 @@ impl Follow {
         self.ended = self.end().await;
     }
 
-    /// Waits for what happens next. After an end there is nothing more.
+    /// Waits for the next step. After an end there is none.
     pub(super) async fn next(&mut self) -> Seen {
         if let Some(end) = self.ended.take() {
             return Seen::End(end);

@@ -20,10 +20,9 @@ use super::follow::{End, Follow, Seen};
 use crate::wire::chat::Chunks;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a client may take to read up to the end of a stream whose right is gone.
+/// The time in which a client may read up to the end of a stream whose right is gone.
 const UNREAD_FOR: Duration = Duration::from_secs(3);
 
-/// The answer.
 pub(super) fn answer(
     follow: Follow,
     task: &Task,
@@ -118,7 +117,7 @@ struct Sent {
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     Next,
-    /// Something between is missing.
+    /// A piece before this one is missing.
     Later,
     /// Another text begins.
     Again,

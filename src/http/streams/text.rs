@@ -5,28 +5,25 @@
 use axum::response::sse::Event;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::task::{State as TaskState, Task};
+use callboard_runtime::events::MAX_PIECE;
 use callboard_runtime::texts::{Run, TextPosition, TextReader};
 use futures_util::future::select_all;
 use serde_json::{Value, json};
 
 use super::App;
 
-/// The most bytes of text in a `delta`: in JSON, at most six times as many, it is too short to count as an
-/// answer.
-const PIECE: usize = 8 * 1024;
-
 /// A step by its id, and the item of its list.
 pub(super) type StepKey = (String, Option<u16>);
 
-/// The text of a task, and how far it was sent.
+/// The text of a task, and the place up to which it was sent.
 pub(super) struct Text {
     pub(super) task: TaskId,
     pub(super) step: Option<StepKey>,
     following: TextReader,
     sent: TextPosition,
-    /// The version of the task that the client knows of.
+    /// The version of the task that the client knows.
     version: u64,
-    /// A run has begun that the client knows of.
+    /// True if the client knows of a run.
     pub(super) has_begun: bool,
 }
 
@@ -42,7 +39,7 @@ impl Text {
         }
     }
 
-    /// The text so far of a task that was read just now, if it is there from its beginning.
+    /// The text so far of a task that was read just now, if the text is there from its beginning.
     pub(super) fn so_far(&mut self, task: &Task) -> Option<String> {
         let (offset, text, at) = self.following.after(TextPosition::default(), usize::MAX)?;
         // The text of a run that the task's row does not show yet comes as a delta, and so does one
@@ -56,7 +53,7 @@ impl Text {
         is_now.then_some(text)
     }
 
-    /// The task was leased. The event that says so if what was sent before is void.
+    /// Notes a lease of the task. Returns the event that voids the sent text, if there is any.
     pub(super) fn began(&mut self, run: Run) -> Option<Event> {
         if run.version <= self.version {
             return None;
@@ -66,9 +63,10 @@ impl Text {
         is_anew.then(|| restart(self.step.as_ref(), run.attempt))
     }
 
-    /// The next piece of what was not sent yet; nothing if all was.
+    /// The next piece of the unsent text; empty if all was sent. In JSON, a piece has at most six times
+    /// its bytes, too few to count as an answer.
     pub(super) fn take(&mut self) -> Vec<Event> {
-        let Some((offset, text, at)) = self.following.after(self.sent, PIECE) else {
+        let Some((offset, text, at)) = self.following.after(self.sent, MAX_PIECE) else {
             return Vec::new();
         };
         self.sent = at;

@@ -1,15 +1,14 @@
 //! The text of a mail to a reviewer.
 //!
 //! Deliberately absent: the output and the prompt, which may be confidential and are shown only to
-//! a signed-in user, and any link that does something when it is opened, as mail scanners open
-//! them all.
+//! a signed-in user, and links with an effect, because mail scanners open every link.
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::MailCause;
 use callboard_domain::task::HoldReason;
 use callboard_runtime::ports::ReviewerMail;
 
-/// The subject: whose output waits.
+/// The subject, which names the waiting item.
 pub(super) fn subject(letter: &ReviewerMail) -> String {
     format!("Review: {}", waiting(letter))
 }
@@ -39,7 +38,7 @@ pub(super) fn body(letter: &ReviewerMail, link: &str) -> String {
     text
 }
 
-/// A text without what would break out of its line or of its header.
+/// The text without the characters that would break out of its line or header.
 pub(super) fn one_line(text: &str) -> String {
     let visible = |c: char| if c.is_control() || "\u{2028}\u{2029}".contains(c) { ' ' } else { c };
     text.chars().map(visible).collect()
@@ -79,11 +78,11 @@ fn held(letter: &ReviewerMail) -> String {
     }
 }
 
-/// `confidence 0.71 is below 0.85`, if it is.
+/// `confidence 0.71 is below 0.85`, if the confidence is below the threshold.
 fn below(confidence: Option<f64>, threshold: Option<f64>) -> Option<String> {
     let (confidence, threshold) = confidence.zip(threshold)?;
     let (short, least) = (rounded(confidence), rounded(threshold));
-    // Two that look alike when rounded are shown as they are.
+    // Two figures that are equal once rounded are shown in full.
     let text = if short == least {
         format!("confidence {confidence} is below {threshold}")
     } else {

@@ -23,7 +23,7 @@ struct Payload<'n> {
     event: &'static str,
     task_id: Text<callboard_domain::id::TaskId>,
     status: &'static str,
-    /// Null unless the task is completed.
+    /// The output of a completed task; otherwise null.
     output: Option<&'n str>,
     usage: Usage,
     completed_at: Iso,
@@ -35,7 +35,6 @@ struct Usage {
     output: u64,
 }
 
-/// The body.
 pub(super) fn body(notice: &WebhookContent, secret: &WebhookSecret) -> Vec<u8> {
     let payload = Payload {
         event: notice.event.as_str(),

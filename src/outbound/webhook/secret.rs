@@ -18,9 +18,9 @@ use zeroize::Zeroizing;
 use crate::auth::token::key::write_private;
 
 const PREFIX: &str = "whsec_";
-/// How many bytes the part behind the prefix decodes to (Standard Webhooks).
+/// The number of bytes to which the part behind the prefix decodes (Standard Webhooks).
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-/// How many a fresh one has.
+/// The bytes of a fresh secret.
 const MADE_BYTES: usize = 32;
 
 /// The form of a secret.
@@ -30,9 +30,9 @@ pub const RIGHT: &str = "whsec_ and then 24 to 64 bytes in base64, such as the o
 /// A secret in its two uses. Never shown by `Debug`.
 pub struct WebhookSecret {
     text: Secret,
-    /// Of the member `signature`: the bytes of the text as it is shown.
+    /// The key of the member `signature`: the bytes of the text as it is shown.
     body: Key,
-    /// Of the header `webhook-signature`: the decoded part behind the prefix.
+    /// The key of the header `webhook-signature`: the decoded part behind the prefix.
     header: Key,
 }
 
@@ -54,8 +54,8 @@ impl WebhookSecret {
         })
     }
 
-    /// The one in the file `path`; if there is none, a new one, which is durable in the file of mode
-    /// 0600 when this returns. It blocks.
+    /// The secret in the file `path`; if there is none, a new one, which is durable in the file of
+    /// mode 0600 when this returns. The call blocks.
     ///
     /// # Errors
     /// The file cannot be read or made, or holds something else; it is never replaced.
@@ -96,7 +96,7 @@ impl WebhookSecret {
         Zeroizing::new(format!("{PREFIX}{}", STANDARD.encode(*random)))
     }
 
-    /// As receivers are given it.
+    /// The text that receivers are given.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.text.expose()

@@ -20,7 +20,7 @@ pub struct Approved<'a> {
     status: &'static str,
     #[schema(value_type = String, format = DateTime)]
     approved_at: Iso,
-    /// The user who approved it.
+    /// The user who approved the output.
     approved_by: &'a str,
     /// The comment.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ pub struct Rejected<'a> {
     status: &'static str,
     #[schema(value_type = String, format = DateTime)]
     rejected_at: Iso,
-    /// The user who rejected it.
+    /// The user who rejected the output.
     rejected_by: &'a str,
     /// The reason that the reviewer gave.
     reason: &'a str,
@@ -57,7 +57,7 @@ pub struct Rejected<'a> {
 pub struct Claimed<'a> {
     #[schema(value_type = String)]
     task_id: Text<TaskId>,
-    /// The reviewer who has claimed it.
+    /// The reviewer who has claimed the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     claimed_by: Option<&'a str>,
     /// The end of the claim.
@@ -74,7 +74,7 @@ pub struct ReviewerNameBody<'a> {
     id: Text<UserId>,
     /// The name.
     name: &'a str,
-    /// Its e-mail address.
+    /// The user's e-mail address.
     email: &'a str,
 }
 

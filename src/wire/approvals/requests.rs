@@ -10,49 +10,49 @@ use crate::wire::common::{Paging, tags};
 use crate::wire::read::rule::{self, Parse};
 use crate::wire::read::{Fields, Refused, shape};
 
-/// How many characters a reviewer may write to a decision.
+/// The most characters of a comment or a reason.
 const MAX_REMARK: usize = 10_000;
-/// The most outputs that one act approves.
+/// The most outputs that one approval covers.
 const MAX_BULK: u32 = 1000;
-/// How many characters the name of a reviewer may have.
+/// The most characters of a reviewer's name.
 const MAX_REVIEWER: usize = 128;
 
 request! {
-    /// Whose and which items wait (SPEC.md, Pending query parameters).
+    /// The waiting items to list (SPEC.md, Pending query parameters).
     #[derive(Debug, Clone)]
     pub struct ListPending as "ListPending" {
-        /// Of this queue.
+        /// Only items of this queue.
         queue: Option<String> = optional("queue", name()),
-        /// With all of these tags.
+        /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Assigned to this user.
         reviewer_id: Option<String> = optional("reviewerId", name()),
         /// True also lists overdue ones; by default false.
         include_expired: Option<bool> = optional("includeExpired", rule::flag()),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
 
 request! {
-    /// Which approvals, decided or not.
+    /// The approvals to list, decided or not.
     #[derive(Debug, Clone)]
     pub struct ListApprovals as "ListApprovals" {
         /// One of these statuses.
         status: Option<Vec<State>> = optional("status", statuses()),
-        /// Of this queue.
+        /// Only items of this queue.
         queue: Option<String> = optional("queue", name()),
-        /// With all of these tags.
+        /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
-        /// Assigned to this reviewer, or decided by them.
+        /// Only items that this reviewer is assigned to or has decided.
         reviewer_id: Option<String> = optional("reviewerId", name()),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
 
 request! {
-    /// Approves an output.
+    /// The approval of an output.
     #[derive(Debug, Clone, Default)]
     pub struct ApproveBody as "Approve" {
         /// The comment.
@@ -67,7 +67,7 @@ request! {
 }
 
 request! {
-    /// Rejects an output.
+    /// The rejection of an output.
     #[derive(Debug, Clone, Default)]
     pub struct RejectBody as "Reject" {
         /// The reason; a task that tries again has it in its prompt.

@@ -17,7 +17,7 @@ pub struct ChatCompletionBody<'a> {
     id: Text<callboard_domain::id::TaskId>,
     /// chat.completion
     object: &'static str,
-    /// When the task was created, in seconds since 1970.
+    /// The creation of the task, in seconds since 1970.
     created: u64,
     /// The model's name.
     model: &'a str,
@@ -53,7 +53,7 @@ pub(super) struct ChatAnswerBody<'a> {
     refusal: (),
 }
 
-/// Tokens.
+/// The tokens of a completion.
 #[expect(clippy::struct_field_names, reason = "they are OpenAI's names")]
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub(super) struct ChatUsageBody {
@@ -61,7 +61,7 @@ pub(super) struct ChatUsageBody {
     prompt_tokens: u64,
     /// Tokens made.
     completion_tokens: u64,
-    /// Both.
+    /// Tokens read and made.
     total_tokens: u64,
 }
 
@@ -80,7 +80,7 @@ fn usage(task: &Task) -> ChatUsageBody {
     task.result.as_ref().map_or_else(ChatUsageBody::default, |result| result.usage.into())
 }
 
-/// Why the model stopped, in OpenAI's words.
+/// The reason why the model stopped, in OpenAI's words.
 fn finish_reason(task: &Task) -> &'static str {
     let said = task.result.as_ref().and_then(|result| result.finish_reason.as_deref());
     match said {
@@ -95,7 +95,7 @@ fn created(task: &Task) -> u64 {
 }
 
 impl<'a> ChatCompletionBody<'a> {
-    /// The answer that a completed task is.
+    /// The answer of a completed task.
     #[must_use]
     pub fn of(task: &'a Task, output: &'a str) -> Self {
         let message = ChatAnswerBody { role: "assistant", content: output, refusal: () };
@@ -118,7 +118,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Those of this task; with `usage` each has the member.
+    /// The chunks of this task's answer; with `usage` each has the member.
     #[must_use]
     pub fn of(task: &Task, usage: bool) -> Self {
         let mut head = json!({
@@ -153,7 +153,7 @@ impl Chunks {
         self.chunk(&json!({"content": text}), None)
     }
 
-    /// The last ones of a completed task.
+    /// The last chunks of a completed task.
     #[must_use]
     pub fn last(&self, task: &Task) -> Vec<String> {
         let mut last = vec![self.chunk(&json!({}), Some(finish_reason(task)))];

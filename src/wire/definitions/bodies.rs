@@ -28,7 +28,7 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     schema: Option<&'a Value>,
-    /// With `{{…}}`: 1 byte to 1 MiB; not in lists of plans.
+    /// The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
     /// The first system message, with `{{…}}`; not in lists of plans.
@@ -86,7 +86,7 @@ pub struct StepBody<'a> {
     /// `models`, `fallbackOn` and `serviceTier`.
     #[serde(flatten)]
     routing: RoutingBody<'a>,
-    /// Keys that bound its tasks, or take turns.
+    /// Keys that bound the step's tasks, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
     /// The JSON Schema of its output; not in lists of plans.

@@ -14,8 +14,8 @@ use crate::wire::read::{self, Read};
 /// reported as well.
 ///
 /// # Errors
-/// [`Error::InvalidDefinition`] with every fault, in the order of their places. Faults that `check` alone
-/// finds are not reported here: the catalog checks the definition when it takes it.
+/// [`Error::InvalidDefinition`] with every fault, in the order of their places. Faults that `check`
+/// alone finds are not reported here: the catalog checks the definition when it takes it.
 pub(in crate::wire) fn read<T: Read>(
     value: Value,
     check: impl FnOnce(T) -> Vec<Problem>,
@@ -31,7 +31,7 @@ pub(in crate::wire) fn read<T: Read>(
     }
 }
 
-/// All of them by place; faults in a field that could not be read are left out.
+/// All faults by place; faults in a field that could not be read are left out.
 fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
     let unread: HashSet<String> = faults.iter().map(|fault| fault.field.clone()).collect();
     let is_unread = |field: &str| {
@@ -93,7 +93,7 @@ const ORDER: [&str; 44] = [
     "weight",
 ];
 
-/// Where a field stands, so that places can be ordered: members as in [`ORDER`], items by number.
+/// The place of a field in the order of faults: members as in [`ORDER`], items by number.
 fn place(field: &str) -> Vec<(usize, String)> {
     let parts = field.split(['.', '[']).map(|part| part.trim_end_matches(']'));
     let rank = |part: &str| {

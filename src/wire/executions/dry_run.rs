@@ -55,7 +55,7 @@ pub struct DryBudgetBody<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryStepBody<'a> {
-    /// Its id.
+    /// The step's id.
     id: &'a str,
     /// The number of steps that run before it, one after the other; from 0.
     level: usize,
@@ -67,27 +67,27 @@ pub struct DryStepBody<'a> {
     signal: Option<&'a str>,
     /// The prompt, rendered; a reference to an output stays as it was written. Empty for a wait.
     prompt: &'a str,
-    /// The prompt was cut: a dry run shows at most 2 MiB of prompts.
+    /// True if the prompt was cut: a dry run shows at most 2 MiB of prompts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     prompt_truncated: bool,
     /// The model that it would run on; empty for a wait.
     model: &'a str,
     /// The queue that it would wait in; empty for a wait.
     queue: &'a str,
-    /// The reason that it waits.
+    /// The ids of the steps that must complete first.
     depends_on: &'a [String],
-    /// When its output would wait for a reviewer: always, threshold or none.
+    /// The review of the output: always, threshold or none.
     gate: &'static str,
     /// The estimated cost, in USD.
     estimated_cost: f64,
-    /// The model has no price, which counts as 0.
+    /// True if the model has no price, which counts as 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
     /// The state of its condition with this input: runs, skips, fails, or unknown if it needs an output.
     /// Left out without a condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'static str>,
-    /// The fork takes its output over.
+    /// True if the fork takes the step's output over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     reused: bool,
     /// The items of a step with forEach.
@@ -121,25 +121,25 @@ pub struct EstimateBody {
     duration_ms: u64,
     /// The basis of the estimate: history or prices.
     basis: &'static str,
-    /// A model without a price is in it, which counts as 0.
+    /// True if a model has no price, which counts as 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
 }
 
 impl<'a> DryRunBody<'a> {
-    /// Of a plan.
+    /// The dry run of a plan.
     #[must_use]
     pub fn of_plan(plan: PlanId, run: &'a DryRun) -> Self {
         Self { plan_id: Some(Text(plan)), ..Self::of(run) }
     }
 
-    /// Of a template.
+    /// The dry run of a template.
     #[must_use]
     pub fn of_template(template: &'a str, run: &'a DryRun) -> Self {
         Self { template_id: Some(template), ..Self::of(run) }
     }
 
-    /// Of a fork.
+    /// The dry run of a fork.
     #[must_use]
     pub fn of_fork(execution: ExecutionId, run: &'a DryRun) -> Self {
         Self { fork_of: Some(Text(execution)), ..Self::of(run) }

@@ -19,19 +19,19 @@ use crate::wire::read::shape;
 pub struct ItemCountsBody {
     /// All items.
     total: u32,
-    /// With an output.
+    /// The number with an output.
     completed: u32,
-    /// With a worker.
+    /// The number with a worker.
     running: u32,
     /// Not begun, in a queue, in backoff, or with a reviewer.
     pending: u32,
     /// Failed for good.
     failed: u32,
-    /// With an output that a reviewer rejected.
+    /// The number whose output a reviewer rejected.
     rejected: u32,
     /// Cancelled, or not begun when the step ended.
     cancelled: u32,
-    /// Those of the pending ones that wait for a reviewer.
+    /// The number of the pending ones that wait for a reviewer.
     awaiting_approval: u32,
 }
 
@@ -55,7 +55,7 @@ impl From<ItemCounts> for ItemCountsBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemBody<'a> {
-    /// Its number in the list, from 0.
+    /// The item's number in the list, from 0.
     item: u16,
     /// The task; the status is pending, running, completed, failed, cancelled or rejected.
     #[serde(flatten)]
@@ -76,12 +76,12 @@ impl<'a> ItemBody<'a> {
 }
 
 request! {
-    /// Which items of a step to list, in the order of the list.
+    /// The items of a step to list, in the order of the list.
     #[derive(Debug)]
     pub struct ListItems as "ListItems" {
         /// One of these statuses.
         status: Option<Vec<ItemStatus>> = optional("status", statuses()),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }

@@ -1,4 +1,4 @@
-//! Which executions to list: the parameters of the query.
+//! The executions to list: the parameters of the query.
 
 use callboard_domain::execution::Status;
 use callboard_domain::id::PlanId;
@@ -12,20 +12,20 @@ use crate::wire::read::rule::{self, Parse};
 use crate::wire::read::shape;
 
 request! {
-    /// Which executions to list; the newest first (PROTOCOL.md 4).
+    /// The executions to list; the newest first (PROTOCOL.md 4).
     #[derive(Debug)]
     pub struct ListExecutions as "ListExecutions" {
         /// One of these statuses.
         status: Option<Vec<Status>> = optional("status", statuses()),
-        /// Of this plan.
+        /// Only items of this plan.
         plan_id: Option<PlanId> = optional("planId", plan_id()),
-        /// Of this template.
+        /// Only items of this template.
         template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),
         /// Started at this instant or later.
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
         /// Started before this instant.
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }

@@ -11,7 +11,7 @@ use crate::request;
 use crate::wire::definitions::timeout;
 use crate::wire::read::rule;
 
-/// The most that an execution may be allowed to cost, in USD.
+/// The highest limit of an execution's cost, in USD.
 const MAX_COST: f64 = 1e9;
 
 request! {
@@ -46,13 +46,13 @@ request! {
 }
 
 impl ExecutePlan {
-    /// Whether it is only asked what would happen.
+    /// True for a dry run.
     #[must_use]
     pub fn is_dry(&self) -> bool {
         self.options.is_some_and(|options| options.dry_run == Some(true))
     }
 
-    /// As the runtime takes it.
+    /// The start as the runtime takes it.
     #[must_use]
     pub fn into_start(self) -> Start {
         let RunOptions { timeout_ms, fail_fast, max_cost, dry_run: _ } =

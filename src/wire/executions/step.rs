@@ -32,21 +32,21 @@ pub struct StepResult<'a> {
     /// `GET /api/tasks/{id}` has the whole.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     output_truncated: bool,
-    /// When its task first ran.
+    /// The time at which its task first ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
-    /// When it ended, however it did.
+    /// The time of the end, of any kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
-    /// From startedAt to completedAt.
+    /// The time from startedAt to completedAt, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     /// The usage of all its model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
-    /// Its task, the latest if there were several.
+    /// The task, the latest if there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
@@ -60,7 +60,7 @@ pub struct StepResult<'a> {
     /// The worker's confidence in the output, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
-    /// Why the model stopped, in the provider's word.
+    /// The reason why the model stopped, in the provider's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
     /// True if its output is held for review.
@@ -70,7 +70,7 @@ pub struct StepResult<'a> {
     /// where it waits for other steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
-    /// When the signal of a wait came, which may be before the wait.
+    /// The arrival of a wait's signal, which may be before the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     signalled_at: Option<Iso>,
@@ -84,7 +84,7 @@ pub struct StepResult<'a> {
     /// The failure after which the task went on to this model.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<&'static str>,
-    /// Why it did not end well.
+    /// The error of a step that did not end well.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
     /// The number of items in each state, once the list is known.
@@ -150,7 +150,7 @@ impl<'a> StepResult<'a> {
         Self { status, ..shown }
     }
 
-    /// The same with its output, which has this number.
+    /// This step with its output, which has this number.
     pub(super) fn with(self, outputs: &'a Excerpts<u16>, number: u16) -> Self {
         let (output, output_truncated) = (outputs.get(&number), outputs.is_cut(&number));
         Self { output, output_truncated, ..self }
@@ -178,8 +178,8 @@ impl<'a> StepResult<'a> {
         }
     }
 
-    /// A step whose task has it. One that has ended, of which the execution has not heard yet, is
-    /// still running.
+    /// A step whose task runs it. A task that has ended counts as running until the execution has
+    /// noticed the end.
     fn dispatched(row: &'a StepState, task: &'a Task, (waiting_for, until): Waiting) -> Self {
         let status = match task.state {
             State::Scheduled { .. }
@@ -214,29 +214,29 @@ fn used(usage: Usage) -> Option<UsageBody> {
     (usage != Usage::default()).then(|| UsageBody::from(usage))
 }
 
-/// A step as an event knows it.
+/// A step in an event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepSummary<'a> {
-    /// Its id in the plan.
+    /// The step's id in its plan.
     id: &'a str,
-    /// The item of its list that the event is about, from 0.
+    /// The item of the step's list that the event is about, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
     /// `dt_exec_…`
     #[schema(value_type = String)]
     execution_id: Text<ExecutionId>,
-    /// As the event found it.
+    /// The status at the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
-    /// Its task, where the event is of one.
+    /// The step's task, if the event is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
     /// The number of the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
-    /// When its task first ran.
+    /// The time at which its task first ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
@@ -248,7 +248,7 @@ pub struct StepSummary<'a> {
 }
 
 impl<'a> StepSummary<'a> {
-    /// A step of which only the name of the event says how far it is: `step.completed`.
+    /// A step whose status follows from the name of the event alone: `step.completed`.
     #[must_use]
     pub fn named(id: &'a str, item: Option<u16>, execution: ExecutionId, event: &str) -> Self {
         let status = match event {

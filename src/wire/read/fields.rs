@@ -1,4 +1,4 @@
-//! The members of one object: each is read by name, and the rest is refused as unknown.
+//! The members of one object: each is read by name, and every other is refused as unknown.
 //!
 //! Every fault is recorded, so that one answer lists them all; a refusing rule returns [`Refused`]. A path
 //! costs nothing until it is written into a fault. Deliberately absent: the rules, which are in
@@ -22,17 +22,17 @@ use super::shape::{Members, Shape};
 /// A shape that is read from the members of an object, or from the parameters of a query. The macro
 /// [`request!`](crate::request) implements it.
 pub trait Read: Sized {
-    /// The name of its schema.
+    /// The name of the shape's schema.
     const NAME: &'static str;
 
-    /// Reads every member that the shape has.
+    /// Reads every member of the shape.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if it cannot be made; the faults are recorded.
+    /// [`Refused`] if the shape cannot be made; the faults are recorded.
     fn read(fields: &mut Fields<'_>) -> Result<Self, Refused>;
 
-    /// Describes every member that the shape has.
+    /// Describes every member of the shape.
     fn describe(members: &mut Members<'_>);
 }
 
@@ -40,7 +40,7 @@ pub trait Read: Sized {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused;
 
-/// Where a field stands: `tasks[2].hitl.timeoutMs`; the whole is `body` or `query`.
+/// The place of a field: `tasks[2].hitl.timeoutMs`; the whole is `body` or `query`.
 #[derive(Debug, Clone, Copy)]
 pub enum Path<'a> {
     /// The whole.
@@ -62,21 +62,21 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// One value and where it stands.
+/// One value and its place.
 #[derive(Debug)]
 pub struct Field<'a> {
     /// The place.
     pub path: Path<'a>,
     /// The value; never null, unless it is an item of an array or the whole.
     pub value: Value,
-    /// The mode.
     pub(super) mode: Mode<'a>,
 }
 
 /// The mode of reading fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mode<'a> {
-    /// They are the strings of query parameters, which may be read as numbers or flags.
+    /// True if the values are the strings of query parameters, which may be read as numbers or
+    /// flags.
     pub(super) from_query: bool,
     pub(super) faults: &'a Faults,
 }
@@ -126,7 +126,7 @@ impl Mode<'_> {
         })
     }
 
-    /// Records why the domain refuses a value.
+    /// Records the reason for which the domain refuses a value.
     pub(super) fn refuse_with(self, path: &Path<'_>, error: Error) -> Refused {
         if let Error::Invalid(fault) = error {
             return self.faults.record(fault);
@@ -134,18 +134,18 @@ impl Mode<'_> {
         self.refuse(path, Rule::Format, format_args!("is refused: {error}"))
     }
 
-    /// The same for what stands in a body.
+    /// This mode for a value of a body.
     pub(super) const fn in_body(self) -> Self {
         Self { from_query: false, ..self }
     }
 
-    /// The same for what stands in a query.
+    /// This mode for a value of a query.
     pub(super) const fn in_query(self) -> Self {
         Self { from_query: true, ..self }
     }
 }
 
-/// The members of one object, each of which may be asked for once.
+/// The members of one object, each of which may be read once.
 #[derive(Debug)]
 pub struct Fields<'a> {
     path: Path<'a>,
@@ -169,8 +169,8 @@ impl<'a> Fields<'a> {
         value.ok_or_else(|| self.refuse(name, Rule::Required, "is required"))
     }
 
-    /// The same, with the default in place of what is absent or broken, so that the other members can be
-    /// checked further.
+    /// The member `name`, read by `rule`; the default replaces an absent or broken one, so that the
+    /// other members can be checked further.
     #[expect(clippy::missing_errors_doc, reason = "it has the form of the others and never fails")]
     pub fn required_or_default<T: Default>(
         &mut self,
@@ -180,7 +180,8 @@ impl<'a> Fields<'a> {
         Ok(self.required(name, rule).unwrap_or_default())
     }
 
-    /// As [`Self::required_or_default`], but not required if `member`, which is asked for later, is `value`.
+    /// Like [`Self::required_or_default`], but not required if `member`, which is read later, is
+    /// `value`.
     #[expect(clippy::missing_errors_doc, reason = "it has the form of the others and never fails")]
     pub fn required_unless<T: Default>(
         &mut self,
@@ -219,7 +220,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Read::read`] of that shape.
+    /// Those of [`Read::read`] of that shape.
     pub fn flat<T: Read>(&mut self, _: Shape<T>) -> Result<T, Refused> {
         T::read(self)
     }
@@ -240,7 +241,7 @@ impl<'a> Fields<'a> {
         self.mode.refuse(&Path::Member(&self.path, name), rule, says)
     }
 
-    /// Records every member that was not asked for, with rule `unknown`.
+    /// Records every member that was not read, with rule `unknown`.
     pub(super) fn finish(self) {
         let unknown = self.members.keys().filter(|name| !self.asked.contains(&name.as_str()));
         for name in unknown.take(MAX_FAULTS) {

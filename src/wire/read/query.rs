@@ -21,7 +21,7 @@ const ROOT: Path<'static> = Path::Root("query");
 ///
 /// # Errors
 ///
-/// As [`super::value`]; also for broken percent-encoding, and a parameter that is given twice.
+/// Those of [`super::value`]; also for broken percent-encoding, and a parameter that is given twice.
 pub fn parse<T: Read>(query: &str) -> Result<T, Error> {
     let faults = Faults::default();
     match read(query, Mode { from_query: true, faults: &faults }) {

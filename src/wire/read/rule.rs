@@ -1,7 +1,7 @@
-//! The rules that members are read by, and their JSON Schema.
+//! The rules by which members are read, and their JSON Schema.
 //!
-//! A fault names the rule of PROTOCOL.md 2 and says what would be right. Deliberately absent: the rules
-//! `placeholder`, `step` and `ref`, which need more than one member to see.
+//! A fault names the rule of PROTOCOL.md 2 and states the right form. Deliberately absent: the
+//! rules `placeholder`, `step` and `ref`, which need more than one member.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -34,23 +34,24 @@ pub trait Parse<T>: Sized {
     /// The JSON Schema of the value.
     fn schema(&self, components: &mut Components) -> Value;
 
-    /// The same, made into another type.
+    /// This rule, with its value made into another type.
     fn map<U>(self, to: impl Fn(T) -> U) -> impl Parse<U> {
         self.then(move |value| Ok(to(value)))
     }
 
-    /// The same, made into another type by the domain, which may refuse it.
+    /// This rule, with its value made into another type by the domain, which may refuse it.
     fn then<U>(self, to: impl Fn(T) -> Result<U, Error>) -> impl Parse<U> {
         Then(self, to, PhantomData)
     }
 
-    /// The same, unless `is_right` says no; `says` completes the fault: `must be a plan's id`.
+    /// This rule, for values for which `is_right` is true; `says` completes the fault: `must be a
+    /// plan's id`.
     fn only(self, is_right: impl Fn(&T) -> bool, rule: Rule, says: &'static str) -> impl Parse<T> {
         Only(self, is_right, rule, says)
     }
 
-    /// The same, with more keywords in its schema, such as limits that the domain checks.
-    /// They are made for the schema only.
+    /// This rule, with more keywords in its schema, such as limits that the domain checks. The
+    /// keywords are made for the schema only.
     fn with(self, keywords: impl Fn() -> Value) -> impl Parse<T> {
         With(self, keywords)
     }
@@ -124,7 +125,7 @@ fn rule<T>(
     Simple(parse, schema)
 }
 
-/// How long a string may be.
+/// The allowed length of a string.
 #[derive(Debug, Clone)]
 pub struct Size {
     range: RangeInclusive<usize>,
@@ -302,7 +303,7 @@ pub fn object<T: Read>() -> impl Parse<T> {
     )
 }
 
-/// Anything, as it is.
+/// Any value, unchanged.
 #[must_use]
 pub fn any() -> impl Parse<Value> {
     rule(|field| Ok(field.value), |_| json!({}))
@@ -358,8 +359,8 @@ impl<T, P: Parse<T>> Parse<Vec<(String, T)>> for MapOf<P> {
     }
 }
 
-/// An array of so many items of one kind. The default is in place of an item that is broken, so that the
-/// others keep their places.
+/// An array of so many items of one kind. The default replaces a broken item, so that the others
+/// keep their places.
 pub fn list<T: Default>(count: RangeInclusive<usize>, of: impl Parse<T>) -> impl Parse<Vec<T>> {
     List { count, of }
 }
@@ -460,7 +461,7 @@ fn wrong_type(field: &Field<'_>, wanted: &str) -> Refused {
 
 fn check_size(path: &Path<'_>, mode: Mode<'_>, text: &str, size: &Size) -> Result<(), Refused> {
     let (from, to) = (*size.range.start(), *size.range.end());
-    // A text never has more characters than bytes, so most need no counting.
+    // A text never has more characters than bytes, so most texts need no counting.
     let length = if size.bytes || (from <= 1 && text.len() <= to) {
         text.len()
     } else {
@@ -506,7 +507,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The value itself where it is short and no secret is likely, else its kind.
+/// The value itself if it is short and probably no secret, else its kind.
 fn shown(field: &Field<'_>) -> String {
     match &field.value {
         Value::Number(number) => number.to_string(),

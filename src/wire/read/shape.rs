@@ -151,7 +151,7 @@ impl Members<'_> {
     }
 }
 
-/// A schema that null fits as well.
+/// A schema that also accepts null.
 fn nullable(mut schema: Value) -> Value {
     if let Some(variants) = schema.get_mut("enum").and_then(Value::as_array_mut) {
         variants.push(Value::Null);

@@ -8,11 +8,11 @@ use crate::request;
 use crate::wire::common::{Iso, Text};
 use crate::wire::read::rule;
 
-/// How many characters the reason of an erasure may have; an entry of the audit log holds as many.
+/// The most characters of an erasure's reason; an entry of the audit log holds as many.
 const MAX_REASON: usize = 256;
 
 request! {
-    /// Erases the texts of a task.
+    /// The erasure of a task's texts.
     #[derive(Debug, Clone, Default)]
     pub struct EraseBody as "EraseTexts" {
         /// The reason, which the audit log keeps.

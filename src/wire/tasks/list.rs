@@ -1,4 +1,4 @@
-//! Which tasks to list: the parameters of the query.
+//! The tasks to list: the parameters of the query.
 
 use callboard_domain::Timestamp;
 use callboard_domain::query::{TaskOrder, Tasks};
@@ -11,26 +11,26 @@ use crate::wire::read::rule::{self, Parse};
 use crate::wire::read::shape;
 
 request! {
-    /// Which tasks to list (SPEC.md, List Tasks).
+    /// The tasks to list (SPEC.md, List Tasks).
     #[derive(Debug)]
     pub struct ListTasks as "ListTasks" {
         /// One of these statuses.
         status: Option<Vec<Status>> = optional("status", statuses()),
-        /// Of this model.
+        /// Only items of this model.
         model: Option<String> = optional("model", name()),
-        /// Of this queue.
+        /// Only items of this queue.
         queue: Option<String> = optional("queue", name()),
-        /// With all of these tags.
+        /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Created at this instant or later.
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
         /// Created before this instant.
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
-        /// Ordered by this; by default createdAt.
+        /// The member to order by; by default createdAt.
         order_by: Option<TaskOrder> = optional("orderBy", rule::one_of(&ORDERS, order_name)),
-        /// In this direction; by default desc.
+        /// The direction of the order; by default desc.
         order: Option<Direction> = optional("order", rule::one_of(&Direction::ALL, Direction::as_str)),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
@@ -39,7 +39,7 @@ fn statuses() -> impl Parse<Vec<Status>> {
     rule::commas(1..=Status::ALL.len(), rule::one_of(&Status::ALL, Status::as_str))
 }
 
-/// Which way a list is ordered.
+/// The direction of a list's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Smallest first.

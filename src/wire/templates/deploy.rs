@@ -16,7 +16,7 @@ request! {
     /// The request for a deploy of a template.
     #[derive(Debug, Clone, Default)]
     pub struct DeployTemplate as "DeployTemplate" {
-        /// The input and how it runs.
+        /// The input and the options of the run.
         start: ExecutePlan = flat(shape::<ExecutePlan>()),
         /// Other models, by step id.
         model_overrides: Option<BTreeMap<String, String>> = optional("modelOverrides", overrides()),
@@ -32,13 +32,13 @@ fn overrides() -> impl Parse<BTreeMap<String, String>> {
 }
 
 impl DeployTemplate {
-    /// Whether it is only asked what would happen.
+    /// True for a dry run.
     #[must_use]
     pub fn is_dry(&self) -> bool {
         self.start.is_dry()
     }
 
-    /// As the runtime takes it.
+    /// The deploy as the runtime takes it.
     #[must_use]
     pub fn into_deploy(self) -> Deploy {
         Deploy {

@@ -1,4 +1,4 @@
-//! Which templates to list, and which version to get: the parameters of the query.
+//! The templates to list, and the version to get: the parameters of the query.
 
 use callboard_domain::query::Templates;
 use callboard_domain::template::{Industry, Version, Visibility};
@@ -9,18 +9,18 @@ use crate::wire::read::rule::{self, Parse};
 use crate::wire::read::shape;
 
 request! {
-    /// Which templates to list, each in its highest version; the newest first (SPEC.md, Templates).
+    /// The templates to list, each in its highest version; the newest first (SPEC.md, Templates).
     #[derive(Debug)]
     pub struct ListTemplates as "ListTemplates" {
-        /// Of this industry.
+        /// Only items of this industry.
         industry: Option<Industry> = optional("industry", rule::one_of(&Industry::ALL, Industry::as_str)),
-        /// With all of these tags.
+        /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
-        /// In the name or the description, in upper or lower case.
+        /// A text of the name or the description, in upper or lower case.
         search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
-        /// Of this visibility.
+        /// Only items of this visibility.
         visibility: Option<Visibility> = optional("visibility", rule::one_of(&Visibility::ALL, Visibility::as_str)),
-        /// Which page.
+        /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
 }
@@ -39,10 +39,10 @@ impl From<ListTemplates> for Templates {
 }
 
 request! {
-    /// Which version of a template to get.
+    /// The version of a template to get.
     #[derive(Debug)]
     pub struct GetTemplate as "GetTemplate" {
-        /// By default the highest.
+        /// The version; by default the highest.
         version: Option<String> = optional("version", version()),
     }
 }

@@ -20,19 +20,19 @@ pub(super) enum Asked {
     Ping,
 }
 
-/// Why a frame is not taken.
+/// The reason why a frame is refused.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// It is no JSON object: the socket is closed.
+    /// The frame is no JSON object: the socket is closed.
     BadFrame,
-    /// It is a JSON object that makes no sense.
+    /// The frame is a JSON object without a meaning.
     Error(Error),
 }
 
 /// The longest id of a frame, in characters.
 const MAX_ID: usize = 128;
 
-/// Reads a frame; its id comes back even if it is refused.
+/// Reads a frame; returns its id even if the frame is refused.
 pub(super) fn parse(text: &str) -> (Option<Value>, Result<Asked, Refused>) {
     let Ok(Value::Object(mut members)) = read::parse(text.as_bytes(), Format::Json) else {
         return (None, Err(Refused::BadFrame));
@@ -71,7 +71,7 @@ pub(super) fn parse(text: &str) -> (Option<Value>, Result<Asked, Refused>) {
     (id, asked.map_err(Refused::Error))
 }
 
-/// A frame of this type, with the id of the one that it answers.
+/// A frame of this type, with the id of the frame that it answers.
 pub(super) fn answer(kind: &str, id: Option<Value>, mut members: Value) -> Value {
     members["type"] = kind.into();
     if let Some(id) = id {

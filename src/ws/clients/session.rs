@@ -1,5 +1,5 @@
-//! The decisions about a client's socket: which frames wait for it, when its subscriptions are read
-//! further, and when it is too slow.
+//! The decisions about a client's socket: the frames that wait for it, the instant at which its
+//! subscriptions are read further, and the judgement that it is too slow.
 //!
 //! ```text
 //!   replay: events are read as the socket takes them
@@ -19,22 +19,22 @@ use tokio::time::Instant;
 use crate::http::FeedItem;
 use crate::wire::events::{cursor, shared, written};
 
-/// How many subscriptions a socket may have.
+/// The most subscriptions of a socket.
 pub(super) const MAX_SUBS: usize = 64;
-/// How many events may wait for a socket, and how many bytes of them.
+/// The most events that wait for a socket, and the most bytes of them.
 const MAX_EVENTS: usize = 1_024;
 const MAX_BYTES: usize = 4 << 20;
-/// How many events of a replay are read ahead.
+/// The events of a replay that are read ahead.
 const READ_AHEAD: usize = 64;
-/// How many answers may wait before no further frame is read.
+/// The waiting answers from which on no further frame is read.
 const MAX_ANSWERS: usize = 16;
-/// How long a socket may be slow, or take nothing at all.
+/// The longest time for which a socket may be slow, or take no frame at all.
 pub(super) const SLOW_FOR: Duration = Duration::from_secs(30);
-/// How often a client is pinged.
+/// The time between two pings.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(30);
-/// How long a client may be silent.
+/// The longest silence of a client.
 const SILENT_FOR: Duration = Duration::from_secs(90);
-/// How many frames a client may send at once, and the time after which it may send one more.
+/// The frames that a client may send at once, and the time after which it may send one more.
 const FRAMES: u32 = 120;
 const FRAME_EVERY: Duration = Duration::from_millis(100);
 
@@ -52,11 +52,11 @@ pub(super) enum Outgoing {
 /// The action that is due by the clock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Nothing.
+    /// No action is due.
     Nothing,
     /// The client is slow: its subscriptions end in gaps, and the socket is closed.
     Slow,
-    /// Nothing was heard of the client: the connection is dead.
+    /// The client was silent for too long: the connection is dead.
     Silent,
 }
 
@@ -70,11 +70,11 @@ enum Waiting {
 
 struct ActiveSubscription {
     number: u64,
-    /// The client's name for it.
+    /// The client's name for the subscription.
     name: String,
     /// The members of its frames that stand before those of the event.
     before: String,
-    /// The cursor that was sent on it last, or with which it was resumed.
+    /// The last cursor that the subscription sent, or the one with which it was resumed.
     prev: Option<u64>,
     /// The place up to which every event was sent.
     at: u64,
@@ -89,11 +89,11 @@ pub(super) struct Session {
     bytes: usize,
     answers: usize,
     slow_since: Option<Instant>,
-    /// When the socket last took a frame, or had nothing to take.
+    /// The last time that the socket took a frame, or had none to take.
     taken_at: Instant,
     heard_at: Instant,
     pinged_at: Instant,
-    /// When all frames that the client sent are paid for.
+    /// The instant from which on all frames that the client sent are paid for.
     paid_at: Instant,
 }
 
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// The client sent something. False if it sends too many frames.
+    /// Notes a frame of the client. False if the client sends too many frames.
     pub(super) fn heard(&mut self, now: Instant) -> bool {
         self.heard_at = now;
         self.paid_at = self.paid_at.max(now) + FRAME_EVERY;
@@ -141,7 +141,7 @@ impl Session {
         self.subs.len() < MAX_SUBS
     }
 
-    /// A subscription begins after the place `at`, which is that of `resume` if it was resumed.
+    /// Begins a subscription after the place `at`, which is that of `resume` if it was resumed.
     pub(super) fn subscribed(&mut self, number: u64, name: String, at: u64, resume: Option<u64>) {
         let quoted = Value::from(name.as_str());
         let before = format!(r#""type":"event","sub":{quoted},"#);
@@ -155,7 +155,7 @@ impl Session {
         });
     }
 
-    /// A subscription ends; none of its events is sent any more.
+    /// Ends a subscription; none of its events is sent any more.
     pub(super) fn unsubscribed(&mut self, number: u64) {
         self.subs.retain(|sub| sub.number != number);
         let (mut events, mut bytes) = (0, 0);
@@ -172,13 +172,13 @@ impl Session {
         self.bytes -= bytes;
     }
 
-    /// An answer to the client.
+    /// Adds an answer to the client.
     pub(super) fn answer(&mut self, frame: &Value) {
         self.answers += 1;
         self.waiting.push_back(Waiting::Answer(frame.to_string()));
     }
 
-    /// An item of a subscription. One that finds too many others waiting is dropped.
+    /// Adds an item of a subscription. An item that finds too many others waiting is dropped.
     pub(super) fn fed(&mut self, number: u64, fed: FeedItem, now: Instant) {
         let Some(sub) = self.subs.iter_mut().find(|sub| sub.number == number) else { return };
         match fed {
@@ -241,12 +241,12 @@ impl Session {
         self.slow_since.is_some() && self.events == 0
     }
 
-    /// The client is not slow any more.
+    /// Notes that the client is not slow any more.
     pub(super) fn recovered(&mut self) {
         self.slow_since = None;
     }
 
-    /// A slow client's subscription goes on after this place.
+    /// Resumes a slow client's subscription after this place.
     pub(super) fn skipped(&mut self, number: u64, to: u64) {
         if let Some(sub) = self.subs.iter_mut().find(|sub| sub.number == number) {
             sub.is_live = false;
@@ -254,7 +254,8 @@ impl Session {
         }
     }
 
-    /// The client did not read for too long: its subscriptions end in gaps up to this place.
+    /// Ends a client that did not read for too long: its subscriptions end in gaps up to this
+    /// place.
     pub(super) fn ends_slow(&mut self, to: u64) {
         self.forget();
         let numbers: Vec<_> = self.subs.iter().map(|sub| sub.number).collect();
@@ -263,19 +264,19 @@ impl Session {
         self.bye(4503, "too slow");
     }
 
-    /// Nothing that waits is sent.
+    /// Drops every frame that waits.
     pub(super) fn forget(&mut self) {
         self.waiting.clear();
         (self.events, self.bytes, self.answers) = (0, 0, 0);
     }
 
-    /// The socket is closed after everything that waits.
+    /// Closes the socket after every frame that waits.
     pub(super) fn bye(&mut self, code: u16, reason: &'static str) {
         self.answer(&json!({"type": "bye", "code": code, "reason": reason}));
         self.waiting.push_back(Waiting::Close(code, reason));
     }
 
-    /// When [`Self::tick`] is to be called.
+    /// The instant at which [`Self::tick`] is due.
     pub(super) fn due(&self) -> Instant {
         let blocked = self.has_waiting().then_some(self.taken_at);
         let slow = [self.slow_since, blocked].into_iter().flatten().map(|since| since + SLOW_FOR);
@@ -283,7 +284,7 @@ impl Session {
         slow.chain(others).min().expect("there are two at least")
     }
 
-    /// Time has passed.
+    /// Returns the action that is due at `now`.
     pub(super) fn tick(&mut self, now: Instant) -> Due {
         let is_over = |since: Instant| now >= since + SLOW_FOR;
         if self.slow_since.is_some_and(is_over) || self.has_waiting() && is_over(self.taken_at) {
@@ -302,7 +303,7 @@ impl Session {
         Due::Nothing
     }
 
-    /// Nothing waits at this time.
+    /// Notes that no frame waits at this time.
     pub(super) fn rested(&mut self, now: Instant) {
         self.taken_at = now;
     }

@@ -124,6 +124,31 @@ async fn what_is_not_whole_takes_room_and_pings_between_give_none_back() {
     assert_eq!(Overrun::of(&failed), Some(&refused));
 }
 
+/// Before: the room was free while the message waited to be parsed, and others could take it.
+#[tokio::test(start_paused = true)]
+async fn a_whole_message_takes_room_until_the_next_read_and_none_of_its_accounts() {
+    const MIB: usize = 1 << 20;
+    let (mut client, server) = tokio::io::duplex(4 * MIB);
+    let limits = limits(3 * MIB);
+    // Of one account: 2 MiB, of all: 3 MiB.
+    let share = limits.share.clone();
+    let mut incoming = Incoming::new(server, limits);
+    let mut frame = vec![0x81, 0xff];
+    frame.extend((2 * MIB as u64).to_be_bytes());
+    frame.extend([0; 4]);
+    frame.extend(vec![b'x'; 2 * MIB]);
+    client.write_all(&frame).await.expect("there is room");
+    // Each piece has a head of 8 bytes.
+    let mut message = vec![0; 2 * MIB + 8 * (2 * MIB / PIECE)];
+    incoming.read_exact(&mut message).await.expect("it is whole");
+    let no_room = Error::Unavailable("too much is being sent at once");
+    assert_eq!(share.take(MIB + MIB / 2), Err(no_room), "the message is not parsed yet");
+    assert_eq!(share.take(MIB / 2), Ok(()), "it is whole");
+    let next = tokio::time::timeout(Duration::ZERO, incoming.read(&mut message)).await;
+    assert!(next.is_err(), "there is no other message");
+    assert_eq!(share.take(MIB + MIB / 2), Ok(()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_frame_that_trickles_in_is_given_up_and_an_idle_socket_is_not() {
     let (mut client, server) = tokio::io::duplex(1 << 16);

@@ -15,7 +15,7 @@ use callboard_runtime::worker::{self, AckResult, Assignment, WorkerCommand, Work
 
 /// The most leases that one worker may hold.
 const MAX_CONCURRENCY: u32 = 10_000;
-/// How much is kept of a worker's own name and version, in characters.
+/// The characters of a worker's own name and version that are kept.
 const KEPT: usize = 128;
 /// The longest message of a failure that is kept, in bytes of JSON: it stands in the task's row.
 const MAX_MESSAGE: usize = 1_200;
@@ -24,7 +24,7 @@ const MAX_MESSAGE: usize = 1_200;
 pub(super) enum Heard {
     /// A message to the worker's actor.
     WorkerMessage(WorkerMessage),
-    /// It is answered at once: the lease was never one of ours.
+    /// The answer, at once: the server never gave out the lease.
     Answered(ToWorker),
 }
 
@@ -65,7 +65,7 @@ pub(super) fn registration(register: Register) -> Result<Registration, String> {
         models: register.models,
         concurrency: register.concurrency as usize,
     };
-    // An unreadable identifier was never given out: the worker registers as a new one.
+    // The server never gave out an unreadable identifier: the worker registers as a new one.
     let Some(resume) = register.resume else {
         return Ok(Registration { profile, resume: None, unreadable: Vec::new() });
     };
@@ -198,7 +198,7 @@ fn stale(lease: String, of: Of) -> Heard {
     Heard::Answered(ToWorker::Ack(Ack { lease, of, result: Outcome::Stale }))
 }
 
-/// A text that is no lease, as it is shown; a lease is shorter.
+/// The shown beginning of a text that is no lease; a lease is shorter.
 fn shown(lease: &str) -> String {
     lease.chars().take(128).collect()
 }
@@ -232,7 +232,7 @@ pub(super) fn to_frame(command: WorkerCommand) -> Option<ToWorker> {
 }
 
 fn assign(assignment: Assignment) -> Assign {
-    let Assignment { lease, deadline, task, inputs, trace } = assignment;
+    let Assignment { lease, deadline, task, inputs, max_tokens, trace } = assignment;
     let spec = &task.spec;
     let (execution, step) = spec.origin.step.clone().unzip();
     Assign {
@@ -247,7 +247,7 @@ fn assign(assignment: Assignment) -> Assign {
             system_prompt: inputs.system_prompt,
             context: inputs.context,
             messages: inputs.messages,
-            max_tokens: task.max_tokens(),
+            max_tokens,
             temperature: spec.temperature,
             service_tier: spec.service_tier(),
             output_schema: inputs.output_schema.map(|schema| schema.source().clone()),

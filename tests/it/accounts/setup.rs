@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use super::*;
-use crate::support::UNSET;
+use crate::support::{UNSET, credentials};
 
 const NOBODY: [(&str, &str); 2] = [("ADMIN_EMAIL", UNSET), ("ADMIN_PASSWORD", UNSET)];
 
@@ -100,4 +100,6 @@ async fn each_start_prints_another_link_and_no_log_line_has_it() {
     let log = String::from_utf8_lossy(&ended.stderr);
     assert!(log.contains("there is no admin yet"), "{log}");
     assert!(!log.contains(&token[10..]), "the token is in the log");
+    std::fs::write(server.dir.path().join("other.log"), &*log).expect("it is written");
+    credentials::assert_none_in(&[server.dir.path()]);
 }

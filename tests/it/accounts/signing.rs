@@ -121,7 +121,8 @@ async fn a_configured_key_is_replaced_beside_the_one_before_it() {
     assert!(message.contains("auth.previous_signing_key_file"), "{message}");
 
     server.terminate();
-    let file = server.dir.path().join("before");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("before");
     std::fs::write(&file, format!("{KEY}\n")).expect("it can be written");
     server.set("AUTH__SIGNING_KEY", NEXT);
     server.set("AUTH__PREVIOUS_SIGNING_KEY_FILE", &file.display().to_string());

@@ -64,3 +64,23 @@ async fn budgets_are_set_and_usage_is_told() {
     assert!(usage.contains("(total)"), "{usage}");
     assert_eq!(home.json(&["usage"]).await["groupBy"], "model");
 }
+
+#[tokio::test]
+async fn a_models_limits_are_set_and_shown_all_of_them() {
+    let server = Server::start();
+    let home = Home::new(&server.url).with_key(&server.key("admin").await);
+    let limits = [
+        ("--requests", "501"),
+        ("--input-tokens", "40002"),
+        ("--output-tokens", "9003"),
+        ("--tokens", "45004"),
+        ("--concurrent", "17"),
+    ];
+    let options = limits.iter().flat_map(|(option, most)| [*option, *most]);
+    let limit: Vec<_> = ["models", "limit", "a/b"].into_iter().chain(options).collect();
+    let (set, list) = (home.run(&limit).await.ok(), home.run(&["models", "list"]).await.ok());
+    for (option, most) in limits {
+        assert!(set.contains(most), "{option}: {set}");
+        assert!(list.contains(most), "{option}: {list}");
+    }
+}

@@ -1,5 +1,6 @@
 //! `callboard dev` as a user starts it: the command line is signed in meanwhile.
 
+use std::fs::OpenOptions;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
 use super::program::{Home, mode};
-use crate::support::{Server, until};
+use crate::support::{Server, credentials, until};
 
 /// A running `callboard dev`, and its address.
 async fn dev(home: &Home, directory: &str) -> (Child, String) {
@@ -28,8 +29,12 @@ async fn dev_with(home: &Home, directory: &str, delay: &str) -> (Child, String) 
         "--data-dir",
         directory,
     ];
-    let mut child =
-        home.command(&arguments).env_remove("CALLBOARD_SERVER").spawn().expect("it starts");
+    let mut command = home.command(&arguments);
+    if credentials::are_searched() {
+        let log = OpenOptions::new().create(true).append(true).open(format!("{directory}.log"));
+        command.env("CALLBOARD_LOG", "trace").stderr(log.expect("a file"));
+    }
+    let mut child = command.env_remove("CALLBOARD_SERVER").spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let mut url = String::new();
     // The last line of the greeting.
@@ -39,6 +44,7 @@ async fn dev_with(home: &Home, directory: &str, delay: &str) -> (Child, String) 
             address.clone_into(&mut url);
         }
         if line.trim_start().starts_with("signed in ") {
+            home.keep_logins();
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
             return (child, url);
         }
@@ -102,6 +108,7 @@ async fn the_next_command_works_without_any_variable_and_other_logins_stay() {
         stop(child).await;
         assert_eq!(stored(&home), before, "as before");
     }
+    credentials::assert_none_in(&[data.path()]);
     let (code, text) = run(&home, &["tasks", "list"]).await;
     assert_eq!(code, Some(0), "the server of before is the usual one: {text}");
 }
@@ -176,6 +183,7 @@ async fn a_running_task_is_delivered_before_the_server_goes() {
     assert!(shown.contains("completed") && shown.contains("simulated answer"), "{shown}");
     assert!(shown.contains("attempt     1"), "{shown}");
     stop(child).await;
+    credentials::assert_none_in(&[data.path()]);
 }
 
 #[tokio::test]
@@ -193,4 +201,5 @@ async fn a_second_interrupt_ends_at_once() {
     signal(&child, "-INT").await;
     let ended = tokio::time::timeout(Duration::from_secs(10), child.wait()).await;
     assert_eq!(ended.expect("in time").expect("it ends").code(), Some(130));
+    credentials::assert_none_in(&[data.path()]);
 }

@@ -229,7 +229,9 @@ async fn a_fork_is_sent_as_it_was_asked_for_and_shown() {
     let fork = ["executions", "fork", "dt_exec_1"];
     let dry = [&fork[..], &["--from-step", "two", "--dry-run"]].concat();
     let shown = home.run(&dry).await.ok();
-    assert!(shown.contains("two") && shown.contains("0.25"), "{shown}");
+    let line = |step: &str| shown.lines().find(|line| line.contains(step)).expect("its line");
+    assert!(line("one").contains("true") && !line("two").contains("true"), "{shown}");
+    assert!(shown.contains("REUSED") && line("two").contains("0.25"), "{shown}");
     let sent = fake.asked_for("POST /api/plans/executions/dt_exec_1/fork");
     assert_eq!(sent.json(), json!({"fromStep": "two", "dryRun": true}));
 

@@ -6,7 +6,7 @@ use super::program::Home;
 use super::terminal::Terminal;
 use crate::support::{FakeWorker, Server};
 
-const LISTS: [&[&str]; 11] = [
+const LISTS: [&[&str]; 13] = [
     &["tasks", "list"],
     &["executions", "list"],
     &["plans", "list"],
@@ -18,6 +18,8 @@ const LISTS: [&[&str]; 11] = [
     &["workers", "list"],
     &["audit", "list", "--limit", "5"],
     &["budgets", "list"],
+    &["queues", "list"],
+    &["models", "list"],
 ];
 
 /// The text without the sequences that colour it.
@@ -43,6 +45,11 @@ async fn every_list_fits_terminals_of_80_and_120_columns() {
     client.task_when(&held, |task| task["awaitingApproval"] == true).await;
     home.run(&["templates", "deploy", "contract-review-v1", "--sample"]).await.ok();
     home.run(&["budgets", "create", "50", "--period", "month", "--tag", "team:search"]).await.ok();
+    let model = "a-vendor/a-model-with-a-long-name:latest";
+    let most = ["--requests", "500", "--tokens", "30000", "--concurrent", "4"];
+    home.run(&[&["models", "limit", model], &most[..]].concat()).await.ok();
+    let most = ["--concurrent", "4", "--requests-per-minute", "60"];
+    home.run(&[&["queues", "limit", "default"], &most[..]].concat()).await.ok();
 
     for columns in [80, 120] {
         for arguments in LISTS {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::support::{ADMIN, PASSWORD};
+use crate::support::{ADMIN, PASSWORD, credentials};
 
 /// A user's home, and what their environment says.
 pub(super) struct Home {
@@ -45,7 +45,16 @@ impl Home {
     /// Signed in as the admin.
     pub(super) async fn signed_in(self) -> Self {
         self.run_with_input(&["auth", "login", "--email", ADMIN], PASSWORD).await.ok();
+        self.keep_logins();
         self
+    }
+
+    /// Remembers the credentials of every login, for the search.
+    pub(super) fn keep_logins(&self) {
+        let text = std::fs::read(self.credentials()).expect("logins");
+        let logins: Value = serde_json::from_slice(&text).expect("JSON");
+        let logins = logins["logins"].as_object().expect("logins");
+        logins.values().for_each(credentials::keep_in);
     }
 
     pub(super) fn credentials(&self) -> PathBuf {
@@ -107,7 +116,9 @@ impl Ended {
     pub(super) fn of(output: std::process::Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let code = output.status.code().expect("no signal ended it");
-        Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+        let ended = Self { code, stdout: text(output.stdout), stderr: text(output.stderr) };
+        credentials::keep_printed(&ended.stdout);
+        ended
     }
 
     /// What a command wrote that did what it was asked for.

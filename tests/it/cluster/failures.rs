@@ -48,7 +48,7 @@ async fn nodes_killed_under_load_lose_nothing_and_apply_nothing_twice() {
         clients.push(tokio::spawn(load.clone().submit(number, receiver.clone())));
     }
     clients.push(tokio::spawn(load.clone().execute(plan)));
-    clients.push(tokio::spawn(load.clone().review()));
+    let reviewer = tokio::spawn(load.clone().review());
     let key = cluster.key(0, "worker").await;
     let workers = [0, 1].map(|_| tokio::spawn(load.clone().work(key.clone())));
 
@@ -66,11 +66,14 @@ async fn nodes_killed_under_load_lose_nothing_and_apply_nothing_twice() {
     cluster.nodes[active].kill();
     load.urls.lock().expect("no panic").remove(active);
     tokio::time::sleep(TERM + TAKEOVER).await;
+    load.has_work().await;
     load.stop.store(true, Ordering::Relaxed);
     for client in clients {
         client.await.expect("a client ends without a fault");
     }
     verify(&load).await;
+    assert!(!reviewer.is_finished(), "the reviewer met a fault");
+    reviewer.abort();
     workers.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
@@ -83,7 +86,6 @@ async fn verify(load: &Load) {
         ledger.approved.len(),
         ledger.longest
     );
-    assert!(tasks > 50 && executions > 5 && ledger.approved.len() > 3, "there was work");
     assert!(ledger.longest <= TERM + TAKEOVER + SLACK, "{:?}", ledger.longest);
     for (key, id) in &ledger.tasks {
         let task = ended(load, &format!("/api/tasks/{id}")).await;

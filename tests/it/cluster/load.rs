@@ -15,6 +15,7 @@ use axum::routing::post;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use super::caller::Caller;
 use crate::support::FakeWorker;
 
 /// Calls of one load at a time, and their pause: two cores serve the nodes, the database and the tests.
@@ -55,21 +56,17 @@ pub(super) struct Load {
     pub(super) urls: Arc<Mutex<Vec<String>>>,
     pub(super) ledger: Arc<Mutex<Ledger>>,
     pub(super) stop: Arc<AtomicBool>,
-    token: String,
-    http: reqwest::Client,
+    caller: Caller,
     turn: Arc<AtomicUsize>,
 }
 
 impl Load {
     pub(super) fn new(urls: Vec<String>, token: &str) -> Self {
-        let timeout = Duration::from_secs(15);
-        let http = reqwest::Client::builder().no_proxy().timeout(timeout).build();
         Self {
             urls: Arc::new(Mutex::new(urls)),
             ledger: Arc::default(),
             stop: Arc::default(),
-            token: token.to_owned(),
-            http: http.expect("a client"),
+            caller: Caller::new(token, Duration::from_secs(15)),
             turn: Arc::default(),
         }
     }
@@ -88,6 +85,16 @@ impl Load {
         urls[self.turn.fetch_add(1, Ordering::Relaxed) % urls.len()].clone()
     }
 
+    /// Waits until each kind of work was acknowledged, however busy the machine is.
+    pub(super) async fn has_work(&self) {
+        crate::support::until("each kind of work is acknowledged", async || {
+            let ledger = self.ledger();
+            let (tasks, executions) = (ledger.tasks.len(), ledger.executions.len());
+            tasks > 50 && executions > 5 && ledger.approved.len() > 3
+        })
+        .await;
+    }
+
     /// Asks node after node until one answers.
     pub(super) async fn ask(
         &self,
@@ -96,25 +103,9 @@ impl Load {
         body: &Value,
         key: &str,
     ) -> (u16, Value) {
-        loop {
-            let call = self
-                .http
-                .request(method.parse().expect("a method"), format!("{}{path}", self.node()));
-            let call = if body.is_null() { call } else { call.json(body) };
-            let call = if key.is_empty() { call } else { call.header("Idempotency-Key", key) };
-            if let Ok(answer) = call.bearer_auth(&self.token).send().await {
-                let status = answer.status().as_u16();
-                // A key whose submission is pending is asked for again.
-                if let Ok(body) = answer.json::<Value>().await
-                    && status != 503
-                    && body["error"]["code"] != "IDEMPOTENCY_KEY_IN_USE"
-                {
-                    assert_ne!(status, 500, "{method} {path}: {body}");
-                    return (status, body);
-                }
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+        let answer = self.caller.ask(|| self.node(), ((method, path), body, key)).await;
+        assert_ne!(answer.status, 500, "{method} {path}: {}", answer.body);
+        (answer.status.as_u16(), answer.body)
     }
 
     async fn made(&self, path: &str, body: &Value, key: &str) -> String {
@@ -154,11 +145,10 @@ impl Load {
         }
     }
 
-    /// Approves what waits, until the load is over and nothing does.
+    /// Approves what waits: also what a lost lease brings late.
     pub(super) async fn review(self) {
         let mut count = 0;
         loop {
-            let was_over = self.is_over();
             let path = "/api/hitl/pending?limit=20";
             let (_, pending) = self.ask("GET", path, &Value::Null, "").await;
             let pending = pending["data"].as_array().cloned().unwrap_or_default();
@@ -175,9 +165,6 @@ impl Load {
                     let before = self.ledger().approved.insert(task.to_owned(), comment);
                     assert_eq!(before, None, "{task} was approved twice");
                 }
-            }
-            if was_over && pending.is_empty() {
-                return;
             }
             tokio::time::sleep(PAUSE * 2).await;
         }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use callboard_postgres::Server as Postgres;
 use serde_json::{Value, json};
 
-use crate::support::{Client, FakeWorker, Server, until};
+use crate::support::{Client, FakeWorker, Server, credentials, until};
 
 /// The lists that must be the same before and after.
 const LISTS: [&str; 7] = [
@@ -26,8 +26,6 @@ async fn lists(client: &Client) -> Vec<Value> {
         let mut items = answer.body["data"].as_array().cloned().unwrap_or_default();
         assert!(!items.is_empty(), "{path} is empty");
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
-            // It is stored now and then, and a restart forgets the last minute of it.
-            item.remove("lastUsedAt");
             item.remove("waitingMs");
         }
         found.push(json!({"items": items, "total": answer.body["pagination"]["total"]}));
@@ -72,7 +70,13 @@ async fn a_data_directory_moves_to_postgresql_and_is_served_from_there() {
     let admin = server.admin().await;
     let key = server.key("worker").await;
     let left = fill(&admin, &server).await;
+    // A key that was used, and one that was not.
+    Client::new(&server.url, &server.key("operator").await).get("/api/tasks?limit=1").await;
+    server.key("viewer").await;
     let before = lists(&admin).await;
+    let keys = before[5]["items"].as_array().expect("keys");
+    let unused = keys.iter().filter(|key| key["lastUsedAt"].is_null()).count();
+    assert!(unused > 0 && unused < keys.len(), "{keys:?}");
     assert!(server.terminate(), "it stops in order");
 
     let postgres = Postgres::start();
@@ -88,10 +92,10 @@ async fn a_data_directory_moves_to_postgresql_and_is_served_from_there() {
     assert!(moved.status.success(), "{says} {}", String::from_utf8_lossy(&moved.stderr));
     let rows = postgres.psql(&database, "SELECT count(*) FROM callboard.row").expect("rows");
     assert!(says.starts_with(&format!("{rows} rows, ")), "{says}");
+    // A repetition finds the copy.
     let again = migrate();
-    assert!(!again.status.success());
-    let refused = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(refused.contains("name an empty one"), "{refused}");
+    let says = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert!(again.status.success() && says.contains("copied before, and compared"), "{again:?}");
 
     let file = |name: &str| server.data().join(name).display().to_string();
     let (signing, secret) = (file("signing.key"), file("webhook.secret"));
@@ -101,7 +105,10 @@ async fn a_data_directory_moves_to_postgresql_and_is_served_from_there() {
         ("WEBHOOKS__SECRET_FILE", &secret),
         ("CLUSTER__KEY", "the key with which nodes sign what they forward"),
     ]);
-    // Sessions, keys and passwords hold, and so does every list.
+    let refused = migrate();
+    let says = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && says.contains("name an empty one"), "{says}");
+    // Sessions, keys and passwords hold, and so does every list, with the last use of each key.
     for (before, after) in before.iter().zip(lists(&admin.at(&node.url)).await) {
         assert_eq!(before, &after);
     }
@@ -114,4 +121,6 @@ async fn a_data_directory_moves_to_postgresql_and_is_served_from_there() {
     let running = worker.run(|task| Ok(format!("done {}", task["prompt"])));
     admin.task_with_status(&task, "completed").await;
     running.abort();
+    drop(node);
+    credentials::assert_none_in(&[postgres.directory()]);
 }

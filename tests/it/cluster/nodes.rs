@@ -1,12 +1,14 @@
 //! Nodes of one cluster, and a client that asks until one answers.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use callboard_postgres::Server as Postgres;
 use serde_json::{Value, json};
 
+use super::caller::Caller;
 use super::proxy::Proxy;
-use crate::support::{ADMIN, Client, FakeWorker, PASSWORD, Server};
+use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, PROGRAM, Server, credentials};
 
 /// The term of every node.
 pub(super) const TERM: Duration = Duration::from_secs(2);
@@ -17,7 +19,7 @@ pub(super) struct Cluster {
     pub(super) postgres: Postgres,
     pub(super) database: String,
     pub(super) token: String,
-    http: reqwest::Client,
+    caller: Caller,
 }
 
 impl Cluster {
@@ -27,6 +29,11 @@ impl Cluster {
 
     /// Nodes with further settings. Node 0 reaches the database through the proxy.
     pub(super) async fn with(count: usize, settings: &[(&str, &str)]) -> Self {
+        Self::of(PROGRAM.as_ref(), count, settings).await
+    }
+
+    /// The same, with the program of another version.
+    pub(super) async fn of(program: &Path, count: usize, settings: &[(&str, &str)]) -> Self {
         callboard_common::tls::install_provider();
         let postgres = Postgres::start();
         let database = postgres.database();
@@ -35,7 +42,7 @@ impl Cluster {
         let port = proxy.port;
         let mut urls = vec![own; count];
         urls[0] = format!("postgres://callboard@127.0.0.1:{port}/{database}?sslmode=disable");
-        Self::on((postgres, database, proxy), &urls, settings).await
+        Self::on(program, (postgres, database, proxy), &urls, settings).await
     }
 
     /// Two nodes on a primary with a synchronous standby.
@@ -47,10 +54,12 @@ impl Cluster {
         let url = postgres.url_with(&standby, &database);
         let proxy = Proxy::start(postgres.socket());
         let urls = [url.clone(), url];
-        (Self::on((postgres, database, proxy), &urls, settings).await, standby)
+        let database = (postgres, database, proxy);
+        (Self::on(PROGRAM.as_ref(), database, &urls, settings).await, standby)
     }
 
     async fn on(
+        program: &Path,
         (postgres, database, proxy): (Postgres, String, Proxy),
         urls: &[String],
         settings: &[(&str, &str)],
@@ -64,22 +73,19 @@ impl Cluster {
                 ("CLUSTER__TERM", "2s"),
             ];
             all.extend(settings);
-            Server::with(&all)
+            Server::of(program, &all)
         };
         let nodes: Vec<_> = urls.iter().map(node).collect();
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(Duration::from_secs(30))
-            .pool_idle_timeout(Duration::from_secs(5));
-        let http = http.build().expect("a client");
-        let mut cluster = Self { nodes, proxy, postgres, database, token: String::new(), http };
+        let (token, caller) = (String::new(), Caller::new("", Duration::from_secs(30)));
+        let mut cluster = Self { nodes, proxy, postgres, database, token, caller };
         let login = json!({"email": ADMIN, "password": PASSWORD});
         let session = cluster.ask(0, ("POST", "/api/auth/login"), &login, "").await;
         session["token"].as_str().expect("a token").clone_into(&mut cluster.token);
+        cluster.caller = cluster.caller.with_token(&cluster.token);
         cluster
     }
 
-    /// Asks until the answer is neither a 503 nor a broken connection.
+    /// The data of an answer of this node, which is asked until it answers with a success.
     pub(super) async fn ask(
         &self,
         node: usize,
@@ -87,26 +93,23 @@ impl Cluster {
         body: &Value,
         key: &str,
     ) -> Value {
+        let url = || self.nodes[node].url.clone();
+        let mut refusal = String::new();
         let begun = Instant::now();
-        loop {
-            let url = format!("{}{path}", self.nodes[node].url);
-            let call = self.http.request(method.parse().expect("a method"), url);
-            let call = if body.is_null() { call } else { call.json(body) };
-            let call = if key.is_empty() { call } else { call.header("Idempotency-Key", key) };
-            if let Ok(answer) = call.bearer_auth(&self.token).send().await
-                && answer.status() != 503
-            {
-                let status = answer.status();
-                let body: Value = answer.json().await.unwrap_or_default();
-                // A submission whose client has left may be pending at a node that is cut off.
-                if body["error"]["code"] != "IDEMPOTENCY_KEY_IN_USE" {
-                    assert!(status.is_success(), "{method} {path}: {status} {body}");
-                    return body["data"].clone();
-                }
+        while begun.elapsed() < Duration::from_secs(40) {
+            let asked = self.caller.ask(url, ((method, path), body, key));
+            let Ok(answer) = tokio::time::timeout(Duration::from_secs(40), asked).await else {
+                break;
+            };
+            let Answer { status, mut body, .. } = answer;
+            if status.is_success() {
+                return body["data"].take();
             }
-            assert!(begun.elapsed() < Duration::from_secs(40), "{method} {path} is not answered");
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            // A node that has just started may not have joined yet.
+            refusal = format!("{status} {body}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        panic!("{method} {path} is not answered with a success: {refusal}")
     }
 
     pub(super) async fn submit(&self, node: usize, prompt: &str) -> String {
@@ -120,8 +123,8 @@ impl Cluster {
     }
 
     pub(super) async fn metrics(&self, node: usize) -> String {
-        let call = self.http.get(format!("{}/metrics", self.nodes[node].url));
-        let answer = call.bearer_auth(&self.token).send().await.expect("an answer");
+        let call = self.caller.request("GET", &format!("{}/metrics", self.nodes[node].url));
+        let answer = call.send().await.expect("an answer");
         answer.text().await.expect("a text")
     }
 
@@ -148,7 +151,7 @@ impl Cluster {
         self.active_with_id(node).await.0
     }
 
-    /// A key of this role, with the answer repeated until there is one.
+    /// A key of this role.
     pub(super) async fn key(&self, node: usize, role: &str) -> String {
         let body = json!({"name": role, "role": role});
         let made = self.ask(node, ("POST", "/api/auth/keys"), &body, "").await;
@@ -163,6 +166,14 @@ impl Cluster {
     /// A value in the database.
     pub(super) fn sql(&self, sql: &str) -> String {
         self.postgres.psql(&self.database, sql).expect("the database answers")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if credentials::are_searched() && !std::thread::panicking() {
+            credentials::assert_none_in(&[self.postgres.directory()]);
+        }
     }
 }
 

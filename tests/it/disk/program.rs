@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{ADMIN, PASSWORD};
+use crate::support::{ADMIN, PASSWORD, credentials};
 
 /// How long a start or an end may take: beyond that it hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -20,6 +20,7 @@ const SIGKILL: i32 = 9;
 pub(super) struct Program {
     child: Child,
     pub(super) url: String,
+    data: PathBuf,
     stderr: PathBuf,
 }
 
@@ -89,13 +90,15 @@ impl Program {
     }
 
     fn spawn(data: &Path, stderr: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
+        credentials::keep(PASSWORD);
+        let level = if credentials::are_searched() { "trace" } else { "warn" };
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data)
             .env("CALLBOARD_ADMIN_EMAIL", ADMIN)
             .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
-            .env("CALLBOARD_LOG", "warn")
+            .env("CALLBOARD_LOG", level)
             .env("CALLBOARD_LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000")
             .env("CALLBOARD_WORKER__LEASE", "2s")
             .env("CALLBOARD_WORKER__HEARTBEAT", "500ms")
@@ -104,7 +107,7 @@ impl Program {
             .stderr(File::create(stderr).expect("a file can be made"));
         prepare(&mut command);
         let child = command.spawn().expect("the program starts");
-        Self { child, url: String::new(), stderr: stderr.into() }
+        Self { child, url: String::new(), data: data.into(), stderr: stderr.into() }
     }
 
     pub(super) fn stderr(&self) -> String {
@@ -159,5 +162,8 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if credentials::are_searched() && !thread::panicking() {
+            credentials::assert_none_in(&[&self.data, &self.stderr]);
+        }
     }
 }

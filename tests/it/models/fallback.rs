@@ -40,6 +40,32 @@ impl FakeWorker {
 }
 
 #[tokio::test]
+async fn max_cost_reserves_every_model_that_may_answer() {
+    let (server, _prices) = server();
+    let client = server.client("operator").await;
+    // The longest answers cost 1,000 and 10,000, and the prompts a little more.
+    let plan = async |fallback_on: Value| {
+        let mut step = asked();
+        (step["id"], step["maxTokens"], step["fallbackOn"]) =
+            ("only".into(), 1_000.into(), fallback_on);
+        client.plan(&json!([step])).await
+    };
+    let run = async |plan: &str, max_cost: u64| {
+        let body = json!({"options": {"maxCost": max_cost}});
+        client.post(&format!("/api/plans/{plan}/execute"), &body).await
+    };
+    let all_answer = plan(json!(["output_invalid"])).await;
+    assert_eq!(run(&all_answer, 11_000).await.refused(403), "BUDGET_EXCEEDED");
+    let dry = json!({"options": {"maxCost": 11_000, "dryRun": true}});
+    let dry = client.post(&format!("/api/plans/{all_answer}/execute"), &dry).await.expect_ok();
+    assert_eq!(dry["budget"]["fits"], false, "{dry}");
+    let one_answers = plan(json!(["unavailable"])).await;
+    assert_eq!(run(&one_answers, 10_000).await.refused(403), "BUDGET_EXCEEDED");
+    run(&one_answers, 11_000).await.expect(201);
+    run(&all_answer, 12_000).await.expect(201);
+}
+
+#[tokio::test]
 async fn an_answer_that_misses_its_schema_goes_on_to_the_next_model_and_both_are_paid_for() {
     let (server, _prices) = server();
     let client = server.client("operator").await;

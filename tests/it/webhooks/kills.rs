@@ -29,10 +29,29 @@ async fn every(client: &Client, path: &str) -> Vec<Value> {
     }
 }
 
+/// Submits the tasks of one life of the server, until it is killed.
+async fn submit(client: Client, url: String) {
+    for n in 0..TASKS {
+        let task = json!({"prompt": format!("task {n}"), "callbackUrl": url});
+        let request = client.request(reqwest::Method::POST, "/api/tasks").json(&task);
+        if client.try_send(request).await.is_none() {
+            return;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_end_that_was_committed_is_announced_over_kills() {
     let unlimited = ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000");
-    let settings = [ALLOWED, unlimited, ("WEBHOOKS__RETRY_SECONDS", "1,1,1,1,1,1,1,1")];
+    let settings = [
+        ALLOWED,
+        unlimited,
+        ("WEBHOOKS__RETRY_SECONDS", "1,1,1,1,1,1,1,1"),
+        // The leases of a worker that a kill took along run out soon.
+        ("WORKER__LEASE", "8s"),
+        ("WORKER__HEARTBEAT", "2s"),
+        ("WORKER__SILENT_AFTER", "6s"),
+    ];
     let mut server = Server::with(&settings);
     let receiver = Receiver::start().await;
     let url = receiver.url("hook");
@@ -42,17 +61,7 @@ async fn every_end_that_was_committed_is_announced_over_kills() {
         if let Some(worker) = FakeWorker::try_connect(&server.url, &key, 4).await {
             worker.run(|_| Ok("done".to_owned()));
         }
-        let submitting = operator.clone();
-        let to = url.clone();
-        let submitted = tokio::spawn(async move {
-            for n in 0..TASKS {
-                let task = json!({"prompt": format!("task {n}"), "callbackUrl": to});
-                let request = submitting.request(reqwest::Method::POST, "/api/tasks").json(&task);
-                if submitting.try_send(request).await.is_none() {
-                    return;
-                }
-            }
-        });
+        let submitted = tokio::spawn(submit(operator.clone(), url.clone()));
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         tokio::time::sleep(Duration::from_millis((seed >> 33) % 120)).await;
         server.kill();
@@ -60,6 +69,8 @@ async fn every_end_that_was_committed_is_announced_over_kills() {
         server.restart();
         operator = operator.at(&server.url);
     }
+    // However early the kills came, the last life has work.
+    submit(operator.clone(), url).await;
     let worker = FakeWorker::connect(&server, &key, 8).await;
     worker.run(|_| Ok("done".to_owned()));
     super::until("all tasks end", async || {

@@ -1,33 +1,35 @@
 //! Streams of one item.
 
 use super::*;
+use crate::support::Events;
 
 /// A stream of server-sent events.
 struct Sse {
     response: reqwest::Response,
-    text: String,
+    unread: Vec<u8>,
 }
 
 impl Sse {
     async fn open(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.expect("an answer");
         assert!(response.status().is_success(), "{}", response.status());
-        Self { response, text: String::new() }
+        Self { response, unread: Vec::new() }
     }
 
     /// The next event; nothing once the server has closed.
     async fn next(&mut self) -> Option<(String, Value)> {
         loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let (event, rest) = (event.to_owned(), rest.to_owned());
-                self.text = rest;
+            if let Some(end) = self.unread.windows(2).position(|two| two == b"\n\n") {
+                let rest = self.unread.split_off(end + 2);
+                let event = std::mem::replace(&mut self.unread, rest);
+                let event = String::from_utf8(event).expect("UTF-8");
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
                 let Some(data) = field("data: ") else { continue };
                 let data = serde_json::from_str(data).expect("JSON");
                 return Some((field("event: ").expect("a name").to_owned(), data));
             }
             let chunk = timeout(PATIENCE, self.response.chunk()).await.expect("in time");
-            self.text.push_str(&String::from_utf8_lossy(&chunk.expect("a chunk")?));
+            self.unread.extend(chunk.expect("a chunk")?);
         }
     }
 
@@ -82,6 +84,39 @@ async fn a_late_reader_gets_the_text_so_far_and_then_the_rest() {
     assert_eq!(after.expect("end").await["status"], "completed");
     assert_eq!(after.next().await, None);
     assert_eq!(client.get("/api/tasks/dt_task_x/stream").await.refused(404), "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_long_delta_of_a_worker_is_passed_on_in_pieces() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let id = client.submit(&json!({"prompt": "p"})).await;
+    let assigned = worker.assignment().await;
+    let mut events = Events::open(&client, "events=task.delta", None).await;
+    let mut item = Sse::open(stream(&client, &id)).await;
+    item.expect("snapshot").await;
+    let text = "ü".repeat(100_000);
+    delta(&mut worker, &assigned, &text).await;
+    let (mut seen, mut streamed) = (String::new(), String::new());
+    while seen.len() < text.len() {
+        let (_, event) = events.next().await;
+        assert_eq!(event["data"]["offset"], seen.chars().count());
+        let piece = event["data"]["text"].as_str().expect("a text");
+        assert!(piece.len() <= 8 << 10, "{} bytes", piece.len());
+        seen.push_str(piece);
+    }
+    while streamed.len() < text.len() {
+        let (name, piece) = item.next().await.expect("the stream is open");
+        // The attempt may begin after the snapshot.
+        if name == "task.started" {
+            continue;
+        }
+        assert_eq!(name, "delta", "{piece}");
+        assert_eq!(piece["offset"], streamed.chars().count());
+        streamed.push_str(piece["text"].as_str().expect("a text"));
+    }
+    assert_eq!((seen == text, streamed == text), (true, true));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! [`Server`], and can be killed and started again. `tests/postgres/install` installs the programs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,6 +22,10 @@ pub struct Server {
     programs: PathBuf,
     process: Mutex<Option<Child>>,
     databases: AtomicU32,
+    /// The process that sends the log to a standby, while it is stopped.
+    stopped: Mutex<Option<Pid>>,
+    /// The port of a server that speaks TLS.
+    tls: Option<u16>,
 }
 
 impl Server {
@@ -30,6 +35,20 @@ impl Server {
     /// If PostgreSQL is not installed, or does not start.
     #[must_use]
     pub fn start() -> Self {
+        Self::make(None)
+    }
+
+    /// The same, and the server also listens on a TCP port of 127.0.0.1, with TLS by this certificate and its
+    /// key, in PEM.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    #[must_use]
+    pub fn with_tls(certificate: &str, key: &str) -> Self {
+        Self::make(Some((certificate, key)))
+    }
+
+    fn make(tls: Option<(&str, &str)>) -> Self {
         let programs = programs();
         let directory = directory();
         let data = directory.path().join("data");
@@ -37,10 +56,13 @@ impl Server {
         make.args(["--no-sync", "--auth=trust", "--username=callboard", "--encoding=UTF8", "-D"]);
         let done = make.arg(&data).current_dir(directory.path()).output().expect("initdb runs");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let server =
-            Self { directory, programs, process: Mutex::new(None), databases: AtomicU32::new(0) };
-        server.resume();
-        server
+        let tls = tls.map(|(certificate, key)| {
+            for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+                give(&data.join(name), text);
+            }
+            free_port()
+        });
+        Self::resumed(directory, programs, tls)
     }
 
     /// A standby of this server, whose receipt every later commit of this server waits for.
@@ -58,10 +80,7 @@ impl Server {
         copy.args(["-d", &format!("host={host} user=callboard application_name=standby")]);
         let done = copy.current_dir(directory.path()).output().expect("pg_basebackup runs");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let programs = self.programs.clone();
-        let standby =
-            Self { directory, programs, process: Mutex::new(None), databases: AtomicU32::new(0) };
-        standby.resume();
+        let standby = Self::resumed(directory, self.programs.clone(), None);
         let ask = |sql: &str| self.psql("postgres", sql).expect("the server answers");
         ask("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (standby)'");
         ask("SELECT pg_reload_conf()");
@@ -71,6 +90,14 @@ impl Server {
             std::thread::sleep(Duration::from_millis(20));
         }
         standby
+    }
+
+    fn resumed(directory: TempDir, programs: PathBuf, tls: Option<u16>) -> Self {
+        let (process, databases) = (Mutex::new(None), AtomicU32::new(0));
+        let stopped = Mutex::new(None);
+        let server = Self { directory, programs, process, databases, stopped, tls };
+        server.resume();
+        server
     }
 
     /// Makes a standby the primary.
@@ -92,14 +119,16 @@ impl Server {
         let path = self.directory.path();
         let mut serve = as_other(&self.programs.join("postgres"));
         serve.arg("-D").arg(path.join("data")).arg("-k").arg(path);
-        serve.args([
-            "-c",
-            "listen_addresses=",
-            "-c",
-            "max_connections=200",
-            "-c",
-            "shared_buffers=64MB",
-        ]);
+        let settings = ["max_connections=200", "shared_buffers=64MB"].map(str::to_owned);
+        let listens = match self.tls {
+            Some(port) => {
+                vec!["listen_addresses=127.0.0.1".into(), format!("port={port}"), "ssl=on".into()]
+            }
+            None => vec!["listen_addresses=".into()],
+        };
+        for setting in settings.into_iter().chain(listens) {
+            serve.args(["-c", &setting]);
+        }
         serve.current_dir(path).stdin(Stdio::null()).stdout(Stdio::null());
         serve.stderr(fs::File::create(path.join("stderr")).expect("a file can be made"));
         *process = Some(serve.spawn().expect("postgres starts"));
@@ -130,11 +159,28 @@ impl Server {
         let _ = fs::remove_file(pid);
     }
 
+    /// Stops the process that sends the log to the standby, until [`Server::kill`]: no transaction
+    /// that commits from now on will be there.
+    ///
+    /// # Panics
+    /// If there is no standby.
+    pub fn stop_sending(&self) {
+        let sender = self.psql("postgres", "SELECT pid FROM pg_stat_replication");
+        let sender = sender.and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+        let sender = sender.expect("a standby is connected");
+        kill_process(sender, Signal::STOP).expect("the process is there");
+        *self.stopped.lock().expect("no holder panics") = Some(sender);
+    }
+
     fn end(&self, signal: Signal) {
         let child = self.process.lock().expect("no holder panics").take();
         let Some(mut child) = child else { return };
         // Its process may have ended.
         let _ = kill_process(Pid::from_child(&child), signal);
+        if let Some(sender) = self.stopped.lock().expect("no holder panics").take() {
+            // If it went on it would send the rest.
+            let _ = kill_process(sender, Signal::KILL);
+        }
         let _ = child.wait();
     }
 
@@ -146,7 +192,8 @@ impl Server {
     pub fn psql(&self, database: &str, sql: &str) -> Option<String> {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-U", "callboard", "-d", database, "-c", sql, "-h"]);
-        let ran = psql.arg(self.directory.path()).output().expect("psql runs");
+        psql.arg(self.directory.path()).args(["-p", &self.port().to_string()]);
+        let ran = psql.output().expect("psql runs");
         ran.status.success().then(|| String::from_utf8_lossy(&ran.stdout).trim().to_owned())
     }
 
@@ -161,10 +208,22 @@ impl Server {
         name
     }
 
+    /// The directory with the databases and the server's log.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// The socket on which the server listens.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.directory.path().join(".s.PGSQL.5432")
+        self.directory.path().join(format!(".s.PGSQL.{}", self.port()))
+    }
+
+    /// The port, which also names the socket.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.tls.unwrap_or(5432)
     }
 
     /// The URL of a database.
@@ -198,6 +257,21 @@ fn directory() -> TempDir {
             .expect("root may give a directory away");
     }
     directory
+}
+
+/// Writes a file of the user under which PostgreSQL runs.
+fn give(path: &Path, text: &str) {
+    fs::write(path, text).expect("a file can be made");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("a file of ours");
+    if let Some((user, group)) = other_user() {
+        std::os::unix::fs::chown(path, Some(user), Some(group)).expect("root may give a file away");
+    }
+}
+
+/// A port that was free a moment ago: PostgreSQL takes none of the system's choice.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
 }
 
 /// The directory of the newest installed programs.

@@ -24,7 +24,7 @@ pub struct ExternalId {
 pub struct Policy {
     /// The claim that holds the user's roles or groups: a name, or a path with dots.
     pub role_claim: Option<String>,
-    /// Values of the claim with their roles; the first that the user has decides.
+    /// The values of the claim with their roles; the first that the user has decides.
     pub role_map: Vec<(String, Role)>,
     /// The role of a user with none of these values; `None` admits no such user.
     pub default_role: Option<Role>,
@@ -47,7 +47,7 @@ impl Policy {
     /// Decides by the claims of a verified ID token.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] says why the user may not sign in.
+    /// [`Error::Forbidden`] names the reason why the user may not sign in.
     pub fn admit(&self, claims: &Map<String, Value>) -> Result<Admitted, Error> {
         let refused = |why: &str| Error::Forbidden(format!("this user may not sign in: {why}"));
         let email = claims.get("email").and_then(Value::as_str);

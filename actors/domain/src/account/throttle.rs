@@ -1,4 +1,4 @@
-//! The limit on password attempts (PROTOCOL.md 7), such that nobody can lock an account for others.
+//! The limit on password attempts (PROTOCOL.md 7), such that no caller can lock an account for others.
 //!
 //! ```text
 //!   5 failures a minute of one address at one account    that address waits out the minute there
@@ -7,16 +7,16 @@
 //!   addresses, those aside that it is used from          1 s, doubling with each failure, up to 1 min
 //! ```
 //!
-//! In the first two cases a right password is refused as well. In the third, the address comes back
+//! The first two limits refuse a right password as well. Under the third, the address comes back
 //! after the announced wait and is admitted, independently of other callers: there is no turn
 //! that an attacker could take. An address from which the account signed in lately is not new.
 //!
 //! Attempts run side by side and take a while, so attempts in flight count as failures: otherwise a
-//! hundred sent at once would all be admitted before the first has failed. A right password must not
-//! be refused because of them, so an attempt that depends on how others end has to wait.
+//! hundred sent at once would all be admitted before the first has failed. Attempts in flight must not
+//! make the limit refuse a right password, so an attempt that depends on their ends has to wait.
 //!
-//! Deliberately absent: the waiting itself. Kept in memory only: a restart forgets all failures, and
-//! every address is new.
+//! Deliberately absent: the waiting itself. The counts are kept in memory only: a restart forgets all
+//! failures, and every address is new.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -28,7 +28,7 @@ use crate::Timestamp;
 use crate::error::Error;
 use crate::rate::{SlidingLog, network};
 
-/// Failures per minute for one account, whether it exists or not.
+/// Failures per minute for one account, which need not exist.
 pub const PER_ACCOUNT: u32 = 5;
 
 /// Failures per minute from one address; an IPv6 network of 64 bits counts as one address.
@@ -72,7 +72,7 @@ pub struct Throttle {
 /// An account, by its e-mail, and an address.
 type Pair = (String, IpAddr);
 
-/// Permission for one attempt. Until [`Throttle::release`] it counts as a failure, for at most a
+/// Permission for one attempt. Until [`Throttle::release`] the permit counts as a failure, for at most a
 /// minute.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit that is not released blocks other attempts for a minute"]
@@ -90,7 +90,7 @@ pub enum Admission {
     Admitted(Permit),
     /// Ask again once another attempt for this account or address has ended.
     Wait,
-    /// Too many failures; [`Error::RateLimited`].
+    /// The limit is reached; [`Error::RateLimited`].
     Refused(Error),
 }
 
@@ -108,11 +108,11 @@ pub enum Outcome {
 /// The limit that a failure has just reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
-    /// Of one address at one account.
+    /// The limit of one address at one account.
     Pair,
-    /// Of one address.
+    /// The limit of one address.
     Address,
-    /// Of one account, by addresses that are new to it.
+    /// The limit of one account, for addresses that are new to it.
     Account,
 }
 
@@ -183,8 +183,9 @@ impl Throttle {
         reached
     }
 
-    /// Drops what has no recent failure and no attempt in flight. All are looked at only once a
-    /// minute, and when their number has doubled since the last time, so a call costs little on average.
+    /// Drops entries without a recent failure or an attempt in flight. All entries are looked at only
+    /// once a minute, and when their number has doubled since the last time, so a call costs little on
+    /// average.
     fn evict(&mut self, now: Timestamp) {
         let entries = |all: &Self| all.pairs.len() + all.addresses.len() + all.accounts.len();
         if entries(self) >= self.evict_at || now.since(self.evicted_at) >= PERMIT_LIFETIME {
@@ -200,7 +201,7 @@ impl Throttle {
     }
 }
 
-/// Forgets every other entry if there are too many; accounts that somebody signed in to stay.
+/// Forgets every other entry if there are too many; accounts with sign-ins stay.
 fn make_room<K: Eq + Hash, V>(entries: &mut HashMap<K, V>, stays: impl Fn(&V) -> bool) {
     if entries.len() >= MAX_ENTRIES {
         let mut turn = false;
@@ -216,11 +217,11 @@ fn make_room<K: Eq + Hash, V>(entries: &mut HashMap<K, V>, stays: impl Fn(&V) ->
 struct Account {
     /// Failures by addresses that were new, less one for each [`FORGETS_ONE`].
     pressure: u32,
-    /// Since when the next of them is being forgotten.
+    /// The instant from which on the next failure is being forgotten.
     forgotten_at: Timestamp,
     /// The times at which the permits of new addresses were acquired.
     in_flight: Vec<Timestamp>,
-    /// The addresses from which it signed in, and when; the latest at the end.
+    /// The addresses of the account's sign-ins, with the times; the latest at the end.
     known: Vec<(IpAddr, Timestamp)>,
 }
 
@@ -251,7 +252,7 @@ impl Account {
         self.pressure
     }
 
-    /// How long a new address has to wait.
+    /// The time that a new address has to wait.
     fn delay(&mut self, now: Timestamp) -> Duration {
         match self.pressure(now).checked_sub(PER_ACCOUNT) {
             None => Duration::ZERO,
@@ -265,7 +266,7 @@ impl Account {
         pressure + in_flight_at(&mut self.in_flight, now) < PER_ACCOUNT as usize
     }
 
-    /// Counts a failure by a new address; true if it is the one from which on they wait.
+    /// Counts a failure by a new address; true if new addresses wait from this failure on.
     fn failed(&mut self, now: Timestamp) -> bool {
         let before = self.pressure(now);
         self.pressure = (before + 1).min(MAX_PRESSURE);
@@ -284,20 +285,20 @@ impl Account {
 #[derive(Debug, Default)]
 struct AtAccount {
     attempts: Attempts,
-    /// It was new to the account and had to wait until then.
+    /// The end of the wait; `None` if the address is not new to the account, or has waited.
     waits_until: Option<Timestamp>,
 }
 
 impl AtAccount {
-    /// Passes if the address has waited, which is good for one attempt; otherwise says how long it
-    /// still has to.
+    /// Passes if the address has waited, which is good for one attempt; otherwise returns the rest of the
+    /// wait.
     fn waited(&mut self, delay: Duration, now: Timestamp) -> Result<(), Duration> {
         match self.waits_until {
             Some(until) if until <= now && now.since(until) < USE_WITHIN => {
                 self.waits_until = None;
                 Ok(())
             }
-            // A clock that went back makes nobody wait for longer.
+            // A clock that went back makes no wait longer.
             Some(until) if now < until && until.since(now) <= MAX_DELAY => Err(until.since(now)),
             Some(_) | None => {
                 self.waits_until = Some(now.after(delay));
@@ -353,7 +354,7 @@ fn take_one(in_flight: &mut Vec<Timestamp>, acquired_at: Timestamp) {
 }
 
 impl Attempts {
-    /// True if it was the last failure that is allowed.
+    /// True if this failure was the last one that is allowed.
     fn end(
         &mut self,
         acquired_at: Timestamp,

@@ -10,7 +10,7 @@ use crate::id::{DeliveryId, TaskId, UserId};
 /// An event of an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A reviewer looks at it.
+    /// A reviewer looks at the output.
     Claimed {
         /// The user or key.
         by: Decider,
@@ -38,12 +38,12 @@ pub enum Event {
         /// The task that tries again.
         retry: Option<TaskId>,
     },
-    /// Its task was cancelled or failed.
+    /// The task was cancelled or failed.
     TaskEnded {
         /// The user or key.
         by: String,
     },
-    /// The clock passed an instant that it had asked to be woken at.
+    /// The clock passed an instant that the approval had asked to be woken at.
     TimePassed {
         /// An admin, to be asked now.
         asked: Assignee,
@@ -55,10 +55,10 @@ pub enum Event {
 pub struct Decider {
     /// The user's or the key's identifier.
     pub account: String,
-    /// For whom it speaks, if it says so: a key's claim, or another user named by an admin.
+    /// The reviewer in whose name the account decides: a key's claim, or another user named by an admin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// How many outputs are approved by the one act; `None` for a decision on this output alone.
+    /// The number of outputs that the one act approves; `None` for a decision on this output alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<u32>,
 }
@@ -78,11 +78,11 @@ impl Decider {
 /// An order to the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Wake it at this instant, instead of any instant asked for before.
+    /// Wake the approval at this instant, instead of any instant asked for before.
     WakeAt(Timestamp),
-    /// It need not be woken any more.
+    /// Cancel the approval's wake-up.
     ForgetWake,
-    /// Count it among what this user has to decide, and among no other's.
+    /// Count the approval among those that this user has to decide, and among no other's.
     Assign(Option<UserId>),
     /// Write to this reviewer, by a delivery of the same unit of work.
     Notify(UserId, MailCause),
@@ -101,38 +101,38 @@ pub struct Mail {
     pub cause: MailCause,
 }
 
-/// Why a reviewer is written to.
+/// The reason why a mail is sent to a reviewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailCause {
-    /// It was assigned.
+    /// The approval was assigned to the reviewer.
     Assigned,
-    /// Nobody has decided for some time.
+    /// The approval has had no decision for some time.
     Escalated,
-    /// The time is over.
+    /// The reviewers' time is over.
     Expired,
 }
 
-/// Why an event changes nothing.
+/// The reason why an event changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Somebody was first.
+    /// Another decision came first.
     AlreadyDecided {
         /// The user or key.
         by: String,
         /// The instant.
         at: Timestamp,
     },
-    /// Its task was cancelled.
+    /// The task was cancelled.
     Cancelled,
-    /// Another reviewer looks at it.
+    /// Another reviewer looks at the output.
     ClaimedBy {
         /// The user or key.
         by: String,
         /// The end of the claim.
         until: Timestamp,
     },
-    /// Nobody has claimed it.
+    /// The approval has no claim.
     NotClaimed,
     /// Nothing is due.
     NotDue,

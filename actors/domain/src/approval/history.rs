@@ -110,7 +110,7 @@ impl Version {
 /// An entry of the history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The version of its format.
+    /// The version of the entry's format.
     #[serde(default, skip_serializing_if = "Version::is_plain")]
     pub version: Version,
     /// The number, counted from 1.
@@ -124,13 +124,13 @@ pub struct Entry {
     /// The details of the action.
     #[serde(default, skip_serializing_if = "Details::is_empty")]
     pub details: Details,
-    /// The hash of the entry before it.
+    /// The hash of the previous entry.
     pub previous: Digest,
     /// The hash of this one.
     pub hash: Digest,
 }
 
-/// The details of an action, which decides which of them are present.
+/// The details of an action; the action decides which of them are present.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {

@@ -1,7 +1,7 @@
 //! The outcome of an output at its gate: the track record of a confidence.
 //!
-//! One record for each output, whether it was held or passed; kept for good, so that thresholds can
-//! be judged by what reviewers decided (PROTOCOL.md 6). Deliberately absent: sums over
+//! Every output has one record, held or passed, which is kept for good, so that thresholds can
+//! be judged by the decisions of reviewers (PROTOCOL.md 6). Deliberately absent: sums over
 //! records.
 
 use serde::{Deserialize, Serialize};
@@ -23,19 +23,19 @@ pub struct Record {
     /// The model's confidence, 0 to 1.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// How the confidence was made; unknown for older records.
+    /// The method by which the confidence was made; unknown for older records.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Source>,
     /// The model that answered; unknown for older records.
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether it was only held to learn how good confident outputs are.
+    /// True if the gate held the output only to measure how good confident outputs are.
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
     pub sampled: bool,
-    /// When the gate looked at it.
+    /// The instant at which the gate looked at the output.
     #[serde(rename = "o")]
     pub since: Timestamp,
-    /// True if it was escalated.
+    /// True if the approval was escalated.
     #[serde(rename = "e", default, skip_serializing_if = "std::ops::Not::not")]
     pub escalated: bool,
     /// The outcome.
@@ -47,14 +47,14 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateOutcome {
-    /// It passed, and nobody looked at it.
+    /// The output passed without a review.
     Passed,
-    /// It waits.
+    /// The output waits.
     Open {
-        /// Whether the reviewers' time is over.
+        /// True if the reviewers' time is over.
         expired: bool,
     },
-    /// A reviewer let it pass.
+    /// A reviewer let the output pass.
     Approved {
         /// The reviewer.
         by: String,
@@ -63,7 +63,7 @@ pub enum GateOutcome {
         /// True if the reviewer replaced the text.
         edited: bool,
     },
-    /// A reviewer, or the clock, did not let it pass.
+    /// A reviewer, or the clock, did not let the output pass.
     Rejected {
         /// The reviewer.
         by: String,
@@ -75,7 +75,7 @@ pub enum GateOutcome {
 }
 
 impl Record {
-    /// Of an output that the gate of a task let pass; `None` if it has no gate.
+    /// The record of an output that the gate of a task let pass; `None` if the task has no gate.
     #[must_use]
     pub fn of_passed(task: &Task, now: Timestamp) -> Option<Self> {
         task.spec.gate?;

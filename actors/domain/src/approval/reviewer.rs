@@ -1,7 +1,7 @@
 //! The choice of a reviewer, the recorded decider, and the prompt of a retry (PROTOCOL.md 6).
 //!
-//! Deliberately absent: how many items each reviewer has, which the runtime counts; and who may decide
-//! at all, which is [`crate::access`]'s.
+//! Deliberately absent: the number of items of each reviewer, which the runtime counts; and the right to
+//! decide at all, which is [`crate::access`]'s.
 
 use std::iter;
 
@@ -17,7 +17,7 @@ use crate::task::Spec;
 pub enum ReviewerPool {
     /// Operators and admins.
     Anybody,
-    /// Admins, but not this user, who had it before.
+    /// Admins, but not this user, who had the approval before.
     AdminBut(Option<UserId>),
 }
 
@@ -38,11 +38,11 @@ pub fn choose(
 }
 
 /// The decider of a request that names `claimed` as `reviewerId`: a session speaks for itself, an
-/// admin's also for other users; the name that a key claims is recorded beside it.
+/// admin's also for other users; the name that a key claims is recorded beside the key.
 ///
 /// # Errors
 /// [`Error::Forbidden`] when a session that is no admin's names another, [`Error::Invalid`] when an
-/// admin's names nobody who `is_user`.
+/// admin's names an identifier that is not a user's.
 pub fn decider(
     caller: &Caller,
     claimed: Option<String>,
@@ -67,8 +67,8 @@ pub fn decider(
 }
 
 /// Passes if an approval is by another person than the submitter of the task (`[hitl] four_eyes`).
-/// `person` names the person of an account: a user, or the user who answers for a key. Nobody approves
-/// in the submitter's name either.
+/// `person` names the person of an account: a user, or the user who answers for a key. An approval in the
+/// submitter's name is refused too.
 ///
 /// # Errors
 /// [`Error::Forbidden`].

@@ -1,7 +1,7 @@
 //! One step of an approval in the making: the next state, its entries in the history,
 //! and the mails that it orders.
 //!
-//! Deliberately absent: which event leads to what. That is the machine's `match`.
+//! Deliberately absent: the choice of a transition for an event, which is the machine's `match`.
 
 use super::{
     Action, Approval, Assignee, CLAIM, Claim, Decider, Decision, Details, Effect, Entry,
@@ -69,7 +69,7 @@ impl Turn {
         let until = self.now.after(CLAIM);
         let renewed = self.next.claimed(self.now).is_some();
         self.next.claim = Some(Claim { by: by.name().to_owned(), until });
-        // Renewing a claim is no news: a reviewer who reads for an hour fills no history.
+        // The renewal of a claim is no news: a reviewer who reads for an hour fills no history.
         if !renewed && self.next.chain.length < MAX_RECORDED {
             let details = Details { until: Some(until), ..by.details() };
             self.record(Action::Claimed, &by.account, details);
@@ -151,7 +151,7 @@ impl Turn {
         self.escalated(asked, MailCause::Expired);
     }
 
-    /// Writes to the assignee, or says in the history why not.
+    /// Writes to the assignee, or records in the history why the assignee gets no mail.
     fn notify(&mut self, asked: Assignee, cause: MailCause) {
         if !self.next.opening.notify.email {
             return;

@@ -1,4 +1,4 @@
-//! The bound on entries about refused sign-ins, which anybody can cause.
+//! The bound on entries about refused sign-ins, which any caller can cause.
 //!
 //! ```text
 //!   refused ─▶ a slot is free ─▶ an entry of its own

@@ -1,6 +1,6 @@
 //! The backtest of a threshold: reviews saved, rejections missed, and the uncertainty of both.
 //!
-//! Deliberately absent: a best threshold. The reader decides how many rejections a review is worth.
+//! Deliberately absent: a best threshold. The reader decides the worth of a review in rejections.
 
 use super::{BINS, DECILE, Outcomes};
 
@@ -55,15 +55,15 @@ pub struct Backtest {
     pub missed_share: MissRate,
     /// Unreviewed outputs at or above the threshold.
     pub unreviewed: u32,
-    /// Those of `unreviewed` in deciles without a single review, of which nothing is known.
+    /// The part of `unreviewed` in deciles without a single review, of which nothing is known.
     pub unknown_unreviewed: u32,
 }
 
 /// The share of all rejections that a threshold would have missed, 0 to 1.
 ///
-/// A reviewer would have rejected some of the unreviewed outputs. Their number is estimated by the
-/// *rejection rate* of their decile: rejected ÷ reviewed. With m known rejections at or above the
-/// threshold, k known below it, and u and v hidden rejections at or above and below it, the share is
+/// A reviewer would have rejected some of the unreviewed outputs. The *rejection rate* of a decile,
+/// rejected ÷ reviewed, estimates their number. With m known rejections at or above the threshold, k
+/// known below it, and u and v hidden rejections at or above and below it, the share is
 /// (m + u) ÷ (m + u + k + v).
 ///
 /// # The reviews that the rate is taken from
@@ -141,7 +141,7 @@ impl MissRate {
     /// The share where there are no outputs at all.
     const UNKNOWN: Self = Self { low: 0.0, expected: None, high: 1.0 };
 
-    /// From the known and the hidden rejections, below the threshold and from it on.
+    /// The share that follows from the known and the hidden rejections, below the threshold and from it on.
     fn of(below: (f64, Hidden), above: (f64, Hidden)) -> Self {
         let share = |missed: f64, caught: f64| {
             let all = missed + caught;

@@ -10,7 +10,6 @@ use serde_json::{Map, Value as Json};
 
 use crate::fuel::{Fuel, OutOfFuel};
 
-/// A value.
 #[derive(Debug, Clone)]
 pub(super) enum Value<'a> {
     Null,

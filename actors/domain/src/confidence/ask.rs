@@ -31,13 +31,13 @@ const LONG_OUTPUT_TOKENS: u64 = 4096;
 names! {
     /// The method by which a confidence is to be made.
     Method {
-        /// From log-probabilities where the model gives them, else none.
+        /// Log-probabilities where the model gives them, else none.
         Auto = "auto",
-        /// From the log-probabilities of the output's tokens.
+        /// The log-probabilities of the output's tokens.
         Logprobs = "logprobs",
-        /// From the agreement of further answers to the same prompt.
+        /// The agreement of further answers to the same prompt.
         Samples = "samples",
-        /// From the verdict of another model.
+        /// The verdict of another model.
         Judge = "judge",
         /// No confidence.
         None = "none",
@@ -82,7 +82,7 @@ pub struct Expected {
 }
 
 impl Ask {
-    /// The number of calls if nobody says.
+    /// The number of calls of a method that names none.
     pub const DEFAULT_CALLS: u8 = 3;
 
     /// The number of samples or verdicts.

@@ -1,9 +1,9 @@
 //! The question to a judge, and its verdict (PROTOCOL.md 16, `confidence`, judge).
 //!
-//! Deliberately absent: a verbalised figure. Models that are asked how sure they are say nearly
-//! always that they are.
+//! Deliberately absent: a verbalised figure. A model that is asked for its certainty says nearly
+//! always that it is sure.
 
-/// The rubric if nobody gives one.
+/// The rubric of a judge that names none.
 pub const RUBRIC: &str = "The answer is correct, and it does what the task asks for.";
 
 /// The system prompt of a judge.

@@ -12,7 +12,7 @@ use crate::usage::Usage;
 pub struct DryBudget {
     /// The most that the run may cost.
     pub max: Money,
-    /// The end that the budget would put to it; `None` if the run fits.
+    /// The end that the budget would put to the run; `None` if the run fits.
     pub over: Option<OverBudget>,
 }
 

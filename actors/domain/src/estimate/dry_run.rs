@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::items::{self, DryItems};
-use super::{DryBudget, Estimate, PastRun, of_run, of_step, received};
+use super::{DryBudget, Estimate, KnownFork, PastRun, Texts, of_run, of_step, received};
 use crate::budget::Money;
 use crate::condition;
+use crate::execution::program::CompiledPlan;
 use crate::fuel::Fuel;
 use crate::names::names;
 use crate::plan::{HitlSource, ListError, Plan, Step, gate_of};
@@ -81,22 +82,22 @@ pub struct DryStep {
     pub condition: Option<ConditionState>,
     /// The items of a step with a list.
     pub items: Option<DryItems>,
-    /// The signal that a wait step waits for; its prompt, model and queue are empty.
+    /// The signal that a wait step waits for; such a step has no prompt, model or queue.
     pub signal: Option<String>,
-    /// True if a fork takes its output over, which costs nothing.
+    /// True if a fork takes over the step's output, which costs nothing.
     pub reused: bool,
 }
 
 names! {
     /// The state of a step's condition before the run.
     ConditionState {
-        /// It is true.
+        /// The condition is true.
         Runs = "runs",
-        /// It is false.
+        /// The condition is false.
         Skips = "skips",
-        /// It cannot be evaluated with this input.
+        /// The condition cannot be evaluated with this input.
         Fails = "fails",
-        /// It needs an output.
+        /// The condition needs an output.
         Unknown = "unknown",
     }
 }
@@ -104,11 +105,11 @@ names! {
 names! {
     /// The condition under which an output is held for a reviewer.
     GateKind {
-        /// In any case.
+        /// Every output is held.
         Always = "always",
-        /// Below a confidence.
+        /// Outputs with a confidence below the threshold are held.
         Threshold = "threshold",
-        /// Never, or only as a sample.
+        /// No output is held, except as a sample.
         None = "none",
     }
 }
@@ -126,20 +127,20 @@ pub fn is_brief(plan: &Plan, scope: &impl Scope) -> bool {
 }
 
 /// Dry-runs a plan. Each prompt gets an equal share of [`MAX_PROMPTS`] and of the bytes that earlier
-/// prompts left. `past` returns the medians of a step's id and a model, `reused` is true for a step's
-/// id if a fork takes its output over.
+/// prompts left. `past` returns the medians of a step's id and a model.
 ///
 /// # Errors
 /// The id of the first step whose prompt cannot be rendered with this input, and the reason.
 pub fn dry_run(
-    plan: &Plan,
+    compiled: &CompiledPlan,
     scope: &impl Scope,
     hitl: Option<&HitlSource>,
     defaults: StepDefaults<'_>,
     past: impl Fn(&str, &str) -> Option<PastRun>,
     prices: &Prices,
-    reused: impl Fn(&str) -> bool,
+    fork: &KnownFork,
 ) -> Result<DryRun, (String, ListError)> {
+    let plan = &compiled.plan;
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut estimates = Vec::with_capacity(plan.steps().len());
     let (mut left, mut weight) = (MAX_PROMPTS, 0);
@@ -163,7 +164,11 @@ pub fn dry_run(
         let model = source.first_model().unwrap_or(defaults.model);
         let past = past(step.id(), model).filter(|_| step.for_each().is_none());
         let waits = step.wait();
-        let of = |prompt: &str| of_step(step, model, prompt, received(plan, step), past, prices);
+        let asked = fork.asked.get(step.id()).copied().filter(|_| step.for_each().is_none());
+        let (received, schema) = (received(plan, step), compiled.schema_of(index));
+        let of = |prompt: &str| {
+            of_step(step, model, Texts { prompt, received, schema }, asked, past, prices)
+        };
         let is_skipped = skipped.contains(step.id());
         let known = if is_skipped { Estimate::NOTHING } else { of(&prompt) };
         let (mut estimate, mut dry_items) = (known, None);
@@ -186,7 +191,7 @@ pub fn dry_run(
             dry_items = Some(DryItems { expected, most, cost_each });
             estimate = estimate.in_parallel(count, each);
         }
-        let is_reused = reused(step.id());
+        let is_reused = fork.reused.contains(step.id());
         if is_reused {
             estimate = Estimate::NOTHING;
         }

@@ -63,7 +63,7 @@ pub(super) fn sum(
 }
 
 impl Estimate {
-    /// So many times the estimate of one item.
+    /// The estimate of `count` items, from that of one.
     #[must_use]
     pub(super) fn of_items(self, count: usize) -> Self {
         let times = u32::try_from(count).unwrap_or(u32::MAX);

@@ -2,6 +2,7 @@ use crate::budget::Money;
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::execution::program::CompiledPlan;
 use crate::plan::{HitlSource, ListError, MapSource, PlanSource, StepSource};
 use crate::render::{self, Meta, Output, Scope};
 
@@ -50,13 +51,18 @@ fn plan() -> Plan {
         .unwrap()
 }
 
+fn compiled(plan: Plan) -> CompiledPlan {
+    CompiledPlan::new(plan, None)
+}
+
 const TARGETS: StepDefaults<'static> = StepDefaults { model: "m", queue: "default" };
 
 fn dry(past: impl Fn(&str, &str) -> Option<PastRun>) -> DryRun {
     let input = json!({"text": "x".repeat(40)});
     let start = Start(input.as_object().cloned().unwrap());
     let hitl = HitlSource { confidence_threshold: Some(0.5), ..HitlSource::default() };
-    dry_run(&plan(), &start, Some(&hitl), TARGETS, past, &prices(), |_| false).unwrap()
+    dry_run(&compiled(plan()), &start, Some(&hitl), TARGETS, past, &prices(), &KnownFork::default())
+        .unwrap()
 }
 
 fn close(found: f64, expected: f64) -> bool {
@@ -107,6 +113,51 @@ fn with_history_its_medians_count_and_time_passes_along_the_critical_path() {
 }
 
 #[test]
+fn a_fork_costs_what_its_longer_texts_add_to_the_past() {
+    let run = |asked: Asked| {
+        let input = json!({"text": "x".repeat(40)});
+        let start = Start(input.as_object().cloned().unwrap());
+        let past =
+            |step: &str, _: &str| (step != "c").then_some(PastRun { cost: 30.0, duration_ms: 1 });
+        let fork =
+            KnownFork { reused: ["a".to_owned()].into(), asked: [("b".to_owned(), asked)].into() };
+        dry_run(&compiled(plan()), &start, None, TARGETS, past, &prices(), &fork).unwrap()
+    };
+    let costs = |asked| run(asked).steps.iter().map(|step| step.estimated_cost).collect::<Vec<_>>();
+    let longer = Asked { now: 1_010, before: Some(10) };
+    assert!(costs(longer).iter().zip([0.0, 1_030.0, 0.0]).all(|(found, it)| close(*found, it)));
+    // The worst case is the whole text and two tokens of output, and no output that may come.
+    assert!(close(run(longer).estimate.cost_high, 1_030.0), "{:?}", run(longer).estimate);
+    let far_shorter = Asked { now: 10, before: Some(1_010) };
+    assert!(close(costs(far_shorter)[1], 0.0));
+    let unknown = Asked { now: 1_010, before: None };
+    assert!(close(costs(unknown)[1], 30.0));
+    assert!(close(run(unknown).estimate.cost_high, 1_030.0));
+}
+
+#[test]
+fn the_schema_of_a_template_is_in_the_worst_case_of_its_last_step() {
+    let schema = json!({"type": "object", "title": "x".repeat(400)});
+    let schema = crate::plan::compile_schema("outputSchema", &schema).unwrap();
+    let tokens = u32::try_from(schema.length() / 4).unwrap();
+    let priced = StepSource {
+        id: "only".to_owned(),
+        prompt: "x".repeat(40),
+        max_tokens: Some(5),
+        ..StepSource::default()
+    };
+    let plan =
+        PlanSource { name: "A plan".to_owned(), steps: vec![priced], ..PlanSource::default() };
+    let plan = CompiledPlan::new(Plan::compile(plan, &[]).unwrap(), Some(schema));
+    let start = Start(Map::new());
+    let run = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), &KnownFork::default());
+    let found = run.unwrap().estimate;
+    // The provider counts it as a part of the prompt.
+    assert!(close(found.cost, 60.0), "{found:?}");
+    assert!(close(found.cost_high, 60.0 + f64::from(tokens)), "{found:?}, {tokens}");
+}
+
+#[test]
 fn history_of_some_steps_only_rests_on_prices() {
     let past = |step: &str| (step == "a").then_some(PastRun { cost: 1.0, duration_ms: 1 });
     let run = dry(|step, _| past(step));
@@ -124,10 +175,11 @@ fn an_input_that_cannot_be_rendered_is_told_with_its_step() {
         ..StepSource::default()
     }];
     let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
-    let plan = Plan::compile(plan, &[]).unwrap();
+    let plan = compiled(Plan::compile(plan, &[]).unwrap());
     let start = Start(json!({"text": 1}).as_object().cloned().unwrap());
     let failed =
-        dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), |_| false).unwrap_err();
+        dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), &KnownFork::default())
+            .unwrap_err();
     assert!(matches!(failed, (step, ListError::Render(render::Error::Missing(_))) if step == "a"));
 }
 
@@ -141,9 +193,10 @@ fn all_prompts_of_a_dry_run_share_two_mebibytes() {
     };
     let steps = (0..500).map(step).collect();
     let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
-    let plan = Plan::compile(plan, &[]).unwrap();
+    let plan = compiled(Plan::compile(plan, &[]).unwrap());
     let start = Start(json!({"text": "ä".repeat(1 << 19)}).as_object().cloned().unwrap());
-    let run = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), |_| false).unwrap();
+    let run = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), &KnownFork::default())
+        .unwrap();
     let total: usize = run.steps.iter().map(|step| step.prompt.len()).sum();
     assert!((MAX_PROMPTS * 9 / 10..=MAX_PROMPTS).contains(&total), "{total}");
     for (number, step) in run.steps.iter().enumerate() {
@@ -177,7 +230,15 @@ fn over_docs(concurrency: Option<u16>) -> Plan {
 fn a_dry_run_counts_the_items_and_what_each_costs() {
     let run = |input: Value, concurrency| {
         let start = Start(input.as_object().cloned().unwrap());
-        dry_run(&over_docs(concurrency), &start, None, TARGETS, |_, _| None, &prices(), |_| false)
+        dry_run(
+            &compiled(over_docs(concurrency)),
+            &start,
+            None,
+            TARGETS,
+            |_, _| None,
+            &prices(),
+            &KnownFork::default(),
+        )
     };
     // Prompts of 10 and 30 tokens, and 5 tokens of output at ten times the price.
     let docs = json!({"docs": ["x".repeat(40), "y".repeat(120), "x".repeat(40)]});
@@ -214,8 +275,8 @@ fn conditional(condition: &str) -> DryRun {
     ];
     let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
     let start = Start(json!({"depth": "quick"}).as_object().cloned().unwrap());
-    let plan = Plan::compile(plan, &[]).unwrap();
-    dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), |_| false).unwrap()
+    let plan = compiled(Plan::compile(plan, &[]).unwrap());
+    dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), &KnownFork::default()).unwrap()
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub enum Event {
         /// The task that tries again, if the reviewer asked for it.
         retried_as: Option<Retry>,
     },
-    /// Somebody cancelled the task of a step.
+    /// A caller cancelled the task of a step.
     StepCancelled {
         /// The step.
         step: u16,
@@ -74,51 +74,51 @@ pub enum Event {
     },
     /// A signal came.
     Signalled(signal::Sent),
-    /// Somebody wants it to stop.
+    /// A caller wants the execution to stop.
     CancelRequested,
     /// The clock passed an instant that the execution had asked to be woken at.
     TimePassed,
-    /// Somebody wants what did not end well to run again.
+    /// A caller wants the steps that did not end well to run again.
     RetryRequested,
-    /// Its actor broke too often.
+    /// The execution's actor broke too often.
     GivenUp,
 }
 
 /// The decision on a ready step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepDecision {
-    /// It runs, as this task, which is stored in the same commit if [`super::StepState::task`] says
-    /// so afterwards: it may not fit into the budget.
+    /// The step runs, as this task, which is stored in the same commit if [`super::StepState::task`]
+    /// says so afterwards: the task may not fit into the budget.
     Run {
         /// The fresh task.
         task: TaskId,
         /// The worst-case cost; `None` if the model has no price.
         worst_cost: Option<Money>,
     },
-    /// It is a wait: it goes on with its signal, or fails after so many milliseconds, if it says so.
+    /// The step is a wait: it goes on with its signal, or fails at the time limit, if it has one.
     Await {
         /// The time limit.
         timeout_ms: Option<u64>,
     },
-    /// Its condition is false.
+    /// The step's condition is false.
     Skip,
-    /// Its condition or its prompt can't be evaluated.
+    /// The step's condition or prompt can't be evaluated.
     Fail(Ending),
-    /// It runs once for each item of a list.
+    /// The step runs once for each item of a list.
     Expand(Expansion),
 }
 
 /// The decision on an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemDecision {
-    /// It runs, as this task, as with [`StepDecision::Run`].
+    /// The item runs, as this task, as with [`StepDecision::Run`].
     Run {
         /// The fresh task.
         task: TaskId,
         /// The worst-case cost; `None` if the model has no price.
         worst_cost: Option<Money>,
     },
-    /// Its prompt can't be rendered.
+    /// The item's prompt can't be rendered.
     Fail(Ending),
 }
 
@@ -131,42 +131,42 @@ pub struct Retry {
     pub worst_cost: Option<Money>,
 }
 
-/// How a task went that ended.
+/// The end of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The task. Only the step's current one moves the step.
+    /// The task. Only the step's current task moves the step.
     pub task: TaskId,
-    /// The item that it is of, if its step has items.
+    /// The item that the task is of, if its step has items.
     pub item: Option<u16>,
-    /// The instant of its first start.
+    /// The instant of the task's first start.
     pub started_at: Option<Timestamp>,
-    /// The number of its last attempt.
+    /// The number of the task's last attempt.
     pub attempt: u32,
-    /// Its usage.
+    /// The usage of the task.
     pub usage: Usage,
-    /// The confidence in its output.
+    /// The confidence in the task's output.
     pub confidence: Option<f64>,
-    /// Why the model stopped, in the provider's word.
+    /// The reason why the model stopped, in the provider's word.
     pub finish_reason: Option<String>,
-    /// The model that took the place of the first, and why.
+    /// The model that took the place of the first, and the failure of the model before it.
     pub fallback: Option<Box<(String, FailureKind)>>,
 }
 
-/// A fact for the event log (PROTOCOL.md 10). That a step started, backs off or waits for a
-/// reviewer is reported by its task.
+/// A fact for the event log (PROTOCOL.md 10). The starts, backoffs and reviews of steps are reported by
+/// their tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    /// It waits for the instant at which it begins.
+    /// The execution waits for the instant at which it begins.
     Scheduled,
-    /// It runs, for the first time or again.
+    /// The execution runs, for the first time or again.
     Started,
-    /// Steps ended, and it goes on.
+    /// Steps ended, and the execution goes on.
     Progressed,
     /// All steps ended well.
     Completed,
-    /// It failed.
+    /// The execution failed.
     Failed,
-    /// It was cancelled.
+    /// The execution was cancelled.
     Cancelled,
     /// A step's condition is false.
     StepSkipped(u16),
@@ -213,7 +213,7 @@ impl Fact {
         }
     }
 
-    /// The step that it is about.
+    /// The step that the fact is about.
     #[must_use]
     pub const fn step(self) -> Option<u16> {
         match self {
@@ -237,7 +237,7 @@ impl Fact {
         }
     }
 
-    /// The item that it is about.
+    /// The item that the fact is about.
     #[must_use]
     pub const fn item(self) -> Option<u16> {
         match self {
@@ -265,52 +265,52 @@ impl Fact {
 /// An order to the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Evaluate the step's condition, render its prompt or its next item's, and say what came of it.
+    /// Evaluate the step's condition, render its prompt or its next item's, and report the decision.
     Decide(u16),
     /// See to it that the task is worked on and that its end is reported here; if it ended already,
     /// report it now.
     Watch {
         /// The step.
         step: u16,
-        /// Its task.
+        /// The step's task.
         task: TaskId,
     },
-    /// As [`Self::Watch`], for the task of an item.
+    /// Watch the task of an item, as [`Self::Watch`] does.
     WatchItem {
         /// The step.
         step: u16,
         /// The item.
         item: u16,
-        /// Its task.
+        /// The item's task.
         task: TaskId,
     },
     /// Cancel the task and report its end here; if it ended already, report that end.
     CancelTask {
         /// The step.
         step: u16,
-        /// A task that it let go of.
+        /// A task that the step let go of.
         task: TaskId,
     },
-    /// Wake it at this instant, instead of any instant asked for before.
+    /// Wake the execution at this instant, instead of any instant asked for before.
     WakeAt(Timestamp),
-    /// It need not be woken any more.
+    /// Cancel the execution's wake-up.
     ForgetWake,
 }
 
-/// Why an event changes nothing.
+/// The reason why an event changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The task is not the step's current one, or its end was applied before.
     StaleTask,
     /// The step does not wait for a decision.
     NotReady,
-    /// It is final.
+    /// The execution has ended, with this status.
     Finished(Status),
     /// Nothing is due.
     NotDue,
-    /// It still runs, so there is nothing to retry.
+    /// The execution still runs, so there is nothing to retry.
     Running,
-    /// Too many tasks of a step are still being stopped.
+    /// A step has too many tasks that are still being stopped.
     StillStopping,
     /// The texts of a completed step were erased.
     TextsErased,

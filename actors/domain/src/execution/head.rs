@@ -13,39 +13,39 @@ use crate::trace::TraceContext;
 /// Everything but the texts that an execution was started with; never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// Its identifier.
+    /// The execution's identifier.
     pub id: ExecutionId,
-    /// The plan that it runs.
+    /// The plan that the execution runs.
     pub plan: PlanId,
-    /// The template that it was deployed from.
+    /// The template that the execution was deployed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Template>,
-    /// The account (user or key) that started it.
+    /// The account (user or key) that started the execution.
     pub account: String,
-    /// How many of the account's tasks may run at once, if its plan says so.
+    /// The most tasks of the account that may run at once, if its tier sets a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u32>,
-    /// Whether the first failure cancels all else.
+    /// True if the first failure cancels all other work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fail_fast: bool,
-    /// How long each run may take, in milliseconds.
+    /// The time limit of each run, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The cap on the cost of all its runs together.
+    /// The cap on the cost of all runs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
     /// The step whose output is checked against the output schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_checked: Option<u16>,
-    /// The instant before which it does not begin.
+    /// The instant before which the execution does not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
-    /// The execution that it is a fork of. Boxed, because few executions are forks.
+    /// The execution that this one is a fork of. Boxed, because few executions are forks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Box<ForkedFrom>>,
-    /// When it was asked for.
+    /// The instant of the request.
     pub created_at: Timestamp,
-    /// The request that asked for it, in the trace of its caller. Boxed, because few executions have one.
+    /// The request, in the trace of its caller. Boxed, because few executions have one.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceContext>>,
 }
@@ -53,7 +53,7 @@ pub struct Spec {
 /// The origin of a fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkedFrom {
-    /// The execution whose completed steps it takes over.
+    /// The execution whose completed steps the fork takes over.
     pub execution: ExecutionId,
     /// The step that runs anew in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ pub struct ForkedFrom {
 /// A version of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
-    /// Its identifier.
+    /// The template's identifier.
     pub id: String,
     /// The version that was deployed.
     pub version: String,
@@ -80,20 +80,20 @@ pub struct Head {
     pub version: u64,
     /// 1, and one more with each retry.
     pub run: u32,
-    /// When it first ran; when it was asked for, while it waits for its `startAt`.
+    /// The instant of the first start; before that, the instant of the request.
     pub started_at: Timestamp,
     /// The deadline of the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// The usage.
     pub budget: Budget,
-    /// The reason of its failure: the first failure of the run, or the reason that ended the whole.
+    /// The reason of the failure: the first failure of the run, or the reason that ended the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cause>,
 }
 
 impl Head {
-    /// False until the instant of its beginning, and if it was cancelled before.
+    /// False before the execution begins, and for one that was cancelled before.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         let is_due = self.spec.start_at.is_none_or(|at| at <= self.started_at);
@@ -106,16 +106,16 @@ impl Head {
 pub struct Cause {
     /// The code and the message.
     pub ending: Ending,
-    /// The step that it happened to; none if it happened to the whole.
+    /// The step that the error happened to; none if it happened to the whole execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u16>,
 }
 
-/// How far an execution is.
+/// The state of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Waiting for the instant at which it begins.
+    /// The execution waits for the instant at which it begins.
     Scheduled {
         /// The instant, `startAt`.
         at: Timestamp,
@@ -124,17 +124,17 @@ pub enum State {
     Running,
     /// All steps ended well.
     Completed {
-        /// The instant of its end.
+        /// The instant of the end.
         at: Timestamp,
     },
     /// A step did not end well, or time or the server failed it.
     Failed {
-        /// The instant of its end.
+        /// The instant of the end.
         at: Timestamp,
     },
-    /// Somebody cancelled it.
+    /// A caller cancelled the execution.
     Cancelled {
-        /// The instant of its end.
+        /// The instant of the end.
         at: Timestamp,
     },
 }
@@ -142,15 +142,15 @@ pub enum State {
 /// The status on the wire (PROTOCOL.md 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// It has not begun.
+    /// The execution has not begun.
     Pending,
     /// Steps are open.
     Running,
     /// All steps ended well.
     Completed,
-    /// It failed.
+    /// The execution failed.
     Failed,
-    /// It was cancelled.
+    /// The execution was cancelled.
     Cancelled,
 }
 
@@ -159,7 +159,7 @@ impl Status {
     pub const ALL: [Self; 5] =
         [Self::Pending, Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
 
-    /// Its name on the wire.
+    /// The status's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -185,7 +185,7 @@ impl State {
         }
     }
 
-    /// When it ended (`completedAt`).
+    /// The instant of the end (`completedAt`).
     #[must_use]
     pub const fn ended_at(self) -> Option<Timestamp> {
         match self {

@@ -63,7 +63,7 @@ const fn is_zero(number: &u16) -> bool {
 }
 
 impl MapState {
-    /// The most bytes of its JSON.
+    /// The most bytes of the row's JSON.
     pub(super) const JSON_BOUND: usize = 90;
 
     /// The number of items that ended otherwise than completed.
@@ -71,7 +71,7 @@ impl MapState {
         self.failed + self.rejected + self.cancelled
     }
 
-    /// True if so many items can still complete that the step can.
+    /// True if the items that have not failed suffice for the step to complete.
     pub(super) const fn can_complete(&self) -> bool {
         self.items - self.bad() >= self.min_success
     }
@@ -82,7 +82,7 @@ impl MapState {
     }
 }
 
-/// The list of a step that begins, and how its items run.
+/// The list of a step that begins, and the settings for its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expansion {
     /// The length of the list; at most [`MAX_ITEMS`].
@@ -95,41 +95,41 @@ pub struct Expansion {
     pub worst_cost: Option<Money>,
 }
 
-/// How many items of a step are how far; all but `awaiting_approval` sum to `total`.
+/// The number of a step's items in each status; all but `awaiting_approval` sum to `total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ItemCounts {
     /// All items.
     pub total: u32,
-    /// It has an output.
+    /// Items that have an output.
     pub completed: u32,
-    /// A worker holds its task.
+    /// Items whose task a worker holds.
     pub running: u32,
-    /// Not dispatched yet, or in a queue, in backoff, or with a reviewer.
+    /// Items not dispatched yet, or in a queue, in backoff, or with a reviewer.
     pub pending: u32,
-    /// Failed for good.
+    /// Items that failed for good.
     pub failed: u32,
-    /// With an output that a reviewer rejected.
+    /// Items with an output that a reviewer rejected.
     pub rejected: u32,
-    /// Cancelled, or not begun when the step ended.
+    /// Items cancelled, or not begun when the step ended.
     pub cancelled: u32,
-    /// Those of `pending` that wait for a reviewer.
+    /// The part of `pending` that waits for a reviewer.
     pub awaiting_approval: u32,
 }
 
 names! {
     /// The status of an item on the wire.
     ItemStatus {
-        /// Not dispatched yet, or in a queue, in backoff, or with a reviewer.
+        /// The item is not dispatched yet, or in a queue, in backoff, or with a reviewer.
         Pending = "pending",
-        /// A worker holds its task.
+        /// A worker holds the item's task.
         Running = "running",
-        /// It has an output.
+        /// The item has an output.
         Completed = "completed",
-        /// Failed for good.
+        /// The item failed for good.
         Failed = "failed",
-        /// Cancelled, or not begun when the step ended.
+        /// The item was cancelled, or not begun when the step ended.
         Cancelled = "cancelled",
-        /// With an output that a reviewer rejected.
+        /// A reviewer rejected the item's output.
         Rejected = "rejected",
     }
 }
@@ -170,7 +170,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// So many items, none of which is dispatched.
+    /// A number of items, none of which is dispatched.
     pub(super) fn fresh(count: u16) -> Self {
         let rows: Rows = (0..count).map(|_| StepState::default()).collect();
         Self { tally: Tally::of(&rows), rows }
@@ -303,7 +303,7 @@ impl Execution {
         let mut budget = self.head.budget.clone();
         budget.release(share);
         match budget.fit(self.head.spec.max_cost, worst) {
-            // While no task runs, nobody releases the reservations for items of lists.
+            // Only the end of a task releases a reservation for items of a list.
             Fit::Later(_) if self.out().next().is_none() => (share, Fit::Never),
             fit @ (Fit::Now(_) | Fit::Later(_) | Fit::Never | Fit::Unpriced) => (share, fit),
         }
@@ -322,7 +322,7 @@ impl Execution {
         })
     }
 
-    /// Tasks of items that were let go of and whose end is not known yet, with their steps.
+    /// Tasks of items that were let go of and have not reported their end, with their steps.
     pub(super) fn items_stopping(&self) -> impl Iterator<Item = (u16, TaskId)> {
         self.items.iter().flat_map(|(step, items)| {
             let rows = items.tally.stopping.iter().filter_map(|item| items.rows.get(item));
@@ -399,7 +399,7 @@ impl ItemOutputs {
         self.whole
     }
 
-    /// The array. One that is too long is cut at [`MAX_OUTPUT`] bytes or little before, and is no JSON.
+    /// The array; an overlong one is cut at [`MAX_OUTPUT`] bytes or little before, and is no JSON.
     #[must_use]
     pub fn done(mut self) -> String {
         if self.whole {

@@ -1,12 +1,14 @@
 //! Random executions in a random world, against a naive reference.
 //!
-//! The world has tasks that end as they like, clients that cancel and retry, a clock, and a server
-//! that dies between any two transitions and comes back with its last commit. Everything is
-//! driven by effects alone, so that one that is missing leaves the execution stuck.
+//! Steps are tasks, waits for a signal or lists of items, and an execution may be a fork, which takes over
+//! what its original has. The world has tasks that end as they like, clients that cancel and retry, a
+//! clock, and a server that dies between any two transitions and comes back with its last commit.
+//! Everything is driven by effects alone, so that one that is missing leaves the execution stuck.
 //!
 //! A failure prints its seed; `CALLBOARD_SEED=… cargo test` at build time runs that one alone.
 
 mod chance;
+mod forks;
 mod naive;
 mod waits;
 
@@ -59,6 +61,9 @@ struct World {
     retries: u32,
     /// The steps with a list, and how its items run.
     lists: BTreeMap<u16, Expansion>,
+    /// How often the original of a fork has what a step or an item needs, in percent; 0 if this is no
+    /// fork.
+    original_has: u64,
     /// How often a commit takes in one more decision, in percent.
     chained: u64,
     /// Whether the server dies after every commit, and nobody meddles.
@@ -88,6 +93,9 @@ impl World {
             let seconds = chance.below(3_600);
             NOW.after(Duration::from_secs(seconds))
         });
+        let original_has = forks::draw(&mut chance);
+        let forked_from =
+            ForkedFrom { execution: ExecutionId::from_u128(3 << 10), from_step: None };
         let spec = Spec {
             id: ExecutionId::from_u128(1 << 10),
             plan: PlanId::from_u128(2 << 10),
@@ -99,7 +107,7 @@ impl World {
             max_cost: max.map(Money::from_nanos),
             output_checked: chance.percent(40).then_some(last),
             start_at,
-            forked_from: None,
+            forked_from: (original_has > 0).then(|| Box::new(forked_from)),
             created_at: NOW,
             trace: None,
         };
@@ -146,6 +154,7 @@ impl World {
             last_task: 0,
             retries: 0,
             lists: expansions,
+            original_has,
             chained: 50,
             always_dies: false,
         };
@@ -203,7 +212,15 @@ impl World {
         }
         if self.is_wait(step) {
             let decision = self.about_wait();
-            return self.happens(&Event::Decided { step, decision });
+            let awaits = matches!(decision, StepDecision::Await { .. });
+            let decided = Event::Decided { step, decision };
+            if awaits && self.original_has_it() {
+                return self.takes_over_payload(step, &decided);
+            }
+            return self.happens(&decided);
+        }
+        if expansion.is_none() && self.original_has_it() {
+            return self.takes_over(step, None);
         }
         let decision = match self.chance.below(100) {
             0..12 => StepDecision::Skip,
@@ -229,6 +246,9 @@ impl World {
         let due = self.open.next.next_due().filter(|due| due.step == step);
         let any = u16::try_from(self.chance.below(u64::from(items) + 1)).expect("small");
         let next = due.and_then(|due| due.item).filter(|_| self.chance.percent(80));
+        if self.original_has_it() {
+            return self.takes_over(step, Some(next.unwrap_or(any)));
+        }
         let decision = if self.chance.percent(8) {
             ItemDecision::Fail(ending(EndingCode::RenderFailed))
         } else {
@@ -322,10 +342,9 @@ impl World {
         }
     }
 
-    /// One event, to the machine and to the reference; then perhaps more of the same commit.
+    /// One event, then perhaps more of the same commit.
     fn happens(&mut self, event: &Event) {
         let before = self.open.next.clone();
-        let allowed = self.naive.accepts(event, self.now);
         let mut runs = None;
         if let Event::Decided { step, decision: StepDecision::Run { task, .. } } = event {
             runs = Some((*step, None, *task));
@@ -333,9 +352,7 @@ impl World {
         if let Event::ItemDecided { step, item, decision: ItemDecision::Run { task, .. } } = event {
             runs = Some((*step, Some(*item), *task));
         }
-        let outcome = self.open.and_then(event.clone(), self.now);
-        assert_eq!(outcome.is_ok(), allowed, "{event:?} was {outcome:?} in {before:#?}");
-        if !allowed {
+        if !self.applies(event) {
             return;
         }
         if let Some((step, item, task)) = runs
@@ -349,7 +366,24 @@ impl World {
             self.tasks.insert(task, Fake { step, item, end: None });
             self.fresh.push(task);
         }
-        self.agrees();
+        self.goes_on();
+    }
+
+    /// One event, to the machine and to the reference, which agree on whether it applies and on what
+    /// becomes of it.
+    fn applies(&mut self, event: &Event) -> bool {
+        let before = self.open.next.clone();
+        let allowed = self.naive.accepts(event, self.now);
+        let outcome = self.open.and_then(event.clone(), self.now);
+        assert_eq!(outcome.is_ok(), allowed, "{event:?} was {outcome:?} in {before:#?}");
+        if allowed {
+            self.agrees();
+        }
+        allowed
+    }
+
+    /// Perhaps more of the same commit, and the commit.
+    fn goes_on(&mut self) {
         if self.chance.percent(self.chained) {
             let due = self.open.next.due();
             if let Some(step) = self.chance.pick(due) {

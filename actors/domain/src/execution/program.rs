@@ -8,20 +8,23 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Due, Execution, OutputSource, Stage, StepState};
+use super::{Due, Execution, StepState};
 use crate::condition;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::{Graph, StepSet};
-use crate::id::{ExecutionId, TaskId};
+use crate::id::ExecutionId;
 use crate::plan::{ForEach, HitlSource, Plan, Step, gate_of};
-use crate::render::{self, Meta, Output, PromptTemplate, Scope};
+use crate::render::{self, Meta, PromptTemplate, Scope};
 use crate::retry::Policy;
 use crate::schema::{self, Schema};
 use crate::task::{Ending, EndingCode, Inputs, MAX_MESSAGES, Message, Request, Role, Task};
 use crate::template::{Deployment, Template};
 
-/// The size of the outputs that an awake execution remembers, in bytes.
-const REMEMBERED: usize = 256 << 10;
+mod outputs;
+
+pub use outputs::{OutputLocation, Outputs, made};
+
+use outputs::{AtStart, WithOutputs};
 
 /// The fuel of a condition in a brief evaluation.
 const BRIEF_FUEL: u64 = 50_000;
@@ -76,7 +79,7 @@ impl CompiledPlan {
         steps.filter(|(_, step)| is_of(step)).map(|(number, _)| number).collect()
     }
 
-    /// About how many bytes the plan has as it was given, with its schemas.
+    /// The approximate bytes of the plan as it was given, with its schemas.
     #[must_use]
     pub fn size(&self) -> usize {
         let schemas = self.input_schema.iter().chain(&self.output_schema);
@@ -126,9 +129,9 @@ pub struct Program {
 /// The effort that an evaluation may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Less than about a millisecond, so that others can wait for it.
+    /// Less than about a millisecond, so that others can wait for the evaluation.
     Brief,
-    /// All that a condition and its prompts may take, on a thread that nobody else waits for.
+    /// All that a condition and its prompts may take, on a thread that blocks no other work.
     Full,
 }
 
@@ -167,7 +170,8 @@ pub struct List {
     pub concurrency: Option<u16>,
     /// The number of items that must complete.
     pub min_success: u16,
-    /// Requests and how many items cost at most as much; `None` if the execution has no `maxCost`.
+    /// Requests, each with the number of items that cost at most as much; `None` if the execution has no
+    /// `maxCost`.
     pub costs: Option<Vec<(u16, Request)>>,
 }
 
@@ -286,9 +290,9 @@ impl Program {
         })))
     }
 
-    /// The longest request of each size, with how many items are about as long: few requests stand for
-    /// all, so that a long list does not lie in memory once more. An item that cannot be rendered fails
-    /// when it is its turn, and costs nothing.
+    /// The longest request of each size, with the number of items that are about as long: few requests
+    /// stand for all, so that a long list does not lie in memory once more. An item that cannot be
+    /// rendered fails when it is its turn, and costs nothing.
     fn costs(&self, step: &Step, items: &[Value], scope: &WithOutputs<'_>) -> Vec<(u16, Request)> {
         let mut sizes: BTreeMap<(u32, usize), (u16, Inputs)> = BTreeMap::new();
         for item in items {
@@ -335,7 +339,7 @@ impl Program {
     }
 }
 
-/// Checks an output against a schema; the result is as of [`Schema::check_output`]. `None` if that
+/// Checks an output against a schema, with the result of [`Schema::check_output`]. `None` if that
 /// takes more than the effort allows.
 #[must_use]
 pub fn check_output(
@@ -387,163 +391,4 @@ fn rendered_messages(step: &Step, scope: &impl Scope) -> Result<Vec<Message>, re
 
 fn failed(code: EndingCode, error: &dyn std::error::Error) -> Evaluation {
     Evaluation::Fail(Ending { code, message: error.to_string() })
-}
-
-/// Where the output of a step is stored; `None` unless it is completed.
-#[must_use]
-pub fn made(execution: &Execution, step: u16) -> Option<OutputLocation> {
-    let row = execution.step(step).filter(|row| row.stage == Stage::Completed)?;
-    if row.map.is_none() {
-        return row.output_source().map(OutputLocation::One);
-    }
-    let completed = |row: &StepState| row.task.filter(|_| row.stage == Stage::Completed);
-    Some(OutputLocation::Items(execution.items(step).map(|(_, row)| completed(row)).collect()))
-}
-
-struct AtStart<'a>(&'a Program);
-
-impl Scope for AtStart<'_> {
-    fn input(&self) -> &Map<String, Value> {
-        &self.0.input
-    }
-
-    fn output(&self, _: &str) -> Output<'_> {
-        Output::Unknown
-    }
-
-    fn env(&self, name: &str) -> Option<&str> {
-        self.0.defaults.env.get(name).map(String::as_str)
-    }
-
-    fn meta(&self, meta: Meta) -> Option<&str> {
-        self.0.meta(meta)
-    }
-}
-
-struct WithOutputs<'a> {
-    program: &'a Program,
-    execution: &'a Execution,
-    outputs: &'a Outputs,
-    item: Option<&'a Value>,
-}
-
-impl Scope for WithOutputs<'_> {
-    fn input(&self) -> &Map<String, Value> {
-        &self.program.input
-    }
-
-    fn output(&self, step: &str) -> Output<'_> {
-        let position = self.program.compiled.plan.position(step);
-        let Some(number) = position.and_then(|at| u16::try_from(at).ok()) else {
-            return Output::Unknown;
-        };
-        match self.execution.step(number).map(|row| row.stage) {
-            Some(Stage::Skipped) => Output::Skipped,
-            Some(Stage::Completed) => {
-                let output = self.outputs.known.get(&number);
-                output.map_or(Output::Unknown, |output| Output::Completed(output))
-            }
-            Some(
-                Stage::Waiting
-                | Stage::Ready
-                | Stage::Dispatched
-                | Stage::Awaiting
-                | Stage::Failed
-                | Stage::Rejected
-                | Stage::Cancelled,
-            )
-            | None => Output::Unknown,
-        }
-    }
-
-    fn env(&self, name: &str) -> Option<&str> {
-        self.program.defaults.env.get(name).map(String::as_str)
-    }
-
-    fn meta(&self, meta: Meta) -> Option<&str> {
-        self.program.meta(meta)
-    }
-
-    fn item(&self) -> Option<&Value> {
-        self.item
-    }
-}
-
-/// The outputs of completed steps that an awake execution remembers, and the lists of the steps whose
-/// items run.
-#[derive(Debug, Default)]
-pub struct Outputs {
-    known: HashMap<u16, String>,
-    size: usize,
-    lists: HashMap<u16, Vec<Value>>,
-    /// The outputs of items that ended in the unit in the making, which cannot be read yet.
-    items: HashMap<TaskId, String>,
-}
-
-/// Where the output of a completed step is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OutputLocation {
-    /// With one task or signal.
-    One(OutputSource),
-    /// One task for each item; `None` for an item without an output.
-    Items(Vec<Option<TaskId>>),
-}
-
-impl Outputs {
-    /// Remembers the output of a step.
-    pub fn keep(&mut self, step: u16, output: &str) {
-        self.size += output.len();
-        if let Some(before) = self.known.insert(step, output.to_owned()) {
-            self.size -= before.len();
-        }
-    }
-
-    /// Remembers the output of an item until its unit is durable ([`Self::unit_begins`]).
-    pub fn keep_item(&mut self, task: TaskId, output: &str) {
-        self.items.insert(task, output.to_owned());
-    }
-
-    /// The output of an item that ended in the unit in the making.
-    #[must_use]
-    pub fn item_output(&self, task: TaskId) -> Option<&str> {
-        self.items.get(&task).map(String::as_str)
-    }
-
-    /// Forgets the outputs of items of the unit before, which is durable: they can be read.
-    pub fn unit_begins(&mut self) {
-        self.items.clear();
-    }
-
-    /// Remembers the list of a step.
-    pub fn keep_list(&mut self, step: u16, items: Vec<Value>) {
-        self.lists.insert(step, items);
-    }
-
-    /// The number of the list that has to be read before an item of this step is evaluated.
-    #[must_use]
-    pub fn missing_list(&self, program: &Program, due: Due) -> Option<u8> {
-        due.item.filter(|_| !self.lists.contains_key(&due.step))?;
-        let step = program.compiled.plan.steps().get(usize::from(due.step))?;
-        step.for_each().map(ForEach::number)
-    }
-
-    fn item(&self, step: u16, item: u16) -> Option<&Value> {
-        self.lists.get(&step)?.get(usize::from(item))
-    }
-
-    /// The completed dependencies of `step` whose outputs are not remembered, and where they are
-    /// stored. Forgets all other outputs first if those remembered take more than 256 KiB.
-    pub fn missing(&mut self, execution: &Execution, step: u16) -> Vec<(u16, OutputLocation)> {
-        let runs =
-            |step: &u16| execution.step(*step).is_some_and(|row| row.stage == Stage::Dispatched);
-        self.lists.retain(|step, _| runs(step));
-        let wanted = execution.graph().dependencies(step);
-        if self.size > REMEMBERED {
-            self.known.retain(|step, _| wanted.contains(*step));
-            self.size = self.known.values().map(String::len).sum();
-        }
-        let unknown = wanted.into_iter().filter(|step| !self.known.contains_key(step));
-        let completed = unknown.filter_map(|step| Some((step, made(execution, step)?)));
-        completed.collect()
-    }
 }

@@ -9,30 +9,30 @@ use crate::id::TaskId;
 pub struct Progress {
     /// All steps.
     pub total: u32,
-    /// They have an output.
+    /// Steps that have an output.
     pub completed: u32,
-    /// A worker holds their tasks.
+    /// Steps whose task a worker holds.
     pub running: u32,
-    /// Not there yet: waiting for others, for budget, in a queue, in backoff, for a reviewer, or for a signal.
+    /// Steps that wait: for others, for budget, in a queue, in backoff, for a reviewer, or for a signal.
     pub pending: u32,
-    /// Failed or rejected.
+    /// Steps that failed or were rejected.
     pub failed: u32,
-    /// Cancelled.
+    /// Steps that were cancelled.
     pub cancelled: u32,
     /// Skipped.
     pub skipped: u32,
-    /// Those of `pending` that wait for a reviewer.
+    /// The part of `pending` that waits for a reviewer.
     pub awaiting_approval: u32,
 }
 
 /// The state of a dispatched step's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DispatchState {
-    /// In its queue or in backoff.
+    /// The task is in its queue or in backoff.
     Pending,
-    /// Its output waits for a reviewer.
+    /// The task's output waits for a reviewer.
     AwaitingApproval,
-    /// With a worker; also if it ended and the execution has not heard of it yet.
+    /// A worker holds the task, or the task ended and the execution has not heard of it yet.
     Running,
 }
 

@@ -25,9 +25,9 @@ pub const MAX_PAYLOAD: usize = 256 << 10;
 pub struct Signal {
     /// The identifier, under which the payload is stored.
     pub id: SignalId,
-    /// The instant of its acceptance.
+    /// The instant of the signal's acceptance.
     pub at: Timestamp,
-    /// The idempotency key that came with it.
+    /// The idempotency key that came with the signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<SignalKey>,
 }
@@ -46,16 +46,16 @@ pub struct SignalKey {
 /// A signal that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// The steps that wait for signals of its name.
+    /// The steps that wait for signals of this name.
     pub steps: StepSet,
     /// The signal.
     pub signal: Signal,
-    /// True if it takes the place of a kept one that no step has used.
+    /// True if the signal takes the place of a kept one that no step has used.
     pub replace: bool,
 }
 
 impl Signal {
-    /// The most bytes of its JSON.
+    /// The most bytes of the signal's JSON.
     pub(super) fn json_bound(&self) -> usize {
         // `{"id":"dt_sig_…","at":…,"key":{"k":"…","b":"…"}}`
         let key = self.key.map_or(0, |_| 8 + 14 + 2 * 64);
@@ -64,7 +64,7 @@ impl Signal {
 }
 
 impl Execution {
-    /// Why a signal changes nothing; `None` if it is accepted.
+    /// The reason why a signal changes nothing; `None` if the signal is accepted.
     pub(super) fn refuses(&self, sent: &Sent) -> Option<Refusal> {
         let rows = || sent.steps.iter().filter_map(|step| self.step(step));
         let kept = || rows().filter_map(|row| row.signal.as_deref());

@@ -8,8 +8,8 @@
 //!                └─▶ Skipped | Failed
 //! ```
 //!
-//! Deliberately absent: whether a dispatched step is queued, running or held by a reviewer. Its
-//! task knows, so that a lease costs the execution nothing.
+//! Deliberately absent: the difference between a dispatched step that is queued, that runs and that a
+//! reviewer holds. The step's task knows it, so that a lease costs the execution nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ use crate::usage::Usage;
 /// The most bytes that a message takes in a row, as JSON.
 pub const MAX_MESSAGE: usize = 1_000;
 
-/// How many tasks of one step may be on their way to an end that nobody waits for.
+/// The most tasks of one step that may be on their way to an end that nothing waits for.
 pub const MAX_STOPPING: usize = 16;
 
 /// The state of a step.
@@ -34,21 +34,21 @@ pub enum Stage {
     /// A dependency has not ended yet.
     #[default]
     Waiting,
-    /// All dependencies ended well; whether and how it runs is to be decided.
+    /// All dependencies ended well; the decision on the step is due.
     Ready,
-    /// Its task has it.
+    /// The step's task does the work.
     Dispatched,
-    /// A wait whose signal has not come.
+    /// A wait step's signal has not come.
     Awaiting,
     /// Final: the output is there.
     Completed,
-    /// Final: its condition is false.
+    /// Final: the step's condition is false.
     Skipped,
-    /// Final: it failed for good.
+    /// Final: the step failed for good.
     Failed,
-    /// Final: a reviewer rejected its output, and no other try was asked for.
+    /// Final: a reviewer rejected the step's output, and no other try was asked for.
     Rejected,
-    /// Final: cancelled alone, with the execution, or because of a step before it.
+    /// Final: the step was cancelled alone, with the execution, or because of a step before it.
     Cancelled,
 }
 
@@ -83,37 +83,37 @@ impl Stage {
 pub struct StepState {
     /// The state.
     pub stage: Stage,
-    /// How often it was dispatched, in all runs of the execution.
+    /// The number of dispatches, in all runs of the execution.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs: u32,
-    /// Its current or last task.
+    /// The current or last task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// When that task first ran; known once it ended.
+    /// The instant at which that task first ran; known once it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When the step ended, however it did.
+    /// The end of the step, however it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// The number of the last attempt of the task; known once it ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// The usage of all its tasks.
+    /// The usage of all tasks of the step.
     #[serde(default, skip_serializing_if = "is_unused")]
     pub usage: Usage,
-    /// The confidence in its output.
+    /// The confidence in the step's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// Why its model stopped, in the provider's word.
+    /// The reason why the model stopped, in the provider's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
-    /// The model that took the place of the first, and why.
+    /// The model that took the place of the first, and the failure of the model before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Box<(String, FailureKind)>>,
-    /// Why it did not end well.
+    /// The reason why the step did not end well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
-    /// The fault of its first output, for the prompt of the second try.
+    /// The fault of the step's first output, for the prompt of the second try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<String>,
     /// The token limit of the next try, after an output that was cut at the limit.
@@ -122,37 +122,37 @@ pub struct StepState {
     /// The worst case that waits for budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Money>,
-    /// The reservation for its task.
+    /// The reservation for the step's task.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub reserved: Money,
-    /// Tasks that it let go of and whose end is not known yet.
+    /// Tasks that the step let go of and that have not reported their end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopping: Vec<TaskId>,
-    /// True if the texts of its task were erased.
+    /// True if the texts of the step's task were erased.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
-    /// The counts of its items, once the list of a `forEach` step is known.
+    /// The counts of the step's items, once the list of a `forEach` step is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<Box<MapState>>,
     /// The signal that a wait uses or has used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Box<Signal>>,
-    /// When a wait is over without its signal.
+    /// The time limit of a wait for its signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
-/// Where the output of a completed step is stored.
+/// The place where the output of a completed step is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutputSource {
-    /// It has a task.
+    /// The rows of a task.
     Task(TaskId),
-    /// With the signal that a wait was given.
+    /// The row of the signal that a wait was given.
     Signal(SignalId),
 }
 
 impl StepState {
-    /// An upper bound on the bytes of its JSON; close to the real size without messages.
+    /// An upper bound on the bytes of the row's JSON; close to the real size without messages.
     #[must_use]
     pub fn json_bound(&self) -> usize {
         let usage = if is_unused(&self.usage) {
@@ -200,7 +200,7 @@ impl StepState {
         *self == Self::default()
     }
 
-    /// Where the output is stored; `None` unless the step is completed.
+    /// The place where the output is stored; `None` unless the step is completed.
     #[must_use]
     pub fn output_source(&self) -> Option<OutputSource> {
         let signal = self.signal.as_ref().map(|signal| OutputSource::Signal(signal.id));
@@ -208,13 +208,13 @@ impl StepState {
         source.filter(|_| self.stage == Stage::Completed)
     }
 
-    /// The changes that the faults of its outputs make to its next try.
+    /// The changes that the faults of the step's outputs make to its next try.
     #[must_use]
     pub fn amendment(&self) -> Amendment {
         Amendment { mismatch: self.correction.clone(), max_tokens: self.max_tokens }
     }
 
-    /// As it was before its first dispatch, but for what must not be forgotten.
+    /// The step as it was before its first dispatch, but for the fields that must outlive a retry.
     pub(super) fn again(&self) -> Self {
         Self {
             runs: self.runs,

@@ -1,5 +1,5 @@
-//! Which steps, or items of a step, are how far, by sets: kept up with each change, and made anew from
-//! the rows.
+//! The steps of an execution, or the items of a step, by stage, as sets: kept up with each change, and
+//! made anew from the rows.
 
 use super::rows::Rows;
 use super::step::Stage;
@@ -9,9 +9,9 @@ use crate::graph::Set;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Tally<const WORDS: usize> {
     stages: [Set<WORDS>; Stage::ALL.len()],
-    /// Ready, but their worst case waits for budget.
+    /// Steps that are ready, but whose worst case waits for budget.
     pub(super) held: Set<WORDS>,
-    /// With tasks that were let go of.
+    /// Steps with tasks that were let go of.
     pub(super) stopping: Set<WORDS>,
 }
 
@@ -39,18 +39,18 @@ impl<const WORDS: usize> Tally<WORDS> {
         self.stages[to as usize].insert(step);
     }
 
-    /// Those that have not ended.
+    /// The steps that have not ended.
     pub(super) fn open(&self) -> Set<WORDS> {
         let begun = self.at(Stage::Dispatched).union(self.at(Stage::Awaiting));
         self.at(Stage::Waiting).union(self.at(Stage::Ready)).union(&begun)
     }
 
-    /// Those that ended so that what stands behind them may go on.
+    /// The steps that ended so that their dependents may go on.
     pub(super) fn well(&self) -> Set<WORDS> {
         self.at(Stage::Completed).union(self.at(Stage::Skipped))
     }
 
-    /// Those that ended otherwise.
+    /// The steps that ended otherwise.
     pub(super) fn badly(&self) -> Set<WORDS> {
         self.at(Stage::Failed).union(self.at(Stage::Rejected)).union(self.at(Stage::Cancelled))
     }

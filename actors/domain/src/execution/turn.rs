@@ -1,6 +1,6 @@
 //! One transition in the making: the next state, its facts and its effects.
 //!
-//! Deliberately absent: which event leads to what. That is the machine's `match`.
+//! Deliberately absent: the choice of a transition for an event, which is the machine's `match`.
 
 mod items;
 
@@ -21,7 +21,7 @@ use crate::task::{Amendment, Ending, EndingCode, OutputFault};
 pub(super) struct Turn {
     /// The steps that were due before, and those of which an item was.
     due: [StepSet; 2],
-    /// When it was to be woken before.
+    /// The instant of the wake-up asked for before.
     woken_at: Option<Timestamp>,
     next: Execution,
     facts: Vec<Fact>,
@@ -78,8 +78,11 @@ impl Turn {
     pub(super) fn signalled(&mut self, sent: &Sent) {
         for step in sent.steps {
             let Some(stage) = self.next.step(step).map(|row| row.stage) else { continue };
-            if stage.is_open() {
+            // A retry may begin a wait again that has failed or was cancelled.
+            if !matches!(stage, Stage::Completed | Stage::Skipped) {
                 self.next.rows.at(step).signal = Some(Box::new(sent.signal));
+            }
+            if stage.is_open() {
                 self.facts.push(Fact::StepSignalled(step));
             }
             if stage == Stage::Awaiting {
@@ -88,7 +91,7 @@ impl Turn {
         }
     }
 
-    /// The waits fail whose time is over.
+    /// Fails the waits whose time is over.
     pub(super) fn waits_over(&mut self) {
         for step in self.next.overdue(self.now) {
             // The failure of another may have ended it.
@@ -143,7 +146,7 @@ impl Turn {
         self.ended_badly(step, Stage::Failed, ending);
     }
 
-    /// The retry is a dispatch like any other. Its task is there already, so one that does not fit
+    /// The retry is a dispatch like any other. The retry's task is there already, so one that does not fit
     /// is stopped instead of held.
     pub(super) fn rejected(
         &mut self,
@@ -237,20 +240,20 @@ impl Turn {
         self.started();
     }
 
-    /// It waits for its beginning.
+    /// The execution waits for its beginning.
     pub(super) fn scheduled(&mut self, at: Timestamp) {
         self.facts.push(Fact::Scheduled);
         self.next.head.state = State::Scheduled { at };
     }
 
-    /// The instant of its beginning has come.
+    /// The instant at which the execution begins has come.
     pub(super) fn begun(&mut self) {
         self.next.head.state = State::Running;
         self.next.head.started_at = self.now;
         self.started();
     }
 
-    /// Arms the deadline and opens what waits for nothing.
+    /// Arms the deadline and opens the steps without dependencies.
     pub(super) fn started(&mut self) {
         self.facts.push(Fact::Started);
         let head = &mut self.next.head;
@@ -258,7 +261,7 @@ impl Turn {
         self.open(*self.next.tally.at(Stage::Waiting));
     }
 
-    /// The transition, with what follows from it by itself: the end of the whole, and orders for
+    /// The transition, with its consequences: the end of the whole, and orders for
     /// the steps that have become due.
     pub(super) fn done(mut self) -> Step<Execution> {
         if self.next.head.state == State::Running {
@@ -291,7 +294,7 @@ impl Turn {
         row
     }
 
-    /// Of the steps in `waiting`, those whose dependencies all ended well are ready.
+    /// Makes the steps in `waiting` ready whose dependencies all ended well.
     fn open(&mut self, waiting: StepSet) {
         let well = self.next.tally.well();
         for step in waiting {

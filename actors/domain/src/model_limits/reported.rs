@@ -11,9 +11,9 @@ use crate::worker::Monotonic;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Allowance {
-    /// In a minute.
+    /// The limit, for a minute.
     pub limit: u64,
-    /// The rest of it.
+    /// The rest of the limit.
     pub remaining: u64,
     /// The time until the whole limit is there again, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ impl Reported {
         *self == Self::default()
     }
 
-    /// These figures, and the earlier ones where these say nothing.
+    /// These figures, with the earlier ones in place of absent ones.
     pub(super) fn over(self, earlier: Self) -> Self {
         Self {
             requests: self.requests.or(earlier.requests),
@@ -66,11 +66,11 @@ pub(super) struct ExternalUse {
 }
 
 impl ExternalUse {
-    /// By how much the provider has less left than `own` use leaves.
+    /// The use by others: the amount by which the provider has less left than `own` use leaves.
     pub(super) fn of(reported: &Reported, limits: ModelLimits, own: Load, now: Monotonic) -> Self {
         let of = |allowance: Option<Allowance>, limit: Option<u64>, own: u64| {
             let Allowance { remaining, reset_ms, .. } = allowance?;
-            // Anthropic rounds what remains to whole thousands of tokens.
+            // Anthropic rounds the remainder to whole thousands of tokens.
             let rounding = if remaining > 0 && remaining % 1_000 == 0 { 500 } else { 0 };
             let remaining = remaining.saturating_add(rounding);
             let others = limit?.saturating_sub(own).saturating_sub(remaining);

@@ -7,7 +7,7 @@ use super::{Demand, ModelLimits};
 use crate::rate::WINDOW_MS;
 use crate::worker::Monotonic;
 
-/// How much longer than a minute an entry counts: two calls need different times to their provider.
+/// The time beyond a minute for which an entry counts: two calls need different times to their provider.
 const SKEW_MS: u64 = 500;
 /// Calls that begin within this time share an entry, so a window has at most 6,050 of them.
 const GRAIN_MS: u64 = 10;
@@ -47,7 +47,7 @@ impl Load {
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// In milliseconds, a multiple of the grain.
+    /// The beginning of the entry, in milliseconds, a multiple of the grain.
     at: u64,
     load: Load,
 }

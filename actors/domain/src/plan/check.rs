@@ -1,7 +1,7 @@
 //! The checker of plans and templates, which reports every fault.
 //!
 //! Faults come in the order of the document; only the steps downstream of a cycle come after all
-//! other faults of steps, because the cycle is what must be mended. Deliberately absent: fields that
+//! other faults of steps, because the author must mend the cycle first. Deliberately absent: fields that
 //! only templates have, and the search for cycles, which is the graph's.
 
 mod map;
@@ -32,7 +32,7 @@ pub(crate) enum Inputs<'a> {
     Any,
     /// The fields that the schema declares.
     Declared(&'a Schema),
-    /// Not known, because the schema has faults of its own.
+    /// The schema has faults of its own, so its fields are not known.
     Unknown,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
 /// Compiles the schema in `field`, which must be an object.
 ///
 /// # Errors
-/// As [`Schema::compile`].
+/// Those of [`Schema::compile`].
 pub fn compile_schema(field: &str, source: &Value) -> Result<Schema, Vec<Problem>> {
     if source.is_object() {
         Schema::compile(field, source)
@@ -189,7 +189,7 @@ impl StepChecker<'_, '_, '_> {
         }
     }
 
-    /// The wait of a step of that type; the fields that it has no use for are reported here.
+    /// The wait of a step of that type; the fields that such a step has no use for are reported here.
     fn wait(&mut self) -> Option<Wait> {
         let compiled =
             self.source.wait.as_ref()?.compile(self.source, &format!("steps[{}]", self.index));

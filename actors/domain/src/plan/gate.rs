@@ -1,4 +1,4 @@
-//! The gates of a plan's steps: which outputs are held for a reviewer (PROTOCOL.md 6).
+//! The gates of a plan's steps, which hold outputs for a reviewer (PROTOCOL.md 6).
 //!
 //! Deliberately absent: the decision on one output, which is [`Gate`]'s.
 

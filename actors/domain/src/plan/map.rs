@@ -75,7 +75,7 @@ impl MapSource {
     }
 }
 
-/// The list of a step, and how its items run.
+/// The list of a step, and the settings for its items.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForEach {
     list: Reference,
@@ -143,7 +143,7 @@ impl ForEach {
         self.number
     }
 
-    /// How many of so many items must complete: all of them if no failure is tolerated.
+    /// The number of items that must complete, out of `items`: all of them if no failure is tolerated.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,

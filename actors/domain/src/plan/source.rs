@@ -67,7 +67,7 @@ pub struct StepSource {
     /// The earlier turns, with templates as contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
-    /// The list for each of whose items the step runs, and how.
+    /// The list for each of whose items the step runs, and the settings for the items.
     #[serde(default, skip_serializing_if = "MapSource::is_none")]
     pub map: MapSource,
     /// The signal that a step of the type `wait` waits for.
@@ -82,7 +82,7 @@ pub struct StepSource {
     /// The JSON Schema of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// How the confidence is to be made.
+    /// The method by which the confidence is to be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Ask>,
 }

@@ -1,4 +1,4 @@
-//! The settings of a queue: paused, and how fast it gives out leases (PROTOCOL.md 16).
+//! The settings of a queue: the pause, and the rate at which it gives out leases (PROTOCOL.md 16).
 //!
 //! Deliberately absent: the order of the tasks, and the count of those that run, which the owner of
 //! the leases keeps.
@@ -66,9 +66,9 @@ impl QueueSettings {
 pub enum Wait {
     /// The queue is paused.
     Paused,
-    /// As many tasks run as may; the end of one is waited for.
+    /// The queue's running tasks have reached the limit; the queue waits for the end of one.
     Running,
-    /// As many leases were given out in the last 60 seconds as may be; for so many seconds.
+    /// The leases of the last 60 seconds have reached the limit; the rest of the wait, in seconds.
     Rate(u64),
 }
 
@@ -80,7 +80,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// With these settings, as if no lease was given out in the last minute.
+    /// A throttle with these settings, as if no lease was given out in the last minute.
     #[must_use]
     pub fn new(settings: QueueSettings) -> Self {
         Self { settings, leases: SlidingLog::default() }

@@ -7,7 +7,7 @@
 //!     yes ─▶ the key whose turn it is, among those of its priority, sends its task with the smallest rank
 //! ```
 //!
-//! So the ranks decide how often a priority is served, and the keys share its turns. Turns are
+//! The ranks decide the share of a priority in the leases, and the keys take turns within it. Turns are
 //! stride scheduling: each lease moves its key on by 1 / weight, and the key that moved least is next.
 //! A key that comes back to a priority begins where the others are: it can neither save up turns nor
 //! win any by being empty for a moment. Deliberately absent: tasks without flow control, which
@@ -22,8 +22,8 @@ use super::{Rank, Ready};
 use crate::id::TaskId;
 use crate::task::{Concurrency, Flow};
 
-/// How far a key of weight 1 moves on with each lease. Divided by each weight, it leaves less than one
-/// turn in ten million.
+/// The advance of a key of weight 1 with each lease. The division by a weight leaves less than one turn
+/// in ten million.
 const STRIDE: u128 = 1 << 32;
 
 type LaneId = u64;
@@ -47,10 +47,10 @@ struct Waiting {
 /// The keys of one priority.
 #[derive(Debug, Default)]
 struct Turns {
-    /// How far the key that was served last had moved.
+    /// The position of the key that was served last.
     reached: u128,
     keys: BTreeMap<String, Key>,
-    /// The first task of each lane, with how far its key has moved.
+    /// The first task of each lane, with the position of its key.
     order: BTreeSet<(u128, Rank, LaneId)>,
     /// Keys without tasks that had moved further than the rest.
     ahead: BTreeSet<(u128, String)>,
@@ -87,7 +87,6 @@ pub(super) struct Keyed {
     last_id: LaneId,
 }
 
-/// The conditions of a lease.
 pub(super) struct LeaseConditions<'a> {
     pub(super) runs: &'a dyn Fn(&str) -> bool,
     pub(super) starts: &'a dyn Fn(&str) -> bool,
@@ -166,7 +165,7 @@ impl Keyed {
         heads.into_iter().find(|(_, id)| may.pass(&self.lanes[id].lane)).map(|(rank, _)| *rank)
     }
 
-    /// Takes the task whose turn it is; `first` has the smallest rank of those that may start.
+    /// Takes the next task by turns; `first` has the smallest rank of those that may start.
     pub(super) fn take(&mut self, first: Rank, may: &LeaseConditions<'_>) -> Option<Dequeued> {
         let (id, _) = self.entries.get(&first.1)?;
         let lane = Arc::clone(&self.lanes[id].lane);
@@ -254,7 +253,7 @@ impl Turns {
                 self.order.insert((key.moved, *first, *id));
             }
         }
-        // Those that the rest has caught up with have nothing to be remembered for.
+        // A key that the rest has caught up with has no advance to remember.
         while self.ahead.first().is_some_and(|(moved, _)| *moved <= self.reached) {
             if let Some((_, name)) = self.ahead.pop_first() {
                 self.keys.remove(&name);

@@ -1,6 +1,6 @@
 //! The scanner for `{{…}}`, in one pass.
 //!
-//! Of three opening braces the last two count: `{{{input.x}}}` is `{`, the input and `}`, as in a
+//! The last two of three opening braces count: `{{{input.x}}}` is `{`, the input and `}`, as in a
 //! prompt that contains JSON. Deliberately absent: escapes. A literal `{{` can be passed as an input.
 
 use super::{Meta, Part, Reference};

@@ -1,4 +1,4 @@
-//! The occurrences whose time has come, and which of them run.
+//! The occurrences whose time has come, and those of them that run.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{CatchUp, Schedule, Timetable};
 use crate::Timestamp;
 use crate::id::ScheduleId;
 
-/// How late an occurrence may start and count as on time.
+/// The longest delay with which an occurrence counts as on time.
 pub const ON_TIME: Duration = Duration::from_mins(1);
 /// The most occurrences that are made up for at once.
 pub const MAX_CAUGHT_UP: usize = 100;
@@ -16,11 +16,11 @@ pub const MAX_CAUGHT_UP: usize = 100;
 /// The occurrences whose time has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// Those that run, in their order.
+    /// The occurrences that run, in their order.
     pub run: Vec<Timestamp>,
-    /// The last one that is left out because it was missed.
+    /// The last occurrence that is left out because it was missed.
     pub missed: Option<Timestamp>,
-    /// The last of all: everything up to it is decided by this.
+    /// The last occurrence of all: every one up to it is decided by this.
     pub last: Timestamp,
 }
 
@@ -37,15 +37,15 @@ pub(super) fn delay(schedule: ScheduleId, at: Timestamp, jitter_ms: u64) -> Dura
     Duration::from_millis(u64::from_be_bytes(*head) % (jitter_ms + 1))
 }
 
-/// `None` while nothing is due. Which occurrences are due is decided in their order: while the delay of
-/// one runs, those after it wait.
+/// The due occurrences; `None` if there is none. Occurrences become due in their order: while the delay
+/// of one runs, those after it wait.
 pub(super) fn due(schedule: &Schedule, timetable: &Timetable, now: Timestamp) -> Option<Due> {
     let next = schedule.next?;
     let fires = |at: Timestamp| at.after(schedule.delay(at));
     if fires(next) > now {
         return None;
     }
-    // One more than ever runs, so that it shows whether some are left out.
+    // The list has one more than ever runs, to see if some are left out.
     let ahead = timetable.backwards(schedule.cursor, now);
     let mut found: Vec<_> = ahead.take(MAX_CAUGHT_UP + 1).collect();
     found.reverse();

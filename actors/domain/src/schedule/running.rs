@@ -19,13 +19,13 @@ pub struct Running {
 }
 
 impl Running {
-    /// Their number.
+    /// The number of runs under way.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.tasks.len() + self.executions.len()
     }
 
-    /// True if there are none.
+    /// True if no run is under way.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0

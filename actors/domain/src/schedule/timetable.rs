@@ -26,13 +26,13 @@ const REPEATED_HOURS: i64 = 25;
 /// The instants of a schedule, compiled.
 #[derive(Debug, Clone)]
 pub enum Timetable {
-    /// Of a cron expression.
+    /// The instants of a cron expression.
     Cron(Box<Cron>, TimeZone),
-    /// One.
+    /// One instant.
     At(Timestamp),
 }
 
-/// Why there is no such timetable.
+/// The reason why there is no such timetable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimetableError {
     /// The cron expression cannot be read.
@@ -134,7 +134,7 @@ impl BackwardIter<'_> {
             let (from, inclusive) = if let Some(from) = self.from {
                 (from, false)
             } else {
-                // In the second of two passes later times of the first have passed.
+                // An instant in the second of two passes comes after all times of the first.
                 let hours = jiff::SignedDuration::from_hours(REPEATED_HOURS);
                 (local(zone, self.until)?.checked_add(hours).ok()?, true)
             };
@@ -164,7 +164,7 @@ fn instant(zone: &TimeZone, local: DateTime) -> Option<Timestamp> {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok()?,
         AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok()?,
         AmbiguousOffset::Gap { after, .. } => {
-            // With the later offset, the time lies before the change that leaves it out.
+            // The time with the later offset lies before the change that leaves it out.
             let before_it = after.to_timestamp(local).ok()?;
             zone.following(before_it).next()?.timestamp()
         }

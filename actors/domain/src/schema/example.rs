@@ -63,7 +63,6 @@ impl<'s> Applicable<'s> {
 }
 
 impl<'s> ExampleBuilder<'s, '_> {
-    /// A value of the schema.
     pub(super) fn of(&mut self, schema: &'s Value, depth: usize) -> Result<Value, OutOfFuel> {
         if depth > MAX_DEPTH {
             return Err(OutOfFuel);

@@ -1,7 +1,7 @@
 //! The instance of a validation as the library sees it: every look at it burns fuel.
 //!
 //! The library has no budget of its own, but it validates any representation of JSON. Each access to
-//! a value of this one burns fuel by what it reads, and notices how deep the validator has recursed.
+//! a value of this one burns fuel by the bytes that it reads, and notes the depth of the recursion.
 //! At the end of either the validation unwinds. Deliberately absent: a copy of the instance.
 
 use std::any::Any;
@@ -80,7 +80,6 @@ pub(super) fn burning<T>(work: impl FnOnce(&mut Fuel) -> Result<T, OutOfFuel>) -
 /// The representation.
 pub(super) struct Metered;
 
-/// A value.
 #[derive(Clone, Copy)]
 pub(super) struct Instance<'a>(pub(super) &'a Value);
 

@@ -38,7 +38,7 @@ fn unfenced(output: &str) -> &str {
 fn without_trailing_commas(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let (mut in_string, mut escaped) = (false, false);
-    // The last character outside of white space, and so whether something stands before a comma.
+    // The last character outside of white space, which shows if a value stands before a comma.
     let mut before = None;
     for (at, character) in text.char_indices() {
         let closes = || {

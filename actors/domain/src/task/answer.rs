@@ -22,7 +22,7 @@ pub(super) const CORRECTION: &str =
 pub enum OutputFault {
     /// The output does not match the schema; the text is for the model to read.
     Mismatch(String),
-    /// The model stopped at the token limit, so the output is not whole, even if it looks so.
+    /// The model stopped at the token limit, so the output is not whole, though it may look so.
     Truncated {
         /// The limit of another attempt; `None` if no other limit would help.
         max_tokens: Option<u64>,

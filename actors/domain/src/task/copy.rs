@@ -9,7 +9,7 @@ use crate::machine::Step;
 use crate::usage::Usage;
 
 impl Task {
-    /// A task that is completed from the beginning, with the answer of `of`. It costs nothing.
+    /// A task that is completed from the beginning, with the answer of `of`. The copy costs nothing.
     ///
     /// A reviewer's text is the output of the copy, which knows of no edit.
     #[must_use]

@@ -59,6 +59,27 @@ impl Task {
         amended.or(self.spec.max_tokens)
     }
 
+    /// The token limit of a call of the current model. The limit is chosen for a whole list of models;
+    /// each of them gets at most its own `longest` output.
+    #[must_use]
+    pub fn max_tokens_of_call(&self, longest: impl FnOnce(&str) -> Option<u64>) -> Option<u64> {
+        let asked = self.max_tokens()?;
+        let is_listed = self.spec.routing.as_deref().is_some_and(|it| !it.models.is_empty());
+        let longest = if is_listed { longest(self.model()) } else { None };
+        Some(longest.map_or(asked, |longest| asked.min(longest)))
+    }
+
+    /// The longest output of another attempt, which begins with the first model; a later one counts if
+    /// the attempt goes on to it after a truncated output. `None` if one of them has no known limit.
+    #[must_use]
+    pub fn longest_of_attempt(&self, longest: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+        let routing = self.spec.routing.as_deref();
+        let routing = routing.filter(|it| it.falls_back_on(FailureKind::OutputInvalid));
+        let later = routing.map_or(&[][..], |it| it.models.get(1..).unwrap_or_default());
+        let first = longest(&self.spec.model)?;
+        later.iter().try_fold(first, |most, model| Some(most.max(longest(model)?)))
+    }
+
     /// The texts of the next or current attempt.
     #[must_use]
     pub fn amended(&self, mut inputs: Inputs) -> Inputs {
@@ -76,7 +97,7 @@ impl Task {
         completion
     }
 
-    /// An answer that did not count was paid for: it is shown if no other came.
+    /// Keeps an answer that did not count, but was paid for: it is shown if no other came.
     pub(super) fn keep_paid_answer(&mut self) {
         if let Some(correction) = self.correction.take() {
             self.result.get_or_insert_with(|| Box::new(correction.answer));

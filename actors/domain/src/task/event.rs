@@ -18,11 +18,11 @@ pub enum Event {
     },
     /// The holder of `lease` answered.
     Completed {
-        /// The lease it answers under.
+        /// The lease of the answer.
         lease: LeaseId,
         /// The usage and the other data of the answer.
         completion: Completion,
-        /// Whether it is in the sample, should there be one.
+        /// The random number that decides if the output is in the sample, should there be one.
         chance: Chance,
     },
     /// The holder of `lease` answered, and the output does not count: it does not match the output
@@ -37,7 +37,7 @@ pub enum Event {
     },
     /// The holder of `lease` gave up.
     AttemptFailed {
-        /// The lease it answers under.
+        /// The lease of the failure.
         lease: LeaseId,
         /// The reason.
         failure: Failure,
@@ -51,7 +51,7 @@ pub enum Event {
     },
     /// The server went down before the holder of `lease` received it.
     Undelivered {
-        /// The lease that nobody works under.
+        /// The lease that no worker holds.
         lease: LeaseId,
     },
     /// The clock passed an instant that the task had asked to be woken at.
@@ -61,7 +61,7 @@ pub enum Event {
     },
     /// A reviewer lets the output pass.
     Approved {
-        /// Whether with a text in its place.
+        /// True if a text takes the place of the output.
         edited: bool,
     },
     /// A reviewer does not let the output pass.
@@ -69,37 +69,37 @@ pub enum Event {
         /// The reason.
         reason: String,
     },
-    /// An operator gives it another priority.
+    /// An operator gives the task another priority.
     Reprioritized {
         /// 1 to 10.
         priority: u8,
     },
-    /// Somebody wants it to stop.
+    /// A caller wants the task to stop.
     CancelRequested,
-    /// Its actor broke too often.
+    /// The task's actor broke too often.
     GivenUp,
 }
 
 /// A fact for the event log (PROTOCOL.md 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    /// It was submitted.
+    /// The task was submitted.
     Created,
-    /// A worker has it.
+    /// A worker has the task.
     Started,
-    /// It goes back to the queue.
+    /// The task goes back to the queue.
     Retrying,
-    /// It has another priority.
+    /// The task has another priority.
     Reprioritized,
-    /// Its output waits for a reviewer.
+    /// The task's output waits for a reviewer.
     AwaitingApproval,
-    /// It is completed.
+    /// The task is completed.
     Completed,
-    /// It failed for good.
+    /// The task failed for good.
     Failed,
-    /// It was cancelled.
+    /// The task was cancelled.
     Cancelled,
-    /// A reviewer rejected its output.
+    /// A reviewer rejected the task's output.
     Rejected,
 }
 
@@ -124,11 +124,11 @@ impl Fact {
 /// An order to the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Put it into its queue; nothing changes if it is there.
+    /// Put the task into its queue; nothing changes if it is there.
     Enqueue,
-    /// Take it out of its queue; nothing changes if it is not there.
+    /// Take the task out of its queue; nothing changes if it is not there.
     Dequeue,
-    /// Give it to the worker.
+    /// Give the task to the worker.
     Assign {
         /// The lease to name.
         lease: LeaseId,
@@ -141,36 +141,36 @@ pub enum Effect {
     Watch {
         /// The lease.
         lease: LeaseId,
-        /// The lease that held it.
+        /// The worker that held the lease.
         worker: WorkerId,
     },
-    /// Tell the worker to stop, and count its place as free.
+    /// Tell the worker to stop, and free its slot.
     Revoke {
         /// The lease that is over.
         lease: LeaseId,
-        /// The lease that held it.
+        /// The worker that held the lease.
         worker: WorkerId,
-        /// Why, in a word for the `cancel` frame.
+        /// The reason, in a word for the `cancel` frame.
         reason: &'static str,
     },
-    /// Wake it at this instant, instead of any instant asked for before.
+    /// Wake the task at this instant, instead of any instant asked for before.
     WakeAt(Timestamp),
-    /// It need not be woken any more.
+    /// Cancel the task's wake-up.
     ForgetWake,
 }
 
-/// Why an event changes nothing.
+/// The reason why an event changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The lease is not the current one.
     StaleLease,
-    /// This lease's result was applied before.
+    /// The result under this lease was applied before.
     Duplicate,
-    /// It is not waiting for a worker.
+    /// The task is not waiting for a worker.
     NotReady,
-    /// Its output does not wait for a reviewer.
+    /// The task's output does not wait for a reviewer.
     NotHeld,
-    /// It is final.
+    /// The task has ended, with this status.
     Finished(Status),
     /// Nothing is due.
     NotDue,

@@ -66,7 +66,7 @@ pub struct FlowSource {
     /// The concurrency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
-    /// How many tasks of the key run at the same time; 1 by default.
+    /// The most tasks of the key that may run at the same time; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_limit: Option<u32>,
     /// The fate of one more task; it waits by default.
@@ -99,7 +99,7 @@ impl FlowSource {
         }
     }
 
-    /// The flow control that it asks for; `None` without a key.
+    /// The flow control that the source asks for; `None` without a key.
     #[must_use]
     pub fn flow(&self) -> Option<Flow> {
         let concurrency = self.concurrency_key.clone().map(|key| Concurrency {

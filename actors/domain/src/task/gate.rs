@@ -1,24 +1,24 @@
-//! Which outputs wait for a reviewer (PROTOCOL.md 6).
+//! The rule that holds outputs for a reviewer (PROTOCOL.md 6).
 //!
-//! Deliberately absent: the review of a held output, which is [`crate::approval`]; and which
-//! steps of a plan have a gate, which is [`crate::plan::gate_of`].
+//! Deliberately absent: the review of a held output, which is [`crate::approval`]; and the choice
+//! of the steps of a plan that have a gate, which is [`crate::plan::gate_of`].
 
 use serde::{Deserialize, Serialize};
 
-/// When an output is held for a reviewer.
+/// The conditions under which an output is held for a reviewer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Always, below the threshold, or never.
+    /// The outputs that the gate holds.
     pub hold: Hold,
-    /// Minimum confidence to skip review, 0 to 1. With [`Hold::Always`] it is only kept.
+    /// Minimum confidence to skip review, 0 to 1. A gate with [`Hold::Always`] only keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// How long a reviewer has, in milliseconds.
+    /// The time that a reviewer has, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether an output without a confidence passes.
+    /// True if an output without a confidence passes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pass_unknown: bool,
-    /// The share of the outputs that nothing else holds which is held all the same, 0 to 1.
+    /// The share of the otherwise passing outputs that is held all the same, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sample_rate: f64,
     /// The channels by which reviewers are notified.
@@ -31,13 +31,13 @@ fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
 
-/// Which outputs a gate holds.
+/// The outputs that a gate holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
-    /// Every one.
+    /// Every output.
     Always,
-    /// Those with a confidence below the threshold.
+    /// Outputs with a confidence below the threshold.
     Below,
     /// None but a sample.
     Never,
@@ -51,9 +51,9 @@ pub enum HoldReason {
     Required,
     /// The confidence is below the threshold.
     BelowThreshold,
-    /// There is no confidence.
+    /// The output has no confidence.
     NoConfidence,
-    /// It would have passed, and is one of the sample that shows how good such outputs are.
+    /// The output would have passed, and is one of the sample that shows how good such outputs are.
     Sampled,
 }
 
@@ -62,7 +62,7 @@ impl HoldReason {
     pub const ALL: [Self; 4] =
         [Self::Required, Self::BelowThreshold, Self::NoConfidence, Self::Sampled];
 
-    /// Its name on the wire.
+    /// The reason's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -78,22 +78,22 @@ impl HoldReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {
-    /// By a mail to the assignee.
+    /// True for a mail to the assignee.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub email: bool,
-    /// By an event that dashboards show.
+    /// True for an event that dashboards show.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dashboard: bool,
 }
 
 impl Channels {
-    /// True if nobody is notified.
+    /// True if no reviewer is notified.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         !self.email && !self.dashboard
     }
 
-    /// Their names on the wire.
+    /// The names of the channels on the wire.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let named = [(self.email, "email"), (self.dashboard, "dashboard")];
         named.into_iter().filter_map(|(is_on, name)| is_on.then_some(name))
@@ -103,11 +103,11 @@ impl Channels {
 /// The review that a task's `hitl` field asks for (SPEC.md, Task HITL configuration).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Asks {
-    /// Whether somebody must see the output.
+    /// True if a reviewer must see the output.
     pub required: Option<bool>,
     /// Minimum confidence to skip review.
     pub threshold: Option<f64>,
-    /// How long a reviewer has, in milliseconds.
+    /// The time that a reviewer has, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// The share of the other outputs that is held all the same.
     pub sample_rate: Option<f64>,
@@ -115,12 +115,12 @@ pub struct Asks {
     pub notify: Channels,
 }
 
-/// A random number from outside, spread evenly over its range: whether an output is in the sample.
+/// A random number from outside, spread evenly over its range: it puts an output into the sample or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chance(pub u32);
 
 impl Chance {
-    /// Whether it falls into a share of 0 to 1.
+    /// True if the number falls into a share of 0 to 1.
     #[must_use]
     pub fn falls_into(self, share: f64) -> bool {
         f64::from(self.0) < share * (f64::from(u32::MAX) + 1.0)
@@ -130,7 +130,7 @@ impl Chance {
 impl Gate {
     /// The threshold of a gate that names none (SPEC.md, Limits).
     pub const DEFAULT_THRESHOLD: f64 = 0.85;
-    /// How long a reviewer has if nobody says (SPEC.md, Limits).
+    /// The time that a reviewer has if the task sets none, in milliseconds (SPEC.md, Limits).
     pub const DEFAULT_TIMEOUT_MS: u64 = 3_600_000;
 
     /// A gate that holds every output.
@@ -161,7 +161,7 @@ impl Gate {
         Some(Self { hold, threshold, timeout_ms, pass_unknown, sample_rate, notify })
     }
 
-    /// Why an output of this confidence is held; `None` if it passes.
+    /// The reason why an output of this confidence is held; `None` if the output passes.
     #[must_use]
     pub fn holds(&self, confidence: Option<f64>, chance: Chance) -> Option<HoldReason> {
         let held = match (self.hold, confidence) {

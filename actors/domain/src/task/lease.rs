@@ -1,6 +1,6 @@
 //! Leases: the right to work on a task, once (PROTOCOL.md 11).
 //!
-//! Deliberately absent: when a lease runs out. It holds as long as its worker is heard of.
+//! Deliberately absent: the end of a lease. A lease holds as long as its worker is heard of.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ impl LeaseId {
         self.0
     }
 
-    /// Its text: all 128 bits in hexadecimal.
+    /// Passes the lease's text to `then`: all 128 bits in hexadecimal.
     fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         let (mut text, mut rest) = ([0; 32], self.0);
         for place in text.iter_mut().rev() {

@@ -19,7 +19,7 @@ names! {
     }
 }
 
-/// One earlier turn.
+/// An earlier turn of the conversation.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The author.
@@ -34,7 +34,7 @@ impl Default for Message {
     }
 }
 
-/// Never the text, which must not reach a log.
+/// The text is left out, because it must not reach a log.
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message").field("role", &self.role).finish_non_exhaustive()
@@ -48,7 +48,7 @@ impl Message {
         messages.iter().map(|message| message.content.len()).fold(0, usize::saturating_add)
     }
 
-    /// About how much memory the messages take, in bytes.
+    /// The approximate memory of the messages, in bytes.
     #[must_use]
     pub fn weight(messages: &[Self]) -> usize {
         Self::length(messages).saturating_add(size_of_val(messages))

@@ -11,15 +11,15 @@ use crate::usage::Usage;
 /// The status on the wire (SPEC.md, States).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// Not with a worker: ready, waiting for the next attempt, or for a reviewer.
+    /// No worker holds the task: it is ready, or waits for the next attempt or for a reviewer.
     Pending,
-    /// A worker holds it.
+    /// A worker holds the task.
     Running,
     /// Final: the output is there.
     Completed,
-    /// Final: failed for good.
+    /// Final: the task failed for good.
     Failed,
-    /// Final: cancelled.
+    /// Final: the task was cancelled.
     Cancelled,
     /// Final: rejected by a reviewer.
     Rejected,
@@ -36,7 +36,7 @@ impl Status {
         Self::Rejected,
     ];
 
-    /// Its name on the wire.
+    /// The status's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,13 +58,13 @@ pub struct Completion {
     /// The worker's confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// How the confidence was made: logprobs, samples, judge, reported, none.
+    /// The method by which the confidence was made: logprobs, samples, judge, reported, none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence_source: Option<String>,
-    /// Why the model stopped, in the provider's word.
+    /// The reason why the model stopped, in the provider's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
-    /// The service tier that the provider says it gave.
+    /// The service tier that the provider says it served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
     /// The part of the usage that a judge made. Boxed, because few answers have one.
@@ -94,9 +94,9 @@ pub struct JudgeUsage {
 pub struct Failure {
     /// The code and the worker's own words.
     pub ending: Ending,
-    /// Whether another attempt can help.
+    /// True if another attempt can help.
     pub retryable: bool,
-    /// How long the provider asked to wait.
+    /// The wait that the provider asked for.
     pub retry_after: Option<Duration>,
 }
 
@@ -105,7 +105,7 @@ pub struct Failure {
 pub struct Ending {
     /// The code.
     pub code: EndingCode,
-    /// In words.
+    /// The reason, in words.
     pub message: String,
 }
 
@@ -115,7 +115,7 @@ pub struct Ending {
 pub enum EndingCode {
     /// The attempt took longer than `timeoutMs`.
     TaskTimeout,
-    /// Workers were lost under it too often.
+    /// The task lost its workers too often.
     WorkerLost,
     /// The provider refused or failed.
     ProviderError,
@@ -129,17 +129,17 @@ pub enum EndingCode {
     OutputInvalid,
     /// The output was cut at the token limit.
     OutputTruncated,
-    /// A step that it stands behind did not end well.
+    /// A step that the step depends on did not end well.
     DependencyFailed,
     /// The execution took longer than `options.timeoutMs`.
     ExecutionTimeout,
-    /// Its worst case does not fit into the rest of the execution's budget.
+    /// The task's worst case does not fit into the rest of the execution's budget.
     BudgetExceeded,
     /// A reviewer rejected the output.
     Rejected,
-    /// Somebody cancelled it.
+    /// A caller cancelled the task.
     Cancelled,
-    /// Something broke on our side.
+    /// A bug or an actor that broke too often ended the task or the step.
     InternalError,
 }
 
@@ -162,7 +162,7 @@ impl EndingCode {
         Self::InternalError,
     ];
 
-    /// Its name on the wire.
+    /// The code's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

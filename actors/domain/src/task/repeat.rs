@@ -6,11 +6,11 @@ use super::{Inputs, Request, Spec, State, Task};
 use crate::error::Error;
 
 impl Task {
-    /// Passes if a new task may repeat this one: it failed, was cancelled or was rejected, and is no
-    /// step of an execution.
+    /// Passes if a new task may repeat this one: this one failed, was cancelled or was rejected, and is
+    /// no step of an execution.
     ///
     /// # Errors
-    /// [`Error::InvalidState`], which says what to do instead.
+    /// [`Error::InvalidState`], which names the alternative.
     pub fn repeatable(&self) -> Result<(), Error> {
         let id = self.spec.id;
         if let Some((execution, step)) = &self.spec.origin.step {

@@ -1,4 +1,4 @@
-//! Where a task is in its list of models: the model of the next or current lease.
+//! The place of a task in its list of models: the model of the next or current lease.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ impl Task {
         }
     }
 
-    /// The failure after which the task went on to its model.
+    /// The failure after which the task went on to its present model.
     #[must_use]
     pub const fn fallback_reason(&self) -> Option<FailureKind> {
         self.route.reason

@@ -7,7 +7,7 @@
 //!
 //! One lease calls one model. An attempt begins with the first model and goes through the list
 //! without a wait; only after the last model does it count as failed. Deliberately absent: limits of
-//! models, which decide when a lease is given, not which model it calls.
+//! models, which decide the time of a lease, not its model.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Flow, Gate, Message, Routing, ServiceTier};
+use super::{FailureKind, Flow, Gate, Message, Routing, ServiceTier};
 use crate::Timestamp;
-use crate::confidence::ask::Ask;
+use crate::confidence::ask::{Ask, Expected};
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::retry::Policy;
 use crate::schema::Schema;
 use crate::trace::TraceContext;
+use crate::usage::{Prices, estimate_tokens};
 
 /// The longest name of a model or a queue, in characters: of a task, of a step and of a worker.
 pub const MAX_TARGET: usize = 128;
@@ -18,11 +19,11 @@ pub const MAX_TARGET: usize = 128;
 /// Everything but the texts that a task was created with; never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// Its identifier.
+    /// The task's identifier.
     pub id: TaskId,
-    /// The account (user or key) that submitted it.
+    /// The account (user or key) that submitted the task.
     pub account: String,
-    /// How many of the account's tasks may run at once, if its plan says so.
+    /// The most tasks of the account that may run at once, if its tier sets a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u32>,
     /// The model's name.
@@ -31,7 +32,7 @@ pub struct Spec {
     pub queue: String,
     /// 1 to 10, 10 first.
     pub priority: u8,
-    /// How long one attempt may take, in milliseconds.
+    /// The time limit of one attempt, in milliseconds.
     pub timeout_ms: u64,
     /// Labels for filtering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -45,10 +46,10 @@ pub struct Spec {
     /// The URL that receives a webhook at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
-    /// Whether a reviewer must see the output.
+    /// The gate for the output; `None` if no reviewer needs to see the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
-    /// How often an attempt is made.
+    /// The retry policy.
     #[serde(default, skip_serializing_if = "Policy::is_default")]
     pub retry: Policy,
     /// The origin.
@@ -60,10 +61,10 @@ pub struct Spec {
     /// The models after the first, and the service tier. Boxed, because few tasks have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Box<Routing>>,
-    /// Keys that bound it, or take turns. Shared with its place in the queue; few tasks have any.
+    /// Keys that bound the task, or take turns. Shared with its place in the queue; few tasks have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
-    /// The instant before which it does not run.
+    /// The instant before which the task does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
 }
@@ -87,22 +88,41 @@ impl Spec {
 pub struct Called<'a> {
     model: &'a str,
     listed: &'a [String],
-    /// The service tier that is asked of the provider, if one is.
-    pub tier: Option<ServiceTier>,
+    tier: Option<ServiceTier>,
+    /// True if an answer with a fault goes on to the next model, so that each of them may be paid for.
+    all_answer: bool,
 }
 
 impl<'a> Called<'a> {
-    /// By a task with this model and routing.
+    /// The models and the tier that a task with this model and routing calls.
     #[must_use]
     pub fn by(model: &'a str, routing: Option<&'a Routing>) -> Self {
         let listed = routing.map_or(&[][..], |routing| &routing.models);
-        Self { model, listed, tier: routing.and_then(|routing| routing.service_tier) }
+        let tier = routing.and_then(|routing| routing.service_tier);
+        let all_answer = routing.is_some_and(|it| it.falls_back_on(FailureKind::OutputInvalid));
+        Self { model, listed, tier, all_answer }
     }
 
-    /// Each model.
-    pub fn models(self) -> impl Iterator<Item = &'a str> {
+    /// The same for one call, of any of the models.
+    #[must_use]
+    pub const fn once(self) -> Self {
+        Self { all_answer: false, ..self }
+    }
+
+    /// The highest cost of an attempt with the further calls for its confidence, in USD: that of the
+    /// dearest model, or of all of them if each may answer. `None` if a model has no price.
+    #[must_use]
+    pub fn worst_case(self, call: Expected, ask: Option<&Ask>, prices: &Prices) -> Option<f64> {
+        let of = |model: &str| {
+            let answer = prices.worst_case_in(model, self.tier, call.prompt, call.max_tokens)?;
+            let further = ask.map_or(Some(0.0), |ask| ask.worst_case(model, call, prices))?;
+            Some(answer + further)
+        };
         let alone = self.listed.is_empty().then_some(self.model);
-        self.listed.iter().map(String::as_str).chain(alone)
+        let costs = self.listed.iter().map(String::as_str).chain(alone).map(of);
+        let costs = costs.collect::<Option<Vec<f64>>>()?;
+        let dearest = || costs.iter().copied().fold(0.0, f64::max);
+        Some(if self.all_answer { costs.iter().sum() } else { dearest() })
     }
 }
 
@@ -115,7 +135,7 @@ pub struct Request {
     pub queue: String,
     /// 1 to 10, 10 first.
     pub priority: u8,
-    /// How long one attempt may take, in milliseconds.
+    /// The time limit of one attempt, in milliseconds.
     pub timeout_ms: u64,
     /// Labels for filtering.
     pub tags: Vec<String>,
@@ -125,15 +145,15 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The URL that receives a webhook at the end.
     pub callback_url: Option<String>,
-    /// Whether a reviewer must see the output.
+    /// The gate for the output; `None` if no reviewer needs to see the output.
     pub gate: Option<Gate>,
     /// The models after the first, and the service tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Box<Routing>>,
-    /// Keys that bound it, or take turns.
+    /// Keys that bound the task, or take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
-    /// The instant before which it does not run.
+    /// The instant before which the task does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
     /// The texts.
@@ -145,7 +165,7 @@ impl Request {
     pub const DEFAULT_QUEUE: &str = "default";
     /// The priority of a task that names none (SPEC.md, Limits).
     pub const DEFAULT_PRIORITY: u8 = 5;
-    /// How long an attempt may take if nobody says (SPEC.md, Limits).
+    /// The time limit of an attempt if the task sets none, in milliseconds (SPEC.md, Limits).
     pub const DEFAULT_TIMEOUT_MS: u64 = 300_000;
 
     /// The model that a list of models begins with, or else the one model.
@@ -204,7 +224,7 @@ pub struct Inputs {
     /// The JSON Schema that the output must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Schema>,
-    /// How the confidence is to be made. Boxed, because few tasks say so.
+    /// The method by which the confidence is to be made. Boxed, because few tasks have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Box<Ask>>,
 }
@@ -216,7 +236,15 @@ impl Inputs {
         [self.prompt.as_str()].into_iter().chain(self.system_prompt.as_deref()).chain(messages)
     }
 
-    /// About how long they are, in bytes; without the context.
+    /// The estimated tokens of all texts, the context included.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let context = self.context.as_ref().and_then(|it| serde_json::to_string(it).ok());
+        let texts = self.texts().chain(context.as_deref());
+        texts.map(estimate_tokens).fold(0, u64::saturating_add)
+    }
+
+    /// The approximate bytes of the inputs, without the context.
     #[must_use]
     pub fn length(&self) -> usize {
         let system_prompt = self.system_prompt.as_ref().map_or(0, String::len);
@@ -225,34 +253,34 @@ impl Inputs {
     }
 }
 
-/// Where a task comes from.
+/// The origin of a task.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Origin {
-    /// The batch it was submitted in.
+    /// The batch that the task was submitted in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchId>,
-    /// The execution and the step that it is.
+    /// The execution and the step that the task is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<(ExecutionId, String)>,
-    /// The item of the step's list that it is for, from 0.
+    /// The item of the step's list that the task is for, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u16>,
     /// The template that the execution was deployed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// The rejected task that it tries again.
+    /// The rejected task that this one tries again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<TaskId>,
-    /// The task of another execution whose output it is a copy of, in a fork of that execution.
+    /// The task of another execution whose output this one copies, in a fork of that execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<TaskId>,
-    /// The request that asked for it, in the trace of its caller. Boxed, because few tasks have one.
+    /// The request, in the trace of its caller. Boxed, because few tasks have one.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceContext>>,
 }
 
 impl Origin {
-    /// Whether it was submitted by itself.
+    /// True if the task was submitted by itself.
     #[must_use]
     pub const fn is_alone(&self) -> bool {
         let Self { batch, step, item: _, template: _, retry_of, copy_of: _, trace } = self;

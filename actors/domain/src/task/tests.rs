@@ -1,9 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::confidence::ask::{Ask, Expected, Method};
 use crate::id::TaskId;
 use crate::retry::{Jitter, Policy};
-use crate::usage::Usage;
+use crate::usage::{Prices, Usage};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const LEASE_1: LeaseId = LeaseId::from_random(1);
@@ -468,4 +469,25 @@ fn an_output_that_misses_its_schema_goes_on_to_the_next_model_where_that_is_aske
         assert_eq!(last.is_finished(), !is_alone);
         assert!(!is_alone || last.model() == "m" && last.retries == 1, "{last:?}");
     }
+}
+
+#[test]
+fn the_worst_case_is_the_dearest_model_or_all_of_them_if_each_may_answer() {
+    let prices = r#"{"a": {"input_cost_per_token": 1, "output_cost_per_token": 1},
+                     "b": {"input_cost_per_token": 10, "output_cost_per_token": 10}}"#;
+    let prices = Prices::parse(prices).expect("a table");
+    let call = Expected { prompt: 2, max_tokens: Some(1) };
+    let models = vec!["a".to_owned(), "b".to_owned()];
+    let worst = |kind: FailureKind| {
+        let routing =
+            Routing { models: models.clone(), fallback_on: Some(vec![kind]), ..Routing::default() };
+        let called = Called::by("a", Some(&routing));
+        let ask = Ask { method: Method::Samples, n: Some(2), ..Ask::default() };
+        let worst = |called: Called<'_>, ask| called.worst_case(call, ask, &prices);
+        (worst(called, None), worst(called.once(), None), worst(called, Some(&ask)))
+    };
+    assert_eq!(worst(FailureKind::Unavailable), (Some(30.0), Some(30.0), Some(90.0)));
+    assert_eq!(worst(FailureKind::OutputInvalid), (Some(33.0), Some(30.0), Some(99.0)));
+    let alone = |model| Called::by(model, None).worst_case(call, None, &prices);
+    assert_eq!((alone("a"), alone("x")), (Some(3.0), None));
 }

@@ -76,7 +76,7 @@ pub struct Defaults {
     /// The JSON Schema of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// How the confidence is to be made.
+    /// The method by which the confidence is to be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Ask>,
 }
@@ -148,11 +148,11 @@ names! {
 names! {
     /// The visibility of a template.
     Visibility {
-        /// The author and admins see it.
+        /// The author and admins see the template.
         Private = "private",
-        /// Every user sees it.
+        /// Every user sees the template.
         Organization = "organization",
-        /// Every user sees it, as with `organization`: a server has one organization.
+        /// Every user sees the template, as with `organization`: a server has one organization.
         Public = "public",
     }
 }

@@ -52,7 +52,7 @@ const MAX_STEP: usize = 2 * MAX_PROMPT + (64 << 10);
 /// The most items of `forEach` steps that one commit dispatches: each is a task with rows of its own.
 pub(super) const MAX_UNIT_ITEMS: usize = 128;
 
-/// The share of a full evaluation in what one commit renders, so that a commit waits for few of them.
+/// The share of a full evaluation in one commit, in bytes, so that a commit waits for few of them.
 const FULL_EVALUATION: usize = 1 << 20;
 
 impl<'p> Joint<'p> {
@@ -224,8 +224,8 @@ impl<'p> Joint<'p> {
 
     /// The next step or item that is due; the owner reads [`Outputs::missing`] and
     /// [`Outputs::missing_list`], evaluates it and calls [`Self::decide`]. `None` also if another one
-    /// might render more than [`MAX_RENDERED`] in all, or be more than 128 items: what is
-    /// due then follows in the next unit.
+    /// might render more than [`MAX_RENDERED`] in all, or be more than 128 items: the rest then follows
+    /// in the next unit.
     #[must_use]
     pub fn due(&self) -> Option<Due> {
         let has_room = self.rendered <= MAX_RENDERED - MAX_STEP && self.items < MAX_UNIT_ITEMS;
@@ -300,7 +300,7 @@ impl<'p> Joint<'p> {
         self.rendered += output.len();
         let completed = execution::Event::StepCompleted { step, report: report(copy) };
         self.happened(completed).expect("a step that was dispatched can be completed");
-        // It cannot be read yet.
+        // The unit is not stored yet, so the output cannot be read.
         outputs.keep_item(task, output);
         if item.is_none() {
             outputs.keep(step, output);
@@ -370,7 +370,8 @@ impl<'p> Joint<'p> {
             template: spec.template.as_ref().map(|template| template.id.as_str()),
             model: &request.model,
         };
-        let called = Called::by(&request.model, request.routing.as_deref());
+        // Such a budget is asked again before each further call.
+        let called = Called::by(&request.model, request.routing.as_deref()).once();
         let worst = sources.worst_cost(called, &request.inputs, request.max_tokens);
         match sources.budget_refusal(subject, worst) {
             Some(message) => Evaluation::Fail(Ending { code: EndingCode::BudgetExceeded, message }),

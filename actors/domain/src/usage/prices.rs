@@ -94,7 +94,7 @@ impl Prices {
         }
     }
 
-    /// The usage of a call. Without a price the cost is 0 and `price_unknown` is set.
+    /// The usage of a call. A model without a price has the cost 0 and `price_unknown` set.
     #[must_use]
     pub fn usage(&self, model: &str, tokens: Tokens) -> Usage {
         self.usage_in(model, None, tokens)

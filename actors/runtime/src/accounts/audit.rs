@@ -20,13 +20,13 @@ use crate::tables::{AUDIT, AUDIT_ENDS, audit_row};
 
 /// The key of the only row of [`AUDIT_ENDS`].
 const ONLY: u128 = 0;
-/// How many entries are written or trimmed in one commit.
+/// The number of entries that one commit writes or trims.
 const PAGE: usize = 500;
 
 /// The state of the audit log in memory.
 #[derive(Debug, Default)]
 pub(crate) struct AuditLog {
-    /// `None` before the first use, and after a commit whose fate is not known.
+    /// `None` before the first use, and after a commit with an unknown outcome.
     ends: Mutex<Option<Ends>>,
     pending: Mutex<Vec<(Record, Reply<()>)>>,
     refusals: Mutex<RefusalBudget>,

@@ -13,7 +13,7 @@ use super::users::Endings;
 use super::{Accounts, KnownKey, NUMBER, NewKey, PARTITION};
 use crate::tables::{KEY_USES, KEYS};
 
-/// How many uses are stored in one commit.
+/// The number of uses that one commit stores.
 const PAGE: usize = 1_000;
 
 impl Accounts {

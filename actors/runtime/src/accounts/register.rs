@@ -25,7 +25,7 @@ mod sessions;
 pub(crate) struct Register {
     inner: RwLock<Inner>,
     signing_keys: RwLock<SigningKeys>,
-    /// Sends after every change that may take somebody's right away.
+    /// The sender of a notice after every change that may take a right away.
     changes: watch::Sender<()>,
 }
 
@@ -45,7 +45,7 @@ struct Uses {
 }
 
 impl KnownKey {
-    /// The time of the last use; after a restart, up to a minute earlier.
+    /// The time of the last use; after a crash, up to a minute earlier.
     #[must_use]
     pub fn last_used_at(&self) -> Option<Timestamp> {
         let last = self.uses.last.load(Ordering::Relaxed);
@@ -69,7 +69,7 @@ struct Inner {
 }
 
 impl Register {
-    /// Nobody yet; access tokens are signed with these keys.
+    /// A register without users; these keys sign access tokens.
     pub(crate) fn new(signing_keys: SigningKeys) -> Self {
         Self {
             inner: RwLock::default(),
@@ -147,7 +147,7 @@ impl Register {
         changed.filter_map(|known| Some((known.key.id, known.last_used_at()?))).collect()
     }
 
-    /// These uses are stored now.
+    /// Notes that these uses are stored now.
     pub(crate) fn stored_uses(&self, uses: &[(KeyId, Timestamp)]) {
         for (id, at) in uses {
             if let Some(known) = self.key_by_id(*id) {
@@ -162,7 +162,7 @@ impl Register {
     }
 
     /// The person behind an account, as an identifier: a user, the user who answers for a key, or a key
-    /// for which nobody does.
+    /// for which no user answers.
     pub(crate) fn person_of(&self, account: &str) -> String {
         let key = account.parse().ok().and_then(|id| self.key_by_id(id));
         let user = key.and_then(|known| known.key.user);
@@ -175,7 +175,7 @@ impl Register {
         inner.digests.values().filter_map(|digest| inner.keys.get(digest)).cloned().collect()
     }
 
-    /// Tells of every change that may take somebody's right away.
+    /// The receiver of a notice after every change that may take a right away.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }

@@ -1,4 +1,4 @@
-//! Whom a credential stands for now, and for how long an open stream may go on.
+//! The account that a credential stands for now, and the time for which an open stream may go on.
 //!
 //! ```text
 //!   a key revoked, a role changed, a session ended ─▶ Register ─▶ every watch looks again
@@ -115,7 +115,7 @@ pub struct PermissionWatch {
     expires_at: Option<Timestamp>,
     action: Action,
     changes: watch::Receiver<()>,
-    /// The caller as of the last change, if it has any right left.
+    /// The caller at the last change, if it has any right left.
     known: Option<Caller>,
 }
 

@@ -20,7 +20,7 @@ use super::users::Endings;
 use super::{Accounts, NUMBER, PARTITION};
 use crate::tables::SESSIONS;
 
-/// How many sessions are forgotten in one commit.
+/// The number of sessions that one commit forgets.
 const PAGE: usize = 1_000;
 
 /// A session that was begun or renewed.
@@ -110,7 +110,7 @@ impl Accounts {
         Ok(SignedIn { user, session: session.id, refresh_token })
     }
 
-    /// Ends a session: one's own, or anybody's for an admin. Another's does not exist for others.
+    /// Ends a session: the caller's own, or any one for an admin. Another's does not exist for others.
     pub(super) async fn end_session(&self, id: SessionId, by: By) -> Result<Arc<Session>, Error> {
         let session = self.0.accounts.session(id);
         let session = session.ok_or_else(|| Error::not_found("session", id))?;
@@ -177,7 +177,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Makes a step durable, with `extra` rows; from then on everybody reads it.
+    /// Makes a step durable, with `extra` rows; from then on every request reads it.
     async fn commit_step(
         &self,
         step: Step<Session>,

@@ -167,7 +167,7 @@ impl Accounts {
         }
     }
 
-    /// Makes endings durable; from then on everybody knows of them.
+    /// Makes endings durable; from then on every request knows of them.
     pub(super) async fn end(&self, endings: Endings) -> Result<(), Error> {
         let Endings { ops, records, keys, sessions } = endings;
         self.store(ops, records).await?;
@@ -193,7 +193,7 @@ impl Endings {
 
     /// Adds a session that ends.
     pub(super) fn end_session(&mut self, session: &Session, at: Timestamp, by: By, why: &str) {
-        // One that is over has no row and stands in no register.
+        // A session that is over has no row and stands in no register.
         let Ok(step) = session.transition(Event::Ended, at) else { return };
         let record = Record::new(Action::SessionEnded, by).of(session.id);
         self.records.push(record.with("user", session.user).with("reason", why));

@@ -15,7 +15,7 @@ use crate::tables::{BUDGETS, BudgetRow, SPENT};
 /// The partition of all budgets.
 const PARTITION: u8 = 0;
 const NUMBER: u8 = Environment::Live.number();
-/// How many rows are read or removed at a time.
+/// The number of rows that are read or removed at a time.
 const PAGE: usize = 1_000;
 
 impl Budgets {
@@ -49,7 +49,7 @@ impl Budgets {
         }
     }
 
-    /// Writes a budget; its sum is as it was folded last.
+    /// Writes a budget with the sum of the last fold.
     pub(crate) async fn write(&self, node: &Node, budget: &Budget) -> Result<(), Error> {
         let _writing = self.writing.lock().await;
         let id = budget.id.as_u128();
@@ -64,7 +64,6 @@ impl Budgets {
         Ok(())
     }
 
-    /// Deletes a budget.
     pub(crate) async fn delete(&self, node: &Node, id: BudgetId) -> Result<(), Error> {
         let _writing = self.writing.lock().await;
         commit(node, vec![BUDGETS.delete(NUMBER, &id.as_u128())]).await?;

@@ -19,7 +19,7 @@ use crate::tables::{
     TEMPLATES, TEXTS, execution_list, execution_term, plan_list, plan_term, term_of,
 };
 
-/// How many executions are looked at in one go.
+/// The number of executions that are looked at in one go.
 const PAGE: usize = 100;
 
 /// A template, or one version of it, to be deleted.
@@ -32,7 +32,7 @@ pub(crate) struct Removal {
 }
 
 impl Publisher {
-    /// Deletes it; returns the versions, the highest first.
+    /// Deletes the template; returns the versions, the highest first.
     pub(super) async fn remove(&self, removal: Removal) -> Result<Vec<Version>, Error> {
         let Removal { environment, id, version, author } = removal;
         let catalog = &self.0.catalog;
@@ -140,8 +140,8 @@ impl Node {
         })
     }
 
-    /// Drops a deleted version that no plan and no execution was made of. Only at a start: later a
-    /// deploy may be on its way that knew the version before its deletion.
+    /// Drops a deleted version that no plan and no execution was made of. Only a start may call this:
+    /// later a deploy may be on its way that knew the version before its deletion.
     pub(super) async fn drop_if_unused(
         &self,
         environment: Environment,

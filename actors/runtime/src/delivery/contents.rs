@@ -12,7 +12,7 @@ use crate::ports::{ReviewerMail, WebhookContent};
 use crate::read;
 use crate::tables::approvals;
 
-/// The content of a mail; otherwise the reason why nobody needs it.
+/// The content of a mail; otherwise the reason why the mail is not needed.
 pub(super) async fn letter(
     node: &Node,
     environment: Environment,

@@ -1,4 +1,4 @@
-//! How many webhooks are posted at once: so many in all, so many of them to one host.
+//! The limits on webhooks that are posted at once: one for all, one for each host.
 //!
 //! ```text
 //!   take ─▶ free? ──▶ a permit, at once
@@ -8,8 +8,8 @@
 //!
 //! Outputs that are posted take so much memory in all; a long one waits for its share without being read.
 //!
-//! A slow host holds its own permits and delays nobody else, unless so many hosts are slow at once that
-//! they hold all of them. A permit travels in the message that wakes the delivery; dropping it anywhere
+//! A slow host holds its own permits and delays no other host, unless so many hosts are slow at once that
+//! they hold all of them. A permit travels in the message that wakes the delivery; a drop anywhere
 //! frees it. Deliberately absent: a limit of mails, which their client has.
 
 use std::collections::VecDeque;
@@ -21,21 +21,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::{Address, Message};
 use crate::directory::Directory;
 
-/// How many webhooks are posted at once.
+/// The most webhooks that are posted at once.
 const IN_ALL: usize = 128;
-/// How many of them to one host and port.
+/// The most webhooks that are posted at once to one host and port.
 const PER_HOST: usize = 8;
 
-/// How many KiB the outputs that are posted may have in all.
+/// The most KiB that the outputs that are posted may have in all.
 const KIB: usize = 128 << 10;
-/// Up to so many bytes, an output needs no share of them.
+/// The bytes up to which an output needs no share of them.
 const SHORT: usize = 64 << 10;
 
 /// The permits, and the deliveries that wait for one.
 pub(crate) struct SendPermits {
     turns: Mutex<Turns<Address>>,
     memory: Arc<Semaphore>,
-    /// One for each shard.
+    /// The directories of deliveries, one for each shard.
     deliveries: Vec<Arc<Directory<Address, Message>>>,
 }
 
@@ -65,12 +65,12 @@ impl SendPermits {
         Arc::new(Self { turns, memory: Arc::new(Semaphore::new(KIB)), deliveries })
     }
 
-    /// The share of memory that an output of this length needs; `None` if it has to wait for it.
+    /// The share of memory that an output of this length needs; `None` if the output has to wait.
     pub(super) fn try_share(&self, bytes: usize) -> Option<Share> {
         Arc::clone(&self.memory).try_acquire_many_owned(kib(bytes)).ok()
     }
 
-    /// The same, once it is free.
+    /// The share of memory that an output of this length needs, once it is free.
     pub(super) async fn share(&self, bytes: usize) -> Share {
         let share = Arc::clone(&self.memory).acquire_many_owned(kib(bytes)).await;
         share.expect("it is never closed")
@@ -105,7 +105,7 @@ struct Turns<A> {
     free: usize,
     per_host: usize,
     hosts: HashMap<Arc<str>, Host<A>>,
-    /// Hosts with room and with somebody who waits, each once.
+    /// Hosts with room and with a waiting delivery, each once.
     next: VecDeque<Arc<str>>,
 }
 
@@ -149,7 +149,7 @@ impl<A> Turns<A> {
                     self.hosts.remove(host);
                 }
             } else if entry.held + 1 == self.per_host {
-                // It had no room and so no place in the line.
+                // The host had no room and so no place in the line.
                 self.next.push_back(Arc::clone(host));
             }
         }

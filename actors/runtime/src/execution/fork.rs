@@ -7,7 +7,7 @@
 //!
 //! A copy is rows beside the unit that completes its step: it has an end and no life. The original is
 //! read again after a restart; one that was removed meanwhile has nothing to give. Deliberately
-//! absent: when two tasks ask the same, which the domain says.
+//! absent: the equality of two tasks' requests, which the domain decides.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::node::Node;
 use crate::sources::NodeSources;
 use crate::tables::{self, LoadedTask, executions, items};
 
-/// The execution that a fork comes from, with the steps that it had completed when it was read.
+/// The original of a fork, with the steps that it had completed when it was read.
 pub(crate) struct Original {
     execution: Execution,
     compiled: Arc<CompiledPlan>,
@@ -129,7 +129,25 @@ impl Original {
         Ok(Some(Self { execution, compiled, from_step: fork.from_step.clone() }))
     }
 
-    /// The number of the step of this name, unless it is the one that runs anew.
+    /// The tokens of the texts that the step of this name asked; `None` if it asked none.
+    pub(crate) async fn tokens_of(
+        &self,
+        store: &dyn Store,
+        environment: Environment,
+        step: &str,
+    ) -> Result<Option<u64>, callboard_store::Error> {
+        let position = self.compiled.plan.position(step);
+        let number = position.and_then(|position| u16::try_from(position).ok());
+        let row = number.and_then(|number| self.execution.step(number));
+        let Some(id) = row.and_then(|row| row.task) else { return Ok(None) };
+        let found = tables::task(store, environment, id).await?;
+        let Some(mut found) = found.filter(|found| found.task.erased_at.is_none()) else {
+            return Ok(None);
+        };
+        Ok(Some(found.inputs(store, environment).await?.tokens()))
+    }
+
+    /// The number of the original's step of this name, unless the fork runs that one anew.
     fn position(&self, joint: &Joint<'_>, step: u16) -> Option<u16> {
         let name = joint.state().graph().name(step);
         let is_anew = self.from_step.as_deref() == Some(name);
@@ -137,8 +155,8 @@ impl Original {
         u16::try_from(position).ok()
     }
 
-    /// The completed task that was asked the same, with its output. Only the first decision about a
-    /// step takes over, not its retry.
+    /// The completed task of the same request, and its output. Only the first decision about a step takes
+    /// over, not its retry.
     async fn task_of(
         &self,
         node: &Node,
@@ -200,7 +218,7 @@ impl Original {
 /// The most tasks that a reviewer's retries put before a completed one.
 const MOST_RETRIES: usize = 64;
 
-/// The task and its output, if the first of the tasks that it repeats was asked the same.
+/// The task and its output, if the first of the tasks that it repeats had the same request.
 async fn same(
     store: &dyn Store,
     environment: Environment,

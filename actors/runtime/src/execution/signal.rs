@@ -22,9 +22,9 @@ pub(crate) struct Sending {
     pub(crate) payload: String,
     /// The digests of the idempotency key.
     pub(crate) key: Option<SignalKey>,
-    /// True if it takes the place of a kept one.
+    /// True if the signal takes the place of a kept one.
     pub(crate) replace: bool,
-    /// Where the answer goes: whether it is a replay.
+    /// The channel for the answer: true if the signal is a replay.
     pub(crate) reply: oneshot::Sender<Result<bool, Error>>,
 }
 
@@ -42,7 +42,7 @@ impl Sending {
         let _ = self.reply.send(Err(error));
     }
 
-    /// Adds the signal to the unit. `None` if it is refused: then the client has its answer.
+    /// Adds the signal to the unit. `None` if the signal is refused: then the client has its answer.
     pub(super) fn add_to(
         self,
         joint: &mut Joint<'_>,

@@ -47,7 +47,7 @@ impl Handle {
     }
 
     /// Begins a session of a user whose password was right (SPEC.md, "JWT sessions"); `user` is the
-    /// one whose hash the password was compared with.
+    /// user with whose hash the password was compared.
     ///
     /// # Errors
     /// [`Error::InvalidCredentials`] if the user is gone or has another password by now,
@@ -57,13 +57,13 @@ impl Handle {
         self.account_command(|reply| Message::BeginSession(id, hash, by, reply)).await
     }
 
-    /// Renews the session of a refresh token, which is replaced (PROTOCOL.md 7). After `Err` to one
-    /// that was replaced long before, the session is over.
+    /// Renews the session of a refresh token, which is replaced (PROTOCOL.md 7). An `Err` to a token
+    /// that was replaced long before also ends the session.
     ///
     /// # Errors
     /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::Unavailable`].
     pub async fn refresh(&self, token: RefreshToken, by: By) -> Result<SignedIn, Error> {
-        // The time at which it came in: how long it waits for its turn is not its holder's doing.
+        // The token's arrival counts: the wait for its turn is not its holder's doing.
         let at = self.node.now();
         self.account_command(|reply| Message::RenewSession(token, at, by, reply)).await
     }
@@ -80,7 +80,7 @@ impl Handle {
         sessions
     }
 
-    /// Ends a session: one's own, or anybody's for an admin. When this returns, its tokens are refused.
+    /// Ends a session: one's own, or any one for an admin. Its tokens are refused once this returns.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
@@ -150,8 +150,8 @@ impl Handle {
         self.account_command(|reply| Message::AdmitExternal(new, by, reply)).await
     }
 
-    /// Gives a user another role, tier or password, from the next request on. Ended with it are the
-    /// keys whose role the user could no longer give, and after a new password all sessions.
+    /// Gives a user another role, tier or password, from the next request on. The change ends the
+    /// keys whose role the user could no longer give, and a new password ends all sessions.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] for the last admin, [`Error::Unavailable`].
@@ -184,7 +184,7 @@ impl Handle {
         keys
     }
 
-    /// Makes an API key. Its text is returned only here.
+    /// Makes an API key, and returns the only copy of its text.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no such kind of key, [`Error::Unavailable`].
@@ -192,7 +192,7 @@ impl Handle {
         self.account_command(|reply| Message::CreateKey(new, by, reply)).await
     }
 
-    /// Revokes a key; one that has ended stays as it is. When this returns, the key is refused.
+    /// Revokes a key; one that has ended stays as it is. The key is refused once this returns.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
@@ -214,7 +214,7 @@ impl Handle {
         self.account_command(|reply| Message::RotateKey(id, overlap, by, reply)).await
     }
 
-    /// Makes other keys sign access tokens. When this returns, the sessions whose key is gone are over.
+    /// Makes other keys sign access tokens. The sessions whose key is gone are over once this returns.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -222,7 +222,7 @@ impl Handle {
         self.account_command(|reply| Message::ChangeSigningKeys(keys, by, reply)).await
     }
 
-    /// Writes a record to the audit log. When this returns it is durable.
+    /// Writes a record to the audit log. The record is durable once this returns.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -253,6 +253,11 @@ impl Handle {
     /// [`Error::Unavailable`].
     pub async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, Error> {
         read::audit::entries(&self.node, query).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Stores the last uses of keys.
+    pub(crate) async fn store_uses(&self) -> Result<(), Error> {
+        self.account_command(Message::StoreUses).await
     }
 
     async fn account_command<T>(

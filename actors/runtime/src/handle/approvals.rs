@@ -13,7 +13,7 @@ use crate::read::approvals::{self, ApprovalDetail, HistoryEntry};
 use crate::shard::TaskAddress;
 use crate::tables;
 
-/// How long the prompt of a task may be, in bytes (PROTOCOL.md 2).
+/// The longest prompt of a task, in bytes (PROTOCOL.md 2).
 const MAX_PROMPT: usize = 1 << 20;
 
 /// A reviewer lets an output pass.
@@ -34,14 +34,14 @@ pub struct Reject {
     pub by: Decider,
     /// The reason.
     pub reason: String,
-    /// Whether it is tried again.
+    /// True if the task is tried again.
     pub retry: bool,
     /// The prompt of the next try, if it is not to be the one before.
     pub retry_prompt: Option<String>,
 }
 
 impl Handle {
-    /// Approvals, those that wait for the shortest time first, and how many there are in all.
+    /// Approvals, those that wait for the shortest time first, and their total number.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -88,7 +88,7 @@ impl Handle {
     /// The history of an approval, oldest first.
     ///
     /// # Errors
-    /// As [`Self::approval`].
+    /// Those of [`Self::approval`].
     pub async fn approval_history(
         &self,
         environment: Environment,
@@ -102,7 +102,7 @@ impl Handle {
     }
 
     /// Lets a held output pass, as it is or edited: the task is completed, and its execution goes
-    /// on with what passed. After `Ok` the decision survives a power cut, and no other can be made.
+    /// on with the passed text. After `Ok` the decision survives a power cut, and no other can be made.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if nothing waits,
@@ -132,7 +132,7 @@ impl Handle {
     }
 
     /// Does not let a held output pass: the task is rejected, and tried again as another task if
-    /// that is wanted. After `Ok` the decision and the new task survive a power cut.
+    /// the reviewer wants that. After `Ok` the decision and the new task survive a power cut.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if nothing waits,
@@ -155,10 +155,10 @@ impl Handle {
             .await
     }
 
-    /// Tells other reviewers for five minutes that somebody looks at it; it bars nobody.
+    /// Tells other reviewers for five minutes that this one looks at the output; a claim bars no one.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if somebody else has
+    /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if another reviewer has
     /// claimed it, [`Error::Unavailable`].
     pub async fn claim(
         &self,
@@ -173,7 +173,7 @@ impl Handle {
     /// Takes a claim back; without one, nothing changes.
     ///
     /// # Errors
-    /// As [`Self::claim`].
+    /// Those of [`Self::claim`].
     pub async fn release(
         &self,
         environment: Environment,
@@ -184,7 +184,7 @@ impl Handle {
         self.call_approval(environment, task, |reply| Message::Release(by, reply)).await
     }
 
-    /// The approval of a task, as it is stored; an error that says what there is instead.
+    /// The approval of a task, as it is stored; the error names the state that is there instead.
     async fn held(&self, environment: Environment, task: TaskId) -> Result<Approval, Error> {
         self.admit()?;
         let store = &*self.node.shard(task.partition()).store;
@@ -234,7 +234,7 @@ impl Handle {
         let task = &approval.task;
         let own = self.task(environment, task.id).await?.inputs.output_schema;
         let (None, Some((execution, step))) = (&own, &task.origin.step) else { return Ok(own) };
-        // Stored before tasks had schemas of their own.
+        // The task was stored before tasks had schemas of their own.
         let compiled = approvals::plan_of(&self.node, environment, *execution).await;
         Ok(compiled.map_err(|error| unreadable(&error))?.and_then(|compiled| {
             let position = u16::try_from(compiled.plan.position(step)?).ok()?;

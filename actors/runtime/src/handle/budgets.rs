@@ -15,7 +15,7 @@ impl Handle {
         BudgetId::from_u128(self.node.fresh_id(self.node.now(), 0))
     }
 
-    /// Creates a budget of production. After `Ok` it survives a power cut, and every lease and
+    /// Creates a budget of production. After `Ok` the budget survives a power cut, and every lease and
     /// submission goes by it.
     ///
     /// # Errors

@@ -20,17 +20,17 @@ pub struct BulkOrder {
     pub priority: Option<u8>,
     /// The reason, of a job that rejects.
     pub reason: Option<String>,
-    /// The filter; its order and its window do not count.
+    /// The filter, without its order and its window.
     pub filter: Tasks,
     /// The number of tasks that the filter must match.
     pub expect: Option<u64>,
 }
 
 impl Handle {
-    /// How many tasks a job would act on.
+    /// The number of tasks that a job would act on.
     ///
     /// # Errors
-    /// As [`Handle::start_bulk`].
+    /// Those of [`Handle::start_bulk`].
     pub async fn dry_bulk(&self, owner: &Owner, order: &BulkOrder) -> Result<usize, Error> {
         Ok(self.matched(owner, order).await?.len())
     }
@@ -49,8 +49,8 @@ impl Handle {
         Ok(matched)
     }
 
-    /// Starts a job on the tasks that match now. After `Ok` it survives a power cut, and acts on these
-    /// tasks, once on each. Says whether the key had started it before.
+    /// Starts a job on the tasks that match now. After `Ok` the job survives a power cut, and acts on
+    /// these tasks, once on each. Returns true if the key had started it before.
     ///
     /// # Errors
     /// [`Error::InvalidState`] if another number than expected matches, or too many jobs run,
@@ -106,7 +106,7 @@ impl Handle {
         Ok((job, false))
     }
 
-    /// A job and how far it is.
+    /// A job and its progress.
     ///
     /// # Errors
     /// [`Error::NotFound`].

@@ -12,7 +12,7 @@ use crate::read;
 use crate::tables::deliveries;
 
 impl Handle {
-    /// Deliveries, newest first, and how many there are in all.
+    /// Deliveries, newest first, and their total number.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -25,8 +25,8 @@ impl Handle {
         page.map_err(|error| unreadable(&error))
     }
 
-    /// Sends a delivery again, or at once if it waits for its next attempt. After `Ok` it is pending,
-    /// over crashes too, with the whole schedule before it.
+    /// Sends a delivery again, or at once if it waits for its next attempt. After `Ok` the delivery is
+    /// pending, over crashes too, with the whole schedule before it.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] if an attempt is due or under way,
@@ -40,7 +40,7 @@ impl Handle {
         let store = &*self.node.shard(id.partition()).store;
         let found = deliveries::delivery(store, environment, id).await;
         let found = found.map_err(|error| unreadable(&error))?;
-        // Its actor would answer only after the attempt.
+        // The delivery's actor would answer only after the attempt.
         if found.ok_or_else(|| Error::not_found("delivery", id))?.is_due(self.node.now()) {
             return Err(under_way(id));
         }

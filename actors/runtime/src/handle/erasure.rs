@@ -59,7 +59,7 @@ impl Handle {
                         "execution {execution} is in use; try again in a moment"
                     ))
                 };
-                // Nobody wakes the execution while this is held, so nobody else writes its rows.
+                // The guard keeps the execution asleep, so that no other writer has its rows.
                 let leaving =
                     shard.executions.if_asleep(&address, || shard.leaving.leave(&address));
                 let _leaving = leaving.ok_or_else(busy)?;
@@ -70,7 +70,7 @@ impl Handle {
         Ok(step.next)
     }
 
-    /// The rows of the execution without what its step quotes of the task.
+    /// The rows of the execution, without the quotations that its step makes from the task.
     async fn of_execution(
         &self,
         store: &dyn Store,

@@ -1,14 +1,13 @@
 //! Forks of executions (PROTOCOL.md 16).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use callboard_domain::estimate::DryRun;
+use callboard_domain::estimate::{Asked, DryRun, KnownFork};
 use callboard_domain::execution::program::{Outputs, Program};
 use callboard_domain::execution::{Execution, ForkedFrom, Spec, Stage, StepState};
 use callboard_domain::id::{ExecutionId, PlanId};
 use callboard_domain::template::Caller;
-use callboard_domain::unit::Joint;
+use callboard_domain::unit::{Change, Joint};
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -43,10 +42,10 @@ struct Checked {
 
 impl Handle {
     /// Starts an execution that takes over each completed step of another one whose prompt, model and
-    /// settings are the same. After `Ok` it survives a power cut.
+    /// settings are the same. After `Ok` the execution survives a power cut.
     ///
     /// # Errors
-    /// As those of an execute and a deploy; [`Error::Invalid`] for a step that does not exist, and
+    /// Those of an execute and a deploy; [`Error::Invalid`] for a step that does not exist, and
     /// for a version if no template was deployed.
     pub async fn fork(
         &self,
@@ -71,7 +70,7 @@ impl Handle {
     /// The preview of a fork; nothing is stored or started. The steps that are taken over cost nothing.
     ///
     /// # Errors
-    /// As [`Self::fork`].
+    /// Those of [`Self::fork`].
     pub async fn dry_fork(
         &self,
         owner: &Owner,
@@ -81,8 +80,8 @@ impl Handle {
     ) -> Result<DryRun, Error> {
         let Checked { prepared, options, forked_from, .. } =
             self.checked_fork(owner, caller, id, fork).await?;
-        let reused = self.reused(owner, &prepared, options, &forked_from).await?;
-        self.would_reusing(owner.environment, prepared, options.max_cost, reused).await
+        let known = self.known(owner, &prepared, options, &forked_from).await?;
+        self.would_forking(owner.environment, prepared, options.max_cost, known).await
     }
 
     async fn checked_fork(
@@ -139,14 +138,15 @@ impl Handle {
         Ok(Checked { runs, prepared, options, forked_from })
     }
 
-    /// The steps that a fork would take over whole, by name. Plays its first units, and keeps nothing.
-    async fn reused(
+    /// The steps that a fork would take over whole, and the texts of those that would begin at once. Plays
+    /// its first units, and keeps nothing.
+    async fn known(
         &self,
         owner: &Owner,
         prepared: &Prepared,
         options: Options,
         forked_from: &ForkedFrom,
-    ) -> Result<HashSet<String>, Error> {
+    ) -> Result<KnownFork, Error> {
         let (node, environment, now) = (&*self.node, owner.environment, self.node.now());
         let Prepared { compiled, review, input, template, .. } = prepared;
         let (partition, number) = (0, node.fresh_id(now, 0));
@@ -174,7 +174,7 @@ impl Handle {
         let program = Arc::new(Program::new(id, compiled, review, input, defaults));
         let mut sources = node.sources(environment, partition);
         let mut outputs = Outputs::default();
-        let mut state = first.next.clone();
+        let (mut state, mut known) = (first.next.clone(), KnownFork::default());
         let mut joint = Joint::first(&program, first, now);
         for _ in 0..MOST_UNITS {
             while let Some(due) = joint.due() {
@@ -185,6 +185,14 @@ impl Handle {
                     .map_err(|_| Error::Internal)?;
             }
             state = joint.state().clone();
+            for change in joint.done().changes {
+                let Change::NewTask(step, inputs) = change else { continue };
+                let spec = &step.next.spec;
+                if let (Some((_, name)), None) = (&spec.origin.step, spec.origin.item) {
+                    let asked = Asked { now: inputs.tokens(), before: None };
+                    known.asked.insert(name.clone(), asked);
+                }
+            }
             if !state.has_due() {
                 break;
             }
@@ -192,6 +200,13 @@ impl Handle {
         }
         let is_over = |row: &StepState| row.stage == Stage::Completed;
         let over = state.steps().filter(|(_, row)| is_over(row));
-        Ok(over.map(|(step, _)| state.graph().name(step).to_owned()).collect())
+        known.reused = over.map(|(step, _)| state.graph().name(step).to_owned()).collect();
+        if let Some(original) = original {
+            for (name, asked) in &mut known.asked {
+                let before = original.tokens_of(node.store(), environment, name).await;
+                asked.before = before.map_err(|error| unreadable(&error))?;
+            }
+        }
+        Ok(known)
     }
 }

@@ -17,7 +17,7 @@ use crate::finish::Finish;
 pub struct ModelView {
     /// The name.
     pub name: Arc<str>,
-    /// The connected workers that announce it by its exact name.
+    /// The connected workers that announce the model by its exact name.
     pub workers: usize,
     /// The price in USD per token; `None` if the price table has none.
     pub rates: Option<Rates>,
@@ -61,8 +61,8 @@ impl Handle {
         models.into_iter().map(view).collect()
     }
 
-    /// Sets the limits of a model, in place of those of the settings. After `Ok` they survive a power
-    /// cut, and count for every call that begins.
+    /// Sets the limits of a model, in place of those of the settings. After `Ok` the limits survive a
+    /// power cut, and count for every call that begins.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -95,9 +95,9 @@ impl Handle {
         }
     }
 
-    /// Whether the model of a ready task has room.
+    /// Passes if the model of a ready task has room; otherwise returns the reason.
     pub(super) fn model_room(&self, task: &Task) -> Result<(), NoRoom> {
-        // The sandbox is not metered; only its tasks are of no model that anybody limits.
+        // The sandbox is not metered, and the models of its tasks have no limits.
         self.node.models.room(Environment::Live, task.model())
     }
 }

@@ -21,17 +21,17 @@ const MAX_CONTROLLED: usize = 1_000;
 /// A queue as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueView {
-    /// Its name.
+    /// The queue's name.
     pub name: Arc<str>,
-    /// Its settings.
+    /// The queue's settings.
     pub settings: QueueSettings,
     /// Tasks that are ready and wait for a lease.
     pub depth: usize,
-    /// The creation of the oldest of them.
+    /// The creation of the oldest of the ready tasks.
     pub oldest: Option<Timestamp>,
     /// Tasks with a worker.
     pub running: u64,
-    /// Connected workers that serve it.
+    /// Connected workers that serve the queue.
     pub workers: usize,
 }
 
@@ -73,7 +73,7 @@ impl Handle {
         self.with_running(QueueView { settings, ..view }).await
     }
 
-    /// The obstacle of a pending task (PROTOCOL.md 3 and 16); `None` if it is not pending.
+    /// The obstacle of a pending task (PROTOCOL.md 3 and 16); `None` if the task is not pending.
     #[must_use]
     pub fn waiting_in(&self, environment: Environment, task: &Task) -> Option<&'static str> {
         let waits = self.waiting_for(task)?;

@@ -8,7 +8,7 @@ use callboard_domain::review_stats::Summary;
 use super::Handle;
 
 impl Handle {
-    /// The statistics of approvals now. After a start it waits until all records are read.
+    /// The statistics of approvals now. A call soon after a start waits until all records are read.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if they cannot be read.
@@ -16,7 +16,7 @@ impl Handle {
         self.node.review_stats.statistics(environment, self.node.now()).await
     }
 
-    /// The quality of confidences, and the effect of other thresholds. After a start it waits
+    /// The quality of confidences, and the effect of other thresholds. A call soon after a start waits
     /// until all records are read.
     ///
     /// # Errors

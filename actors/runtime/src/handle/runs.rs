@@ -2,12 +2,12 @@
 //!
 //! Deliberately absent: templates by themselves, which are [`super::templates`]'.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_domain::access::Role;
 use callboard_domain::budget::Money;
-use callboard_domain::estimate::{self, DryRun, StepDefaults};
+use callboard_domain::estimate::{self, DryRun, KnownFork, StepDefaults};
 use callboard_domain::execution;
 use callboard_domain::fuel::{Fuel, OutOfFuel};
 use callboard_domain::id::{Environment, ExecutionId, PlanId};
@@ -35,12 +35,12 @@ use callboard_domain::execution::program::{CompiledPlan, Program, ReviewPolicy};
 pub struct Start {
     /// The values of `{{input.*}}`.
     pub input: Map<String, Value>,
-    /// Which outputs are held.
+    /// The review settings, which say which outputs are held.
     pub hitl: Option<HitlSource>,
     /// The options.
     #[serde(skip)]
     pub options: Options,
-    /// The instant before which it does not begin.
+    /// The instant before which the execution does not begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
 }
@@ -70,7 +70,7 @@ impl Start {
 #[derive(Clone)]
 pub(super) struct Prepared {
     pub(super) compiled: Arc<CompiledPlan>,
-    /// Whose past runs an estimate rests on.
+    /// The plan whose past runs an estimate rests on.
     plan: Option<PlanId>,
     pub(super) template: Option<execution::Template>,
     pub(super) review: ReviewPolicy,
@@ -78,7 +78,7 @@ pub(super) struct Prepared {
 }
 
 impl Handle {
-    /// Makes a plan. After `Ok` it survives a power cut.
+    /// Makes a plan. After `Ok` the plan survives a power cut.
     ///
     /// # Errors
     /// [`Error::InvalidDefinition`] with every fault, [`Error::Unavailable`].
@@ -113,7 +113,7 @@ impl Handle {
         found.map_err(|error| unreadable(&error))?.ok_or_else(|| Error::not_found("plan", id))
     }
 
-    /// Plans, and how many there are in all.
+    /// Plans, and their total number.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -125,7 +125,7 @@ impl Handle {
         runs::plans(&self.node, environment, query).await.map_err(|error| unreadable(&error))
     }
 
-    /// Starts an execution of a plan. After `Ok` it survives a power cut.
+    /// Starts an execution of a plan. After `Ok` the execution survives a power cut.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidDefinition`] for the input or `hitl`,
@@ -154,7 +154,7 @@ impl Handle {
     /// A dry run of a plan; nothing is stored or started.
     ///
     /// # Errors
-    /// As [`Self::execute`], and a prompt that cannot be rendered.
+    /// Those of [`Self::execute`], and a prompt that cannot be rendered.
     pub async fn dry_run(&self, owner: &Owner, id: PlanId, start: Start) -> Result<DryRun, Error> {
         let plan = self.plan(owner.environment, id).await?;
         let max_cost = start.options.max_cost;
@@ -162,10 +162,10 @@ impl Handle {
         self.would(owner.environment, prepared, max_cost).await
     }
 
-    /// Deploys a template: makes a plan of it and starts that. After `Ok` both survive a power cut.
+    /// Deploys a template: makes a plan of it and starts the plan. After `Ok` both survive a power cut.
     ///
     /// # Errors
-    /// As [`Self::execute`]; an unknown step in an override has the rule `step`.
+    /// Those of [`Self::execute`]; an unknown step in an override has the rule `step`.
     pub async fn deploy(
         &self,
         owner: &Owner,
@@ -190,7 +190,7 @@ impl Handle {
     /// A dry run of a deploy; nothing is stored or started.
     ///
     /// # Errors
-    /// As [`Self::deploy`], and a prompt that cannot be rendered.
+    /// Those of [`Self::deploy`], and a prompt that cannot be rendered.
     pub async fn dry_deploy(
         &self,
         environment: Environment,
@@ -300,16 +300,16 @@ impl Handle {
         run: Prepared,
         max_cost: Option<Money>,
     ) -> Result<DryRun, Error> {
-        self.would_reusing(environment, run, max_cost, HashSet::new()).await
+        self.would_forking(environment, run, max_cost, KnownFork::default()).await
     }
 
-    /// The preview of a run that takes over the outputs of some steps, by name.
-    pub(super) async fn would_reusing(
+    /// The preview of a fork.
+    pub(super) async fn would_forking(
         &self,
         environment: Environment,
         run: Prepared,
         max_cost: Option<Money>,
-        reused: HashSet<String>,
+        fork: KnownFork,
     ) -> Result<DryRun, Error> {
         let Prepared { compiled, plan, template, review, input } = run;
         let usual = &self.node.settings.task_defaults;
@@ -323,9 +323,8 @@ impl Handle {
         let dry_run = move || {
             let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
             let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
-            let (plan, scope) = (&compiled.plan, program.scope_at_start());
-            let reused = |step: &str| reused.contains(step);
-            estimate::dry_run(plan, &scope, hitl.as_ref(), targets, known, &prices, reused)
+            let scope = program.scope_at_start();
+            estimate::dry_run(&compiled, &scope, hitl.as_ref(), targets, known, &prices, &fork)
         };
         let run =
             self.node.compute.run_unless(is_brief, dry_run).await.map_err(|_| Error::Internal)?;
@@ -380,7 +379,7 @@ impl Handle {
         found.map_err(|error| unreadable(&error))?.ok_or_else(|| Error::not_found("execution", id))
     }
 
-    /// Executions, and how many there are in all.
+    /// Executions, and their total number.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -392,7 +391,7 @@ impl Handle {
         runs::executions(&self.node, environment, query).await.map_err(|error| unreadable(&error))
     }
 
-    /// Cancels an execution. After `Ok` no worker is given a step of it any more.
+    /// Cancels an execution. After `Ok` no worker is given a step of the execution any more.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] if it has ended, [`Error::Unavailable`].

@@ -43,7 +43,7 @@ impl GivenTarget {
 }
 
 impl Handle {
-    /// Makes a schedule. After `Ok` it survives a power cut.
+    /// Makes a schedule. After `Ok` the schedule survives a power cut.
     ///
     /// # Errors
     /// [`Error::Invalid`] for the timing, [`Error::TooManySchedules`], [`Error::QuotaExceeded`], those of
@@ -67,7 +67,7 @@ impl Handle {
         rows.push(schedules::put(environment, &row));
         rows.extend(schedules::event(environment, EventName::ScheduleCreated, now, &row, None));
         let shard = self.node.shard(partition);
-        // The last question before the commit is on its way: whoever is cut off here leaves no count behind.
+        // The last check before the commit: a caller that is cut off here leaves no count behind.
         self.node.holdings.admit_schedule(&owner.id)?;
         self.node.holdings.store(&owner.id, &rows);
         match durable::commit_rows(shard, partition, rows).await {
@@ -138,7 +138,7 @@ impl Handle {
         Ok(ScheduleDetail { row, target: target.given })
     }
 
-    /// Schedules, the newest first, and how many there are in all.
+    /// Schedules, the newest first, and their total number.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -170,10 +170,10 @@ impl Handle {
         Ok(Page { items, total })
     }
 
-    /// Changes a schedule: `change` makes the new settings of those that it has.
+    /// Changes a schedule: `change` makes the new settings from the old ones.
     ///
     /// # Errors
-    /// [`Error::NotFound`], what `change` refuses, [`Error::Invalid`] for the timing, those of the
+    /// [`Error::NotFound`], the refusals of `change`, [`Error::Invalid`] for the timing, those of the
     /// target, [`Error::TooManySchedules`] if a target makes it another account's,
     /// [`Error::InvalidState`] if it is changed at the same time, [`Error::Unavailable`].
     pub async fn change_schedule(

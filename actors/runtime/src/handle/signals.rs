@@ -27,15 +27,16 @@ pub struct SendSignal {
     pub name: String,
     /// The payload.
     pub payload: Value,
-    /// True if it takes the place of a kept one that no step has used.
+    /// True if the signal takes the place of a kept one that no step has used.
     pub replace: bool,
     /// The idempotency key.
     pub key: Option<String>,
 }
 
 impl Handle {
-    /// Sends a signal of the account `by` to an execution; says whether it had been sent before. After
-    /// `Ok` it survives a power cut, and its wait goes on, or finds it when it begins.
+    /// Sends a signal of the account `by` to an execution; returns true if the signal had been sent
+    /// before. After `Ok` the signal survives a power cut, and its wait goes on, or finds it when it
+    /// begins.
     ///
     /// # Errors
     /// [`Error::NotFound`] for the execution, or if no step of it waits for such a signal,

@@ -9,8 +9,8 @@ use crate::read;
 use crate::submission::{NewWork, Submitted};
 
 impl Handle {
-    /// Makes a new task that repeats one which failed, was cancelled or was rejected. After `Ok` it
-    /// survives a power cut.
+    /// Makes a new task that repeats one which failed, was cancelled or was rejected. After `Ok` the new
+    /// task survives a power cut.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`], and those of [`Handle::submit`].

@@ -17,7 +17,7 @@ use crate::catalog::{self, Author, Publication, PublishOutcome, Published, Remov
 use crate::read::runs;
 
 impl Handle {
-    /// Adds a version of a template; says whether it was there before.
+    /// Adds a version of a template; tells an added version from one that was there before.
     ///
     /// # Errors
     /// [`Error::InvalidDefinition`] with every fault, [`Error::VersionExists`],
@@ -46,7 +46,7 @@ impl Handle {
     /// that ended keep their plan.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Forbidden`] if it is somebody else's or built in,
+    /// [`Error::NotFound`], [`Error::Forbidden`] if it is another account's or built in,
     /// [`Error::InvalidState`] while an execution of it runs, [`Error::Unavailable`].
     pub async fn remove_template(
         &self,
@@ -67,7 +67,7 @@ impl Handle {
     /// A version of a template, or the highest.
     ///
     /// # Errors
-    /// [`Error::NotFound`], also for what `caller` may not see.
+    /// [`Error::NotFound`], also for a template that `caller` may not see.
     pub fn template(
         &self,
         environment: Environment,
@@ -107,7 +107,7 @@ impl Handle {
         if versions.is_empty() { Err(Error::not_found("template", id)) } else { Ok(versions) }
     }
 
-    /// Templates that `caller` may see, and how many there are in all.
+    /// Templates that `caller` may see, and their total number.
     #[must_use]
     pub fn templates(
         &self,

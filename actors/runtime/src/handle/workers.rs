@@ -63,7 +63,7 @@ impl Handle {
         Ok(view)
     }
 
-    /// Registers a worker on a new connection (PROTOCOL.md 11). Its commands arrive on
+    /// Registers a worker on a new connection (PROTOCOL.md 11). Commands to the worker arrive on
     /// `outgoing`; [`WorkerCommand::Close`] or the channel's end means that the connection is over.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Handle {
         }
         let (resumed, leases) =
             resume.map_or((None, Vec::new()), |(id, leases)| (Some(id), leases));
-        // Only the same account may come back as a worker; anybody else becomes a new one.
+        // Only the same account may come back as a worker; any other account becomes a new one.
         let own = |id: &WorkerId| {
             self.node.workers.get(*id).is_none_or(|view| {
                 view.environment == owner.environment
@@ -103,25 +103,25 @@ impl Handle {
         Ok((WorkerLink { node: Arc::clone(&self.node), address, number }, leases))
     }
 
-    /// Returns once the sandbox has work, since the start or since it was asked before.
+    /// Returns once the sandbox has work, since the start or since the last call.
     pub async fn sandbox_used(&self) {
         self.node.sandbox_used.notified().await;
     }
 
-    /// How long leases last and how often workers are to speak.
+    /// The length of a lease, and the interval at which workers are to speak.
     #[must_use]
     pub fn worker_terms(&self) -> (Duration, Duration) {
         (self.node.settings.terms.lease, self.node.settings.heartbeat)
     }
 
-    /// How many workers are connected and heard of.
+    /// The number of workers that are connected and heard of.
     #[must_use]
     pub fn reachable_workers(&self) -> usize {
         self.node.reachable_workers()
     }
 }
 
-/// A worker's connection, which takes its messages. Dropping it is the connection's end.
+/// A worker's connection, which takes its messages. A drop ends the connection.
 #[derive(Debug)]
 pub struct WorkerLink {
     node: Arc<Node>,
@@ -140,6 +140,15 @@ impl WorkerLink {
     pub fn say(&self, said: WorkerMessage) {
         let message = worker::Message::Heard(self.number, Box::new(said));
         self.node.workers.directory.send(self.address, message);
+    }
+
+    /// Waits until everything that the worker said so far is handled.
+    pub async fn handled(&self) {
+        let (flushed, mut handled) = mpsc::channel(1);
+        let message = worker::Message::Flush(flushed);
+        self.node.workers.directory.send(self.address, message);
+        // Nothing is ever sent: the channel closes.
+        let _ = handled.recv().await;
     }
 }
 

@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub trait Part: Send {
     /// The running program of a tenure.
     type Running: Send + Sync;
-    /// Why a tenure could not begin.
+    /// The reason why a tenure could not begin.
     type Failed: std::fmt::Display + Send;
 
     /// Begins a tenure: this node owns every partition from now on.
@@ -23,14 +23,14 @@ pub trait Part: Send {
     /// Ready when a tenure cannot go on, because a commit was fenced or its outcome cannot be known.
     fn lost(&self, running: &Self::Running) -> impl Future<Output = ()> + Send;
 
-    /// Ends a tenure. Its later writes are fenced once another node claims its partitions.
+    /// Ends a tenure, whose later writes are fenced once another node claims its partitions.
     fn end(&mut self, running: Self::Running) -> impl Future<Output = ()> + Send;
 
     /// Stands by for the node at this address, or for any.
     fn stand_by(&mut self, active: Option<&str>);
 }
 
-/// Why a node has no part any more.
+/// The reason why a node has no part any more.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended<E> {
     /// Another process joined as this node.

@@ -22,11 +22,11 @@ impl Counter {
     }
 }
 
-/// How many values lie up to each bound, and their sum.
+/// The number of values up to each bound, and their sum.
 #[derive(Debug)]
 pub(super) struct Histogram {
     bounds: &'static [u64],
-    /// One more than bounds: the last is of the values beyond.
+    /// The counts, one more than bounds: the last is of the values beyond.
     counts: Box<[Counter]>,
     sum: Counter,
 }
@@ -55,7 +55,7 @@ impl Histogram {
         self.sum.add(value);
     }
 
-    /// The state, of values of which so many are a second.
+    /// The counts and the sum in seconds; `second` is a second in the unit of the values.
     pub(super) fn read(&self, second: f64) -> Distribution {
         #[expect(clippy::cast_precision_loss, reason = "exact for 250 years")]
         let seconds = |value: u64| value as f64 / second;

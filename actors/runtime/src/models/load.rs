@@ -79,7 +79,7 @@ impl Models {
 }
 
 impl Node {
-    /// Reads the limits and the closures, and counts what ended in the last minute.
+    /// Reads the limits and the closures, and counts the tasks that ended in the last minute.
     pub(crate) async fn load_models(&self) -> Result<(), Error> {
         let (mut after, now) = (None, self.now());
         loop {

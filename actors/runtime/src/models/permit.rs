@@ -11,7 +11,7 @@ use super::Shared;
 #[derive(Debug)]
 pub(crate) struct CallPermit(Box<Counted>);
 
-/// Boxed, because every lease would pay for what only metered models have.
+/// Boxed, because every lease would pay for fields that only metered models have.
 #[derive(Debug)]
 struct Counted {
     shared: Arc<Shared>,

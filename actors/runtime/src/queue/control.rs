@@ -55,7 +55,7 @@ impl Held<QueueItem> {
         shares
     }
 
-    /// Makes a change of the settings durable, and goes by it from then on.
+    /// Makes a change of the settings durable, and goes by the new ones from then on.
     pub(super) async fn change(
         &mut self,
         change: QueueChange,
@@ -93,7 +93,7 @@ impl Held<QueueItem> {
         Ok(())
     }
 
-    /// Has every task of the queue that runs take its share of a limit that is new.
+    /// Makes every running task of the queue take its share of a new limit.
     async fn count_running(&mut self) -> Done {
         let environment = self.address.environment;
         let query = Query {

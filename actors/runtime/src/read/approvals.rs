@@ -12,39 +12,43 @@ use callboard_domain::task::Inputs;
 use callboard_domain::unit::ReviewTexts;
 use callboard_store::{Error, Filter, Order, Query, Store};
 
+use super::together;
 use crate::node::Node;
 use crate::tables::approvals;
 use crate::tables::{self, approval_list, approval_term as term, executions, term_of};
 
-/// How the lists are ordered: by when the output was held.
+/// The order of the lists: by the instant at which the output was held.
 const SINCE: usize = 0;
 
-/// How many characters of a text a list shows. One more is read, which shows that there is more.
+/// The characters of a text that a list shows. The list reads one more, to see if there are more.
 pub const LISTED: usize = 2_000;
+
+/// The approvals that a list reads side by side, each with its whole texts for a moment.
+const WHOLE: usize = 4;
 
 /// An approval with all that a reviewer needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalDetail {
     /// The approval.
     pub approval: Approval,
-    /// How the confidence was made.
+    /// The method by which the confidence was made.
     pub confidence_source: Option<String>,
-    /// True if too few outputs like it were decided on for its confidence to count as tested.
+    /// True if reviewers decided too few outputs of the same origin to test the confidence.
     pub untested: bool,
     /// The prompt.
     pub inputs: Inputs,
     /// The output.
     pub output: String,
-    /// The text that replaces it.
+    /// The text that replaces the output.
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
     pub remark: Option<String>,
-    /// When the texts were erased.
+    /// The instant at which the texts were erased.
     pub erased_at: Option<Timestamp>,
 }
 
 impl ApprovalDetail {
-    /// The same for a list, which holds a hundred of them: of long texts only the beginning.
+    /// The same for a list, which holds a hundred of these: only the beginning of long texts.
     fn listed(mut self) -> Self {
         let prompt = std::mem::take(&mut self.inputs.prompt);
         self.inputs = Inputs { prompt, ..Inputs::default() };
@@ -68,7 +72,7 @@ pub struct HistoryEntry {
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
     pub remark: Option<String>,
-    /// The salt of its commitments, if it has any.
+    /// The salt of the approval's commitments, if it has any.
     pub salt: Option<Salt>,
 }
 
@@ -78,17 +82,22 @@ pub(crate) async fn approval(
     task: TaskId,
 ) -> Result<Option<ApprovalDetail>, Error> {
     let Some(row) = approvals::row(store, environment, task).await? else { return Ok(None) };
-    let Some(mut found) = tables::task(store, environment, task).await? else { return Ok(None) };
-    let salt = approvals::salt(store, environment, task).await?;
+    let (found, salt) = tokio::try_join!(
+        tables::task(store, environment, task),
+        approvals::salt(store, environment, task),
+    )?;
+    let Some(mut found) = found else { return Ok(None) };
     let approval = Approval { salt, ..row.of(Arc::clone(&found.task.spec)) };
     let read = async {
-        let inputs = found.inputs(store, environment).await?;
-        let ReviewTexts { edit, remark } = written(store, environment, &approval).await?;
-        let output = approvals::original(store, environment, task).await?.unwrap_or_default();
-        Ok((inputs, edit, remark, output))
+        let (inputs, ReviewTexts { edit, remark }, output) = tokio::try_join!(
+            found.inputs(store, environment),
+            written(store, environment, &approval),
+            approvals::original(store, environment, task),
+        )?;
+        Ok((inputs, edit, remark, output.unwrap_or_default()))
     };
     let read = read.await;
-    // Its texts may have gone while they were read.
+    // The approval's texts may have gone while they were read.
     if approval.is_finished() && approvals::row(store, environment, task).await?.is_none() {
         return Ok(None);
     }
@@ -125,15 +134,15 @@ pub(crate) async fn approvals(
     query: &Approvals,
 ) -> Result<Page<ApprovalDetail>, Error> {
     let page = store.query(&asked(environment, query)).await?;
-    let mut items = Vec::with_capacity(page.documents.len());
-    for document in page.documents {
+    let read = async |document| {
         let item = approval(store, environment, TaskId::from_u128(document)).await?;
-        items.extend(item.map(ApprovalDetail::listed));
-    }
+        Ok(item.map(ApprovalDetail::listed))
+    };
+    let items = together(WHOLE, page.documents.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
 }
 
-/// How many approvals of production are undecided, expired ones too.
+/// The number of undecided approvals of production, expired ones too.
 pub(crate) async fn count_undecided(store: &dyn Store) -> Result<u64, Error> {
     Ok(store.query(&open(Environment::Live, 0)).await?.total)
 }

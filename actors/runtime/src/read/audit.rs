@@ -5,6 +5,7 @@ use callboard_domain::id::{Environment, first_at};
 use callboard_domain::query::{AuditQuery, Page};
 use callboard_store::{Error, Filter, Order, Query};
 
+use super::{TOGETHER, together};
 use crate::node::Node;
 use crate::tables::{AUDIT, AUDIT_LIST, audit_term, term_of};
 
@@ -31,10 +32,8 @@ pub(crate) async fn entries(node: &Node, query: &AuditQuery) -> Result<Page<Entr
         limit: window.limit,
     };
     let page = node.store().query(&query).await?;
-    let mut items = Vec::with_capacity(page.documents.len());
-    for id in page.documents {
-        // One that was trimmed meanwhile is left out.
-        items.extend(AUDIT.get(node.store(), Environment::Live.number(), &id).await?);
-    }
+    // An entry that was trimmed meanwhile is left out.
+    let read = async |id| AUDIT.get(node.store(), Environment::Live.number(), &id).await;
+    let items = together(TOGETHER, page.documents.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
 }

@@ -7,6 +7,7 @@ use callboard_domain::id::{BatchId, Environment, TaskId, partition_of};
 use callboard_domain::task::Task;
 use callboard_store::{Error, Filter, Order, Query, Store};
 
+use super::{TOGETHER, together};
 use crate::tables;
 
 /// The identifiers that are read at a time.
@@ -33,13 +34,18 @@ pub(crate) async fn tasks(
             limit: PAGE,
         };
         let page = store.query(&query).await?.documents;
-        for id in &page {
+        let read = async |id: u128| {
+            let is_near = partition_of(id) == batch.partition();
+            let id = is_near.then(|| TaskId::from_u128(id));
+            let Some(id) = id else { return Ok(Some(None)) };
+            tables::task(store, environment, id).await.map(Some)
+        };
+        for task in together(TOGETHER, page.iter().copied().map(read)).await? {
             others += 1;
-            if partition_of(*id) == batch.partition()
-                && let Some(task) = tables::task(store, environment, TaskId::from_u128(*id)).await?
-                && task.task.spec.origin.batch == Some(batch)
+            if let Some(task) = task.map(|found| found.task)
+                && task.spec.origin.batch == Some(batch)
             {
-                found.push(task.task);
+                found.push(task);
                 others = 0;
             }
         }

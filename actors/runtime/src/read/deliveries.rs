@@ -5,6 +5,7 @@ use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::query::{Deliveries, Page};
 use callboard_store::{Error, Filter, Order, Query, Store};
 
+use super::{TOGETHER, together};
 use crate::tables::deliveries::{delivery, task_term};
 use crate::tables::{delivery_list, delivery_term as term};
 
@@ -28,9 +29,7 @@ pub(crate) async fn deliveries(
         limit: query.window.limit,
     };
     let page = store.query(&page).await?;
-    let mut items = Vec::with_capacity(page.documents.len());
-    for document in page.documents {
-        items.extend(delivery(store, environment, DeliveryId::from_u128(document)).await?);
-    }
+    let read = async |document| delivery(store, environment, DeliveryId::from_u128(document)).await;
+    let items = together(TOGETHER, page.documents.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
 }

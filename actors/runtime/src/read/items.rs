@@ -13,19 +13,20 @@ use callboard_domain::task::Task;
 use callboard_store::{Error, Store};
 
 use super::runs::{MAX_OUTPUTS, how_far, whole};
+use super::{TOGETHER, together};
 use crate::node::Node;
 use crate::tables::{self, executions, items};
 
 /// An item of a step.
 #[derive(Debug, Clone)]
 pub struct ItemDetail {
-    /// Its number in the list, from 0.
+    /// The item's number in the list, from 0.
     pub number: u16,
     /// The state.
     pub status: ItemStatus,
-    /// Its row.
+    /// The item's row.
     pub row: StepState,
-    /// Its task, while that has not ended.
+    /// The item's task, while it has not ended.
     pub task: Option<Task>,
 }
 
@@ -85,14 +86,21 @@ pub(crate) async fn live(
     execution: &Execution,
     step: u16,
 ) -> Result<HashMap<TaskId, DispatchState>, Error> {
-    let mut live = HashMap::new();
-    for (_, row) in execution.items(step).filter(|(_, row)| row.stage == Stage::Dispatched) {
-        let Some(task) = row.task else { continue };
-        if let Some(state) = tables::unfinished_state(store, environment, task).await? {
-            live.insert(task, how_far(&state));
-        }
-    }
-    Ok(live)
+    let dispatched = execution.items(step).filter(|(_, row)| row.stage == Stage::Dispatched);
+    states(store, environment, dispatched.filter_map(|(_, row)| row.task)).await
+}
+
+/// The dispatch states of those tasks that have not ended.
+pub(super) async fn states(
+    store: &dyn Store,
+    environment: Environment,
+    tasks: impl Iterator<Item = TaskId>,
+) -> Result<HashMap<TaskId, DispatchState>, Error> {
+    let read = async |task| {
+        let state = tables::unfinished_state(store, environment, task).await?;
+        Ok(state.map(|state| (task, how_far(&state))))
+    };
+    Ok(together(TOGETHER, tasks.map(read)).await?.into_iter().collect())
 }
 
 /// A page of the items of a step, in the order of the list; `None` if there is no such execution or

@@ -17,6 +17,7 @@ use callboard_domain::task::{State, Task};
 use callboard_store::{Error, Filter, Order, Query};
 use serde_json::{Map, Value};
 
+use super::{TOGETHER, together};
 use crate::node::Node;
 use crate::tables::executions::ExecutionInputsRow;
 use crate::tables::{
@@ -24,52 +25,55 @@ use crate::tables::{
     executions, items, plan_list, plan_term, term_of,
 };
 
-/// How many past executions an estimate looks at.
+/// The number of past executions that an estimate looks at.
 const LOOKED_AT: usize = 20;
 /// The bytes of all outputs in one answer about an execution: of its steps, or of a page of items.
 pub const MAX_OUTPUTS: usize = 8 << 20;
-/// How many names of plans are read at a time.
+/// The number of names of plans that are read at a time.
 const PAGE: usize = 1_000;
 
 /// A plan.
 #[derive(Debug, Clone)]
 pub struct PlanDetail {
-    /// Its identifier.
+    /// The plan's identifier.
     pub id: PlanId,
-    /// The instant of its creation.
+    /// The instant of the plan's creation.
     pub created_at: Timestamp,
-    /// The template that it was made of.
+    /// The template that the plan was made of.
     pub deployed: Option<Deployed>,
     /// The definition.
     pub compiled: Arc<CompiledPlan>,
 }
 
-/// An execution, and how far its tasks are.
+/// An execution, and the progress of its tasks.
 #[derive(Debug, Clone)]
 pub struct Overview {
     /// The execution.
     pub execution: Execution,
-    /// How many steps are how far.
+    /// The number of steps in each state.
     pub progress: Progress,
 }
 
 /// An execution with its steps.
 #[derive(Debug, Clone)]
 pub struct ExecutionDetail {
-    /// The execution, and how far its tasks are.
+    /// The execution, and the progress of its tasks.
     pub overview: Overview,
-    /// The tasks of its dispatched steps, as they are.
+    /// The tasks of the execution's dispatched steps, as they are.
     pub tasks: HashMap<TaskId, Task>,
-    /// The outputs of completed steps, by number, within [`MAX_OUTPUTS`]. Of a step with a list the JSON
-    /// array, unless that has more than 1 MiB.
+    /// The outputs of completed steps, by number, within [`MAX_OUTPUTS`]. The output of a step with a
+    /// list is the JSON array, unless that has more than 1 MiB.
     pub outputs: Excerpts<u16>,
-    /// How many items of the steps with a list are how far, by number.
+    /// The number of items in each status, by the number of the step with the list.
     pub items: HashMap<u16, ItemCounts>,
     /// The input, with defaults filled in.
     pub input: Map<String, Value>,
-    /// Of a fork, the tasks whose outputs its steps have taken over.
+    /// The tasks whose outputs the steps of a fork have taken over.
     pub copies: HashMap<u16, TaskId>,
 }
+
+/// The executions that a list loads side by side, each with its steps for a moment.
+const LOADED: usize = 16;
 
 pub(crate) async fn plan(
     node: &Node,
@@ -77,7 +81,7 @@ pub(crate) async fn plan(
     id: PlanId,
 ) -> Result<Option<PlanDetail>, Error> {
     let Some(known) = node.plan(environment, id).await? else { return Ok(None) };
-    // One that was made for an execution alone goes with it, and is remembered for longer.
+    // A plan that was made for an execution alone goes with it, and the catalog remembers it for longer.
     if known.deployed.is_some() {
         let row = PLANS.get(node.store(), environment.number(), &id.as_u128()).await?;
         if row.is_none() {
@@ -102,10 +106,8 @@ pub(crate) async fn plans(
         filters.push(Filter::AnyOf(plan_term::NAME, names(node, environment, search).await?));
     }
     let page = newest(node, plan_list(environment), filters, query.window).await?;
-    let mut items = Vec::with_capacity(page.items.len());
-    for id in page.items {
-        items.extend(plan(node, environment, PlanId::from_u128(id)).await?);
-    }
+    let read = async |id| plan(node, environment, PlanId::from_u128(id)).await;
+    let items = together(TOGETHER, page.items.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
 }
 
@@ -147,16 +149,12 @@ pub(crate) async fn overview(
         return Ok(None);
     };
     let Some((execution, ..)) = whole(node, environment, id, head).await? else { return Ok(None) };
-    let mut live = HashMap::new();
-    for (_, task) in execution.steps_out() {
-        if let Some(state) = tables::unfinished_state(node.store(), environment, task).await? {
-            live.insert(task, how_far(&state));
-        }
-    }
+    let out = execution.steps_out().map(|(_, task)| task);
+    let live = super::items::states(node.store(), environment, out).await?;
     Ok(Some(seen(execution, &live)))
 }
 
-/// An execution whose head was read, its inputs, and its plan; `None` if it was removed
+/// An execution whose head was read, its inputs, and its plan; `None` if the execution was removed
 /// since then.
 pub(crate) async fn whole(
     node: &Node,
@@ -203,7 +201,7 @@ async fn detail(
         return Ok(None);
     };
     let execution = items::with_items(store, environment, execution).await?;
-    let (mut tasks, mut counts) = (HashMap::new(), HashMap::new());
+    let mut counts = HashMap::new();
     let mut outputs = Excerpts::within(MAX_OUTPUTS);
     let mut copies = HashMap::new();
     let is_fork = execution.head.spec.forked_from.is_some();
@@ -232,22 +230,14 @@ async fn detail(
         {
             outputs.insert(number, output);
         }
-        let Some(id) = row.task else { continue };
-        match row.stage {
-            Stage::Dispatched => {
-                let found = tables::task(store, environment, id).await?;
-                tasks.extend(found.map(|found| (id, found.task)));
-            }
-            Stage::Completed
-            | Stage::Waiting
-            | Stage::Ready
-            | Stage::Awaiting
-            | Stage::Skipped
-            | Stage::Failed
-            | Stage::Rejected
-            | Stage::Cancelled => {}
-        }
     }
+    let out = execution.steps().filter(|(_, row)| row.stage == Stage::Dispatched);
+    let out = out.filter(|(_, row)| row.map.is_none()).filter_map(|(_, row)| row.task);
+    let read = async |id| {
+        let found = tables::task(store, environment, id).await?;
+        Ok(found.map(|found| (id, found.task)))
+    };
+    let tasks: HashMap<_, _> = together(TOGETHER, out.map(read)).await?.into_iter().collect();
     let live = tasks.iter().map(|(id, task)| (*id, how_far(&task.state))).collect();
     let input = begun.take_input(store, environment).await?;
     let (overview, items) = (seen(execution, &live), counts);
@@ -297,17 +287,15 @@ pub(crate) async fn executions(
         filters.push(Filter::Documents { from, to });
     }
     let page = newest(node, execution_list(environment), filters, query.window).await?;
-    let mut items = Vec::with_capacity(page.items.len());
-    for id in page.items {
-        items.extend(overview(node, environment, ExecutionId::from_u128(id)).await?);
-    }
+    let read = async |id| overview(node, environment, ExecutionId::from_u128(id)).await;
+    let items = together(LOADED, page.items.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
 }
 
 /// The medians of steps and models.
 pub(crate) type Medians = HashMap<(String, String), PastRun>;
 
-/// The medians of past runs of a plan: of the template that it was made of, if it was.
+/// The medians of past runs of a plan; of its template's, if a deploy made the plan.
 pub(crate) async fn past(
     node: &Node,
     environment: Environment,
@@ -338,7 +326,10 @@ pub(crate) async fn past(
                 continue;
             };
             let step = compiled.plan.steps()[usize::from(number)].source();
-            if step.wait.is_some() {
+            let is_fork = execution.head.spec.forked_from.is_some();
+            // What a fork took over did not run.
+            let is_copy = is_fork && (row.usage.input, row.usage.output) == (0, 0);
+            if step.wait.is_some() || is_copy {
                 continue;
             }
             let model = step.first_model().unwrap_or(&node.settings.task_defaults.model).to_owned();

@@ -1,7 +1,7 @@
 //! The usage of tasks, in groups.
 //!
-//! Read from the tasks that are stored, so what retention removed does not count. Deliberately absent:
-//! sums that are kept; a task that nobody asks about pays nothing.
+//! The figures come from the stored tasks, so removed tasks do not count. Deliberately absent:
+//! sums that are kept; a task that no query asks about pays nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ use callboard_domain::task::Task;
 use callboard_domain::{Error, Rule, Timestamp};
 use callboard_store::{Filter, Order, Query, Store};
 
+use super::{TOGETHER, together};
 use crate::handle::unreadable;
 use crate::tables;
 
@@ -18,7 +19,7 @@ use crate::tables;
 pub const MAX_TASKS: u64 = 100_000;
 /// The most groups of an answer: those of the highest cost.
 pub const MAX_GROUPS: usize = 1_000;
-/// How many tasks are read before others have their turn.
+/// The number of tasks that are read before others have their turn.
 const PAGE: usize = 200;
 
 /// The property by which tasks are grouped.
@@ -26,18 +27,18 @@ const PAGE: usize = 200;
 pub enum GroupBy {
     /// Each tag; a task counts for all of its own.
     Tag,
-    /// The account that submitted it.
+    /// The account that submitted the task.
     Account,
-    /// The template of its execution.
+    /// The template of the task's execution.
     Template,
     /// The model.
     Model,
-    /// The day of its creation, in UTC.
+    /// The day of the task's creation, in UTC.
     Day,
 }
 
 impl GroupBy {
-    /// All of them.
+    /// Every property.
     pub const ALL: [Self; 5] = [Self::Tag, Self::Account, Self::Template, Self::Model, Self::Day];
 
     /// The name on the wire.
@@ -133,12 +134,10 @@ pub(crate) async fn of(
     }
     let (mut groups, mut total) = (BTreeMap::<_, Sum>::new(), Sum::default());
     for ids in page.documents.chunks(PAGE) {
-        for id in ids {
-            let found = tables::task(store, environment, TaskId::from_u128(*id)).await;
-            let found = found.map_err(|error| unreadable(&error))?;
-            let Some(task) = found.map(|found| found.task).filter(|it| it.result.is_some()) else {
-                continue;
-            };
+        let read = async |id: &u128| tables::task(store, environment, TaskId::from_u128(*id)).await;
+        let found = together(TOGETHER, ids.iter().map(read)).await;
+        let found = found.map_err(|error| unreadable(&error))?;
+        for task in found.into_iter().map(|found| found.task).filter(|it| it.result.is_some()) {
             total.add(&task);
             for key in group_by.keys(&task) {
                 groups.entry(key).or_default().add(&task);

@@ -12,9 +12,9 @@ pub(crate) struct Holds<A>(Mutex<HashMap<A, Hold>>);
 
 #[derive(Debug)]
 enum Hold {
-    /// By so many that build on it.
+    /// The number of others that build on the item.
     Used(usize),
-    /// It is being removed.
+    /// The item is being removed.
     Leaving,
 }
 
@@ -43,7 +43,7 @@ impl<A: Eq + Hash + Clone> Holds<A> {
         Some(UseGuard(self, item.clone()))
     }
 
-    /// Lets an item go, unless somebody has it.
+    /// Lets an item go, unless a user holds it.
     pub(crate) fn leave(&self, item: &A) -> Option<RemovalGuard<'_, A>> {
         let mut holds = self.lock();
         if holds.contains_key(item) {
@@ -53,7 +53,7 @@ impl<A: Eq + Hash + Clone> Holds<A> {
         Some(RemovalGuard(self, item.clone()))
     }
 
-    /// Whether an item is being removed.
+    /// True if an item is being removed.
     pub(crate) fn is_leaving(&self, item: &A) -> bool {
         matches!(self.lock().get(item), Some(Hold::Leaving))
     }

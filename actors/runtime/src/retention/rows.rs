@@ -31,9 +31,9 @@ pub(super) fn seen_of_task(environment: Environment, task: TaskId) -> Vec<Op> {
     vec![ENDED_TASKS.delete(number, &id), ENDED_APPROVALS.delete(number, &id)]
 }
 
-/// All rows of the tasks and signals that an ended execution's steps name, and how many tasks these are; more
-/// than `enough` rows are not gathered. `beside` are the steps that stand in its head's row. Tasks of
-/// earlier runs are not named any more.
+/// All rows of the tasks and signals that an ended execution's steps name, and the number of these
+/// tasks; more than `enough` rows are not gathered. `beside` are the steps that stand in the
+/// execution's head row. Tasks of earlier runs are not named any more.
 pub(super) async fn of_tasks(
     store: &dyn Store,
     environment: Environment,

@@ -2,10 +2,10 @@
 //!
 //! A change is reported after its commit, so a record may be read before or after its report,
 //! and may be read both as open and as ended. Until every entry read so far has surely been reported, the
-//! sums therefore remember what they hold of each task: nothing is counted twice or lost. Afterwards
+//! sums therefore remember their part of each task: nothing is counted twice or lost. Afterwards
 //! each report carries the record's former state.
 //!
-//! Deliberately absent: when that is. It is for [`super::ReviewStats`] to say.
+//! Deliberately absent: the end of loading. [`super::ReviewStats`] decides it.
 
 use std::collections::HashMap;
 
@@ -27,9 +27,9 @@ pub(super) struct Sums {
 /// The record of each task in the sums.
 #[derive(Debug, Clone, Default)]
 struct Loading {
-    /// Of those that were read as open or have changed: as many as are under way.
+    /// The records that were read as open or have changed: as many as are under way.
     counted: HashMap<TaskId, Record>,
-    /// Those that were only read as ended, in ascending order: as many as are stored, so only their
+    /// The tasks that were only read as ended, in ascending order: as many as are stored, so only their
     /// names. Such a record is final.
     ended: Vec<TaskId>,
 }

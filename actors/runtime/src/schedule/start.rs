@@ -39,7 +39,7 @@ pub struct Start {
     /// The values of `{{input.*}}`.
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// Which outputs are held.
+    /// The review settings, which say which outputs are held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlSource>,
     /// The options.
@@ -89,7 +89,7 @@ impl Held<ScheduleItem> {
         }
     }
 
-    /// The account in whose name it starts, as it is now.
+    /// The account in whose name the work starts, as it is now.
     fn owner(&self, own: &Loaded) -> Result<Owner, Error> {
         let ScheduleRow { schedule, role, concurrent, .. } = &own.row;
         let account = &schedule.account;

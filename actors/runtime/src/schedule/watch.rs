@@ -1,7 +1,7 @@
 //! Runs whose end a schedule waits for, so that their commits cost others nothing.
 //!
-//! In memory only: a start of the server wakes every schedule with waiting occurrences, which watches
-//! its runs again.
+//! The watches are in memory only: a start of the server wakes every schedule with waiting occurrences,
+//! which watches its runs again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

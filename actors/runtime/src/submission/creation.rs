@@ -21,7 +21,7 @@ use crate::retention::UseGuard;
 use crate::tables::executions;
 use crate::tables::{Deployed, IDEMPOTENCY, IdempotencyRow, PLANS, PlanRow, plans};
 
-/// About how many bytes a fresh execution takes in memory, and how many for each step.
+/// The approximate bytes that a fresh execution takes in memory, and those of each step.
 const EXECUTION: (usize, usize) = (2_000, 100);
 
 /// The creation of a submission: one unit, the records beside it, and the new plan and execution.
@@ -38,7 +38,7 @@ struct Creation<'n> {
     number: Option<u128>,
     begun: Option<Arc<Program>>,
     plan: Option<(PlanId, Known)>,
-    /// The plan that is executed: it stays until that is durable.
+    /// The guard of the plan that is executed: the plan stays until the unit is durable.
     kept: Option<UseGuard<'n, (Environment, PlanId)>>,
 }
 
@@ -284,7 +284,7 @@ fn plan_row(source: &PlanSource, account: String, now: Timestamp) -> PlanRow {
     }
 }
 
-/// An execution of which no first step fits into its budget is not started.
+/// Refuses an execution of which no first step fits into its budget.
 fn refuse_if_too_dear(execution: &Execution) -> Result<(), Error> {
     let started = execution.out().next().is_some() || execution.status() != Status::Failed;
     match &execution.head.error {

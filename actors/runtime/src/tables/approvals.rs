@@ -1,7 +1,7 @@
 //! The rows of an approval: its changing part, its history, and the reviewers' texts.
 //!
-//! An approval stands beside its task, under the same identifier. Its row holds nothing that the
-//! task's rows hold. Deliberately absent: the output, which is the task's.
+//! An approval stands beside its task, under the same identifier. The approval's row holds nothing that
+//! the task's rows hold. Deliberately absent: the output, which is the task's.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,12 +59,12 @@ impl From<&Approval> for ApprovalRow {
 }
 
 impl ApprovalRow {
-    /// The effects still owed to it.
+    /// The effects still owed to the approval.
     pub(crate) fn outstanding(&self) -> Vec<Effect> {
         self.state.outstanding(&self.opening, self.assignee)
     }
 
-    /// The approval of this task, without its salt: it can be shown, and not decided.
+    /// The approval of this task, without its salt: a caller can show it, and not decide it.
     pub(crate) fn of(self, task: Arc<task::Spec>) -> Approval {
         Approval {
             task,
@@ -159,7 +159,7 @@ pub(crate) async fn approval(
     Ok(Some(Approval { salt, ..row.of(made.spec) }))
 }
 
-/// The salt of an approval's commitments; `None` if it has none, or not any more.
+/// The salt of an approval's commitments; `None` if the approval has none, or has lost it.
 pub(crate) async fn salt(
     store: &dyn Store,
     environment: Environment,
@@ -191,8 +191,10 @@ pub(crate) async fn written(
     task: TaskId,
 ) -> Result<ReviewTexts, Error> {
     let (number, id) = (environment.number(), task.as_u128());
-    let edit = TEXTS.get(store, number, id, text::EDIT).await?;
-    let remark = TEXTS.get(store, number, id, text::REMARK).await?;
+    let (edit, remark) = tokio::try_join!(
+        TEXTS.get(store, number, id, text::EDIT),
+        TEXTS.get(store, number, id, text::REMARK),
+    )?;
     Ok(ReviewTexts { edit, remark })
 }
 

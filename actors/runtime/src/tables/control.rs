@@ -16,7 +16,7 @@ use super::QUEUES;
 pub(crate) struct QueueRow {
     /// The queue's name.
     pub(crate) name: String,
-    /// Its settings.
+    /// The queue's settings.
     pub(crate) settings: QueueSettings,
 }
 
@@ -26,7 +26,7 @@ pub struct QueueChanged {
     /// The queue's name.
     #[serde(rename = "q")]
     pub name: String,
-    /// Its settings.
+    /// The queue's settings.
     #[serde(rename = "s")]
     pub settings: QueueSettings,
 }
@@ -34,7 +34,6 @@ pub struct QueueChanged {
 /// A budget, and the amount spent since the beginning of a period.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BudgetRow {
-    /// The budget.
     pub(crate) budget: Budget,
     /// The beginning of the period.
     pub(crate) since: Timestamp,
@@ -48,10 +47,9 @@ pub(crate) struct SpentRow {
     /// The time of the result.
     #[serde(rename = "t")]
     pub(crate) at: Timestamp,
-    /// The cost.
     #[serde(rename = "c")]
     pub(crate) cost: Money,
-    /// The budgets that it counts for.
+    /// The budgets that the cost counts for.
     #[serde(rename = "b")]
     pub(crate) budgets: Vec<BudgetId>,
 }
@@ -63,7 +61,7 @@ pub struct BudgetEvent {
     pub budget: Budget,
     /// The beginning of the period.
     pub since: Timestamp,
-    /// The costs in it.
+    /// The costs in the period.
     pub spent: Money,
     /// The share of the limit that was passed; `None` for the limit itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

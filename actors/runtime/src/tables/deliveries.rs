@@ -18,10 +18,10 @@ use super::{
     events,
 };
 
-/// How long a delivery is kept after it was made, once it is over.
+/// The time for which a delivery is kept after it was made, once it has ended.
 pub(crate) const KEPT: Duration = Duration::from_hours(30 * 24);
 
-/// The rows of a step of a delivery. Its first step is part of the unit that orders it.
+/// The rows of a step of a delivery, whose first step is part of the unit that orders it.
 pub(super) fn rows(environment: Environment, now: Timestamp, step: &Step<Delivery>) -> Vec<Op> {
     let delivery = &step.next;
     let (number, id) = (environment.number(), delivery.cargo.id().as_u128());

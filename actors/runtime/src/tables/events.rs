@@ -1,8 +1,8 @@
 //! The records of the event log, and the events that are made of them.
 //!
-//! A record holds the change; an item's request stands in its own row, and so does a
-//! task that has ended and changes no more. They are read when somebody listens. Deliberately absent:
-//! who listens.
+//! A record holds the change; an item's request stands in its own row, and so does a task that has
+//! ended and changes no more. A listener makes the log read those rows. Deliberately absent: the
+//! listeners.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,40 +30,40 @@ use crate::worker::View;
 /// of a step of an execution stand in the records of its task and of the execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EventRow {
-    /// Its name, such as `task.started`; empty if the subject holds several facts.
+    /// The event's name, such as `task.started`; empty if the subject holds several facts.
     #[serde(rename = "n", default, skip_serializing_if = "str::is_empty")]
     event: Cow<'static, str>,
     /// The instant.
     #[serde(rename = "t")]
     at: Timestamp,
-    /// The task that it happened to, as it was then, unless that was its end.
+    /// The task that the event happened to, as it was then, unless that was its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     task: Option<(TaskId, Option<TaskRow>)>,
-    /// The worker that it happened to.
+    /// The worker that the event happened to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worker: Option<WorkerRow>,
-    /// The execution that it happened to, as it was then, and all that happened to it at once.
+    /// The execution that the event happened to, as it was then, and all its facts at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     execution: Option<OfExecution>,
-    /// The approval that it happened to, as it was then, and all that happened to it at once.
+    /// The approval that the event happened to, as it was then, and all its facts at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     approval: Option<OfApproval>,
-    /// The webhook that it happened to, as it was then.
+    /// The webhook that the event happened to, as it was then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivery: Option<Delivery>,
-    /// The schedule that it happened to, as it was then, and the occurrence.
+    /// The schedule that the event happened to, as it was then, and the occurrence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schedule: Option<OfSchedule>,
     /// The queue whose settings changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queue: Option<QueueChanged>,
-    /// The bulk job that it happened to, as it was then.
+    /// The bulk job that the event happened to, as it was then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bulk: Option<Job>,
-    /// The budget that it happened to, as it was then.
+    /// The budget that the event happened to, as it was then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<BudgetEvent>,
-    /// How far the steps of the execution were.
+    /// The progress of the execution's steps.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressRow>,
     /// The item that each fact of the execution is about; empty if none is about an item.
@@ -71,7 +71,7 @@ pub(crate) struct EventRow {
     items: Vec<Option<u16>>,
 }
 
-/// How far the steps of an execution were. How far the tasks of dispatched steps are stands in their
+/// The progress of the steps of an execution. The states of the tasks of dispatched steps stand in their
 /// own rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProgressRow {
@@ -83,7 +83,7 @@ pub(crate) struct ProgressRow {
     tasks: Vec<TaskId>,
 }
 
-/// How many tasks of dispatched steps a record names; further ones count as running.
+/// The most tasks of dispatched steps that a record names; further ones count as running.
 const MAX_DISPATCHED: usize = 16;
 
 impl ProgressRow {
@@ -136,22 +136,22 @@ type OfSchedule = Box<(ScheduleRow, Option<RunRow>)>;
 /// The shown state of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRow {
-    /// Which.
+    /// The worker's identifier.
     pub id: WorkerId,
-    /// Its name, if it has said it.
+    /// The worker's name, if the worker has said it.
     pub name: Option<String>,
-    /// The queues it serves.
+    /// The queues that the worker serves.
     pub queues: Vec<String>,
 }
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its name, such as `task.started`.
+    /// The event's name, such as `task.started`.
     pub event: Cow<'static, str>,
     /// The instant.
     pub at: Timestamp,
-    /// To what, as it was then.
+    /// The subject of the event, as it was then.
     pub subject: Subject,
 }
 
@@ -162,7 +162,7 @@ pub enum Subject {
     Task(Arc<Task>),
     /// A step of an execution, as its task shows it.
     TaskOfStep(ExecutionId, String, Arc<Task>),
-    /// An execution, and how far its steps were if the record says so.
+    /// An execution, and the progress of its steps then, if the record has it.
     Execution(Arc<Head>, Option<Progress>),
     /// A step of an execution, or the item of this number of a step.
     Step(Arc<Head>, String, Option<u16>),
@@ -189,7 +189,7 @@ pub(crate) fn append_of_task(
     at: Timestamp,
     task: (TaskId, Option<&TaskRow>),
 ) -> Op {
-    /// As [`EventRow`].
+    /// The written form of [`EventRow`].
     #[derive(Serialize)]
     struct TaskEventRow<'l> {
         #[serde(rename = "n")]
@@ -251,7 +251,7 @@ impl EventRow {
         Self { budget: Some(budget), ..Self::blank(event, at) }
     }
 
-    /// At most [`Self::MAX_FACTS`] facts.
+    /// The record of at most [`Self::MAX_FACTS`] facts.
     pub(crate) fn of_execution(at: Timestamp, execution: OfExecution) -> Self {
         Self { execution: Some(execution), ..Self::blank("", at) }
     }
@@ -262,7 +262,7 @@ impl EventRow {
         Self { items: if is_of_items { items } else { Vec::new() }, ..self }
     }
 
-    /// The same, with how far the execution's steps are.
+    /// The same record, with the progress of the execution's steps.
     pub(crate) fn with_progress(self, progress: ProgressRow) -> Self {
         Self { progress: Some(progress), ..self }
     }
@@ -333,7 +333,7 @@ impl EventRow {
             let subject = Subject::Schedule(schedule);
             return Ok(vec![Event { event: self.event, at, subject }]);
         }
-        // One without any subject is of a kind that a newer program knows.
+        // A record without any subject is of a kind that a newer program knows.
         let subject = self.worker.map(Subject::Worker).or(self.queue.map(Subject::Queue));
         let subject = subject.or(self.bulk.map(Subject::Bulk));
         let subject = subject.or(self.budget.map(Subject::Budget));
@@ -362,7 +362,7 @@ fn of_task(event: Cow<'static, str>, at: Timestamp, task: Arc<Task>) -> Vec<Even
     events
 }
 
-/// How many of a worker's queues an event names: a record has 64 KiB at most.
+/// The most of a worker's queues that an event names: a record has 64 KiB at most.
 const MAX_QUEUES: usize = 64;
 
 impl WorkerRow {

@@ -49,30 +49,31 @@ pub(crate) struct HeadRow {
     budget: Budget,
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     error: Option<Cause>,
-    /// The first steps, as many as stand here. Not in records of events.
+    /// The first steps, as many as stand in this row; none in records of events.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<StepState>,
-    /// True if a step is due that does not stand here. Not in records of events.
+    /// True if a step is due that does not stand in this row; absent from records of events.
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     undecided: bool,
-    /// When the first wait for a signal is over. Not in records of events.
+    /// The time limit of the first wait for a signal; absent from records of events.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     waits_until: Option<Timestamp>,
-    /// True if steps wait for signals and no task is under way. Not in records of events.
+    /// True if steps wait for signals and no task is under way; absent from records of events.
     #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
     only_awaits: bool,
 }
 
-/// Executions of more steps have each in a row of its own. How many of the steps stand in the row that
-/// is stored follows from this and the next (`rows` asks only which steps left it), so a version that
-/// makes either of them less, or [`StepState::json_bound`] more, writes all steps first.
+/// The most steps of an execution that stand in the head's row; a longer execution has a row for each
+/// step. The number of steps in the stored row follows from this and the next (`rows` asks only which
+/// steps left it), so a version that makes either of them less, or [`StepState::json_bound`] more,
+/// writes all steps first.
 const FEW_STEPS: usize = 16;
 
-/// How long the steps in the head's row may be, in bytes as JSON: beside them stand a message and the
+/// The longest steps in the head's row, in bytes as JSON: beside them stand a message and the
 /// entry of a list.
 const SHORT_STEPS: usize = 2_300;
 
-/// How many of the first steps stand in the head's row.
+/// The number of the first steps that stand in the head's row.
 fn beside_head(execution: &Execution) -> usize {
     if execution.graph().len() > FEW_STEPS {
         return 0;
@@ -115,12 +116,12 @@ impl HeadRow {
         Self { steps, undecided, waits_until, only_awaits, ..head }
     }
 
-    /// The steps that stand here.
+    /// The steps that stand in this row.
     pub(crate) fn take_steps(&mut self) -> Vec<StepState> {
         std::mem::take(&mut self.steps)
     }
 
-    /// When it is to be woken: it fails then, or a wait of it does.
+    /// The wake-up of the execution: it fails then, or a wait of it does.
     pub(crate) fn wakes_at(&self) -> Option<Timestamp> {
         match self.state {
             State::Scheduled { at } => Some(at),
@@ -134,17 +135,17 @@ impl HeadRow {
         self.only_awaits || matches!(self.state, State::Scheduled { .. })
     }
 
-    /// When it ended; `None` while it has not.
+    /// The end of the execution; `None` while it has not ended.
     pub(crate) const fn ended_at(&self) -> Option<Timestamp> {
         self.state.ended_at()
     }
 
-    /// Whether it runs for the first time: then no task of it is being stopped.
+    /// True if the execution runs for the first time: then no task of it is being stopped.
     pub(crate) fn is_first_run(&self) -> bool {
         self.run == 1 && self.state.ended_at().is_none()
     }
 
-    /// True if a step was due when this was written: the next unit was to decide it.
+    /// True if a step was due when this row was written: the next unit was to decide it.
     pub(crate) fn is_undecided(&self) -> bool {
         let is_due = |step: &StepState| step.stage == Stage::Ready && step.held.is_none();
         self.undecided || self.steps.iter().any(is_due)
@@ -170,15 +171,15 @@ impl HeadRow {
 pub(crate) struct ExecutionInputsRow {
     /// The request.
     pub(crate) spec: Arc<Spec>,
-    /// How reviewers are asked, if it was said when it was started.
+    /// The review policy, if the start of the execution set one.
     #[serde(default)]
     pub(crate) terms: ReviewPolicy,
-    /// Its input with defaults filled in, if it is short; a long one stands by itself.
+    /// The input with defaults filled in, if it is short; a long one stands by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Map<String, Value>>,
 }
 
-/// How long an input may be to stand beside the execution's request, in bytes as JSON.
+/// The longest input that stands beside the execution's request, in bytes as JSON.
 const SHORT_INPUT: usize = 2_000;
 
 /// The rows of a step of an execution: its own, those of the steps it changed, and its facts.
@@ -196,7 +197,7 @@ pub(crate) fn rows(
     };
     let beside = row.steps.len();
     if let Some(before) = before {
-        // Those that stood in the head's row and do so no more, and those that changed.
+        // The steps that stood in the head's row and do so no more, and those that changed.
         let leaving = beside_head(before).max(beside);
         next.steps().take(leaving).skip(beside).for_each(&mut write);
         let changed = next.changed_since(before);
@@ -278,7 +279,7 @@ pub(crate) async fn begun(
 }
 
 impl ExecutionInputsRow {
-    /// The input with its defaults filled in, wherever it stands.
+    /// The input with its defaults filled in, from the row or from the texts.
     pub(crate) async fn take_input(
         &mut self,
         store: &dyn Store,
@@ -294,7 +295,7 @@ impl ExecutionInputsRow {
     }
 }
 
-/// An execution's head, wherever it stands.
+/// An execution's head, from either table.
 pub(crate) async fn head(
     store: &dyn Store,
     environment: Environment,
@@ -310,7 +311,7 @@ pub(crate) async fn head(
     Ok(None)
 }
 
-/// Whether an execution has ended, or is not there.
+/// True if an execution has ended, or does not exist.
 pub(crate) async fn has_ended(
     store: &dyn Store,
     environment: Environment,

@@ -64,7 +64,8 @@ use callboard_domain::execution::program::ReviewPolicy;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const ID: u128 = 0x018b_cfe5_6800_0000_0000_0000_0000_0407;
 
-fn full_task() -> Task {
+/// A task with every field.
+pub(crate) fn full_task() -> Task {
     let spec = Spec {
         id: TaskId::from_u128(ID),
         account: "usr_1".into(),

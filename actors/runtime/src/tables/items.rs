@@ -39,7 +39,6 @@ pub(super) fn rows<'e>(
     })
 }
 
-/// The rows of a list.
 pub(super) fn list_rows(environment: Environment, list: &FrozenList) -> Vec<Op> {
     let id = list.execution.as_u128();
     TEXTS.put(environment.number(), id, text::LIST + list.number, &list.items)

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{PLAN_NAMES, PLANS, TEMPLATES, TEXTS, plan_list, plan_term, term_of, text};
 
-/// The listed part of a plan. Its definition stands in its texts, or is its template's.
+/// The listed part of a plan, whose definition stands in its texts, or is its template's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanRow {
     /// A text for people.
@@ -20,16 +20,16 @@ pub struct PlanRow {
     /// A text for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// For filtering.
+    /// Labels for filtering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// How many steps it has.
+    /// The number of steps.
     pub steps: u16,
-    /// The account that made it.
+    /// The account that made the plan.
     pub account: String,
     /// The instant.
     pub created_at: Timestamp,
-    /// The template that it was made of by a deploy.
+    /// The template of the deploy that made the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<Deployed>,
 }
@@ -39,7 +39,7 @@ pub struct PlanRow {
 pub struct Deployed {
     /// The template.
     pub template: String,
-    /// Its version.
+    /// The template's version.
     pub version: String,
     /// Other models, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -61,7 +61,7 @@ pub(crate) struct NameRow {
 }
 
 impl NameRow {
-    /// Whether a search finds it: letters count alike, large or small.
+    /// True if a search finds the plan: letters count alike, large or small.
     pub(crate) fn contains(&self, lower: &str) -> bool {
         let within = |text: &String| text.to_lowercase().contains(lower);
         within(&self.name) || self.description.as_ref().is_some_and(within)
@@ -79,7 +79,7 @@ pub(crate) fn name_key(name: &str, description: Option<&str>) -> [u8; 16] {
     key
 }
 
-/// The rows of a new plan; `source` if it is its own.
+/// The rows of a new plan; `source` if the plan has a definition of its own.
 pub(crate) fn plan_rows(
     environment: Environment,
     id: PlanId,
@@ -120,7 +120,7 @@ pub(crate) async fn plan_source(
     text.map(|text| serde_json::from_str(&text).map_err(damaged)).transpose()
 }
 
-/// A version of a template. Its definition stands in its texts.
+/// A version of a template, whose definition stands in its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TemplateRow {
     pub(crate) id: String,
@@ -130,7 +130,7 @@ pub(crate) struct TemplateRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) account: Option<String>,
     pub(crate) created_at: Timestamp,
-    /// When the version was deleted; plans that were made of it may still need it.
+    /// The deletion of the version; plans that were made of it may still need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) removed_at: Option<Timestamp>,
 }

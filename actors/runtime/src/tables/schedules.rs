@@ -15,7 +15,7 @@ use super::{
 };
 use crate::schedule::Target;
 
-/// How many occurrences of a schedule are remembered.
+/// The number of occurrences that a schedule remembers.
 const KEPT_RUNS: usize = 1_000;
 
 /// A schedule as it is stored.
@@ -24,9 +24,9 @@ pub struct ScheduleRow {
     /// The schedule.
     #[serde(flatten)]
     pub schedule: Schedule,
-    /// The role of the account when it was made.
+    /// The role of the account when the schedule was made.
     pub role: Role,
-    /// How many of the account's tasks may run at once, if its plan says so.
+    /// The most tasks of the account that may run at once, if its tier sets a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u32>,
 }
@@ -40,10 +40,10 @@ pub struct RunRow {
     pub decided_at: Timestamp,
     /// The outcome.
     pub outcome: Outcome,
-    /// The work that it started.
+    /// The work that the occurrence started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Started>,
-    /// Why its work could not be started.
+    /// The reason why the work could not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -197,7 +197,7 @@ pub(crate) async fn old_runs(
     forgotten_runs(store, environment, id, KEPT_RUNS).await
 }
 
-/// Whether a run has ended, or was removed.
+/// True if a run has ended, or was removed.
 pub(crate) async fn has_ended(
     store: &dyn Store,
     environment: Environment,
@@ -212,7 +212,7 @@ pub(crate) async fn has_ended(
     }
 }
 
-/// Schedules, the newest first, and how many there are in all.
+/// Schedules, the newest first, and their total number.
 pub(crate) async fn schedules(
     store: &dyn Store,
     environment: Environment,

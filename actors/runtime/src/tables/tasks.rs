@@ -76,7 +76,6 @@ impl From<&Task> for TaskRow {
 }
 
 impl TaskRow {
-    /// The state.
     pub(crate) const fn state(&self) -> &task::State {
         &self.state
     }
@@ -113,7 +112,7 @@ pub(crate) struct Ended(pub(crate) TaskRow, pub(crate) Option<String>);
 pub(crate) struct InputsRow {
     /// The request.
     pub(crate) spec: Arc<Spec>,
-    /// Its texts; long ones stand by themselves, so that a list need not read them.
+    /// The task's texts; long ones stand by themselves, so that a list need not read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inputs: Option<Inputs>,
 }
@@ -121,7 +120,7 @@ pub(crate) struct InputsRow {
 /// The approximate length up to which inputs stand beside the request, in bytes.
 const SHORT_INPUTS: usize = 2_000;
 
-/// How long an output may be, as JSON, to stand in the row of the task that it ended, in bytes.
+/// The longest output that stands in the row of the task that it ended, in bytes as JSON.
 const SHORT_OUTPUT: usize = 2_000;
 
 fn entry(environment: Environment, task: &Task) -> Entry {
@@ -161,7 +160,7 @@ pub(super) fn rows(
     };
     let row = TaskRow::from(task);
     ops.extend(facts.iter().map(|fact| {
-        // Its end stands in its row for good.
+        // The end of the task stands in its row for good.
         let then = (!task.is_finished()).then_some(&row);
         append_of_task(environment, fact.event().as_str(), now, (task.spec.id, then))
     }));
@@ -177,7 +176,7 @@ pub(super) fn rows(
     ops
 }
 
-/// How long a text is as JSON, in bytes, without its quotes; at least that.
+/// The least length of a text as JSON, in bytes, without its quotes.
 fn json_length(text: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' => 2,
@@ -189,7 +188,7 @@ fn json_length(text: &str) -> usize {
 
 /// The rows that are written once, when a task is made.
 pub(super) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs) -> Vec<Op> {
-    /// As [`InputsRow`].
+    /// The written form of [`InputsRow`].
     #[derive(Serialize)]
     struct InputsRowRef<'m> {
         spec: &'m Spec,
@@ -241,7 +240,7 @@ pub(crate) async fn erased(
     Ok(ops)
 }
 
-/// About how long inputs are, in bytes.
+/// The approximate length of inputs, in bytes.
 fn length(inputs: &Inputs) -> usize {
     let context = inputs.context.as_ref().map(serde_json::to_string);
     let context = context.map_or(0, |json| json.map_or(usize::MAX, |json| json.len()));
@@ -267,7 +266,7 @@ pub(crate) struct LoadedTask {
 }
 
 impl LoadedTask {
-    /// Its inputs, wherever they stand.
+    /// The task's inputs, from the row or from the texts.
     pub(crate) async fn inputs(
         &mut self,
         store: &dyn Store,
@@ -280,7 +279,7 @@ impl LoadedTask {
         }
     }
 
-    /// Its output, wherever it stands, once there is one.
+    /// The task's output, from the row or from the texts, once there is one.
     pub(crate) async fn output(
         &mut self,
         store: &dyn Store,
@@ -297,7 +296,7 @@ impl LoadedTask {
     }
 }
 
-/// A task, wherever it stands.
+/// A task, from either table.
 pub(crate) async fn task(
     store: &dyn Store,
     environment: Environment,
@@ -317,7 +316,7 @@ pub(crate) async fn task(
     }
 }
 
-/// How a task has ended; `None` if it has not, or was removed since then.
+/// The row of a task that has ended; `None` if it has not ended, or was removed since then.
 pub(super) async fn end(
     store: &dyn Store,
     environment: Environment,
@@ -327,7 +326,7 @@ pub(super) async fn end(
     Ok(ended.map(|Ended(row, _)| row))
 }
 
-/// How far a task is, if it has not ended.
+/// The state of a task, if it has not ended.
 pub(crate) async fn unfinished_state(
     store: &dyn Store,
     environment: Environment,
@@ -337,7 +336,7 @@ pub(crate) async fn unfinished_state(
     Ok(row.map(|row| row.state))
 }
 
-/// The task whose unfinished row this is; `None` if it has ended and was removed since then.
+/// The task of an unfinished row; `None` if it has ended and was removed since then.
 pub(crate) async fn unfinished(
     store: &dyn Store,
     environment: Environment,
@@ -347,7 +346,7 @@ pub(crate) async fn unfinished(
     Ok(found(store, environment, task, row, None).await?.map(|found| found.task))
 }
 
-/// `None` if it was removed since its row was read.
+/// The task; `None` if it was removed since its row was read.
 async fn found(
     store: &dyn Store,
     environment: Environment,
@@ -365,20 +364,20 @@ async fn found(
     }
 }
 
-/// True if a task that has been seen is not there any more. A reader of several rows of one that
-/// ended asks this afterwards: if it is still there, they were whole.
+/// True if a task that has been seen is not there any more. A reader of several rows of an ended task
+/// asks this afterwards: if the task is still there, the rows were whole.
 pub(crate) async fn is_removed(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
 ) -> Result<bool, Error> {
     let (number, id) = (environment.number(), task.as_u128());
-    // One that ends meanwhile is found in the second look.
+    // A task that ends meanwhile is found in the second look.
     Ok(LIVE_TASKS.get(store, number, &id).await?.is_none()
         && ENDED_TASKS.get(store, number, &id).await?.is_none())
 }
 
-/// A task's inputs, wherever they stand.
+/// A task's inputs, from the row or from the texts.
 pub(crate) async fn inputs(
     store: &dyn Store,
     environment: Environment,

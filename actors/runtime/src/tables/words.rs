@@ -1,9 +1,9 @@
 //! The dictionary of the rows of tasks, executions and approvals, for them to take fewer bytes: names
-//! and usual values of fields, as they stand in JSON. Short, for every word costs at every write.
+//! and usual values of fields, as they stand in JSON. The dictionary is short, for every word costs at
+//! every write.
 //!
-//! Deliberately absent: any change. Rows that were squeezed by these are read back with these; what
-//! comes later in the life of these rows does without. `golden/words-v1`
-//! and its successors pin them.
+//! Deliberately absent: any change. Rows that were compressed by these words are read back with these
+//! words; later fields of these rows do without. `golden/words-v1` and its successors pin the words.
 
 /// The requests of tasks and executions, and other texts.
 pub(super) const OF_TEXTS: &[u8] = concat!(
@@ -24,7 +24,7 @@ pub(super) const OF_STEPS: &[u8] = concat!(
 )
 .as_bytes();
 
-/// Tasks: most of those that are squeezed have ended.
+/// Tasks: most of the compressed ones have ended.
 pub(super) const OF_TASKS: &[u8] = concat!(
     r#"[{"s":{"cancelled":{"at":1795[{"s":{"failed":{"at":1795"e":{"code":"PROVIDER_ERROR","#,
     r#""message":"[{"s":{"completed":{"at":1795}},"v":3,"a":1,"t":1795,"w":"wrk_01m","d":","c":"#,
@@ -44,7 +44,6 @@ pub(super) const OF_EXECUTIONS: &[u8] = concat!(
 )
 .as_bytes();
 
-/// Approvals.
 pub(super) const OF_APPROVALS: &[u8] = concat!(
     r#","c":{"by":"","until":1795,"e":1795,"d":{"by":{"account":"key_1","reviewer":""why":"sampled""#,
     r#""s":"escalated","approved","rejected","cancelled","expired"{"o":{"since":1795,"#,

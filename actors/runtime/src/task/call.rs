@@ -16,8 +16,8 @@ use crate::node::Node;
 use crate::tables;
 
 impl Held<TaskItem> {
-    /// Reserves the demand of the task's own texts. Without room the task is in its queue again: it
-    /// goes first once there is.
+    /// Reserves the demand of the task's own texts. A task without room is in its queue again: it
+    /// goes first once there is room.
     pub(super) async fn reserve(
         &mut self,
         call: Option<CallPermit>,
@@ -42,7 +42,7 @@ impl Held<TaskItem> {
         Ok(reserved.map(Some))
     }
 
-    /// Tells the model's meter how the call of a lease ended.
+    /// Tells the model's meter the end of the call of a lease.
     pub(super) fn call_ended(&mut self, lease: LeaseId, answer: &Answer) {
         let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) else {
             return;

@@ -18,13 +18,12 @@ use crate::worker::AckSender;
 pub(crate) enum Message {
     /// A worker has a free slot.
     Lease {
-        /// The slot.
         slot: SlotPermit,
         /// The share of the account's concurrent tasks.
         running: Option<Running>,
         /// A call of the model, if the model is metered.
         call: Option<CallPermit>,
-        /// The shares of the limits that hold for it.
+        /// The shares of the limits that hold for the task.
         shares: Vec<Share>,
     },
     /// A worker answers.
@@ -39,7 +38,7 @@ pub(crate) enum Message {
     Undelivered(LeaseId),
     /// The task's timer fired.
     TimePassed,
-    /// The task's execution stops it.
+    /// The task's execution stops the task.
     Stop,
     /// The named account cancels the task.
     Cancel(String, oneshot::Sender<Result<Task, Error>>),
@@ -60,7 +59,6 @@ pub(crate) enum Message {
 pub(crate) struct WorkerResult {
     /// The lease of the answer.
     pub(crate) lease: LeaseToken,
-    /// The answer.
     pub(crate) answer: Answer,
     /// The way back for the acknowledgement; dropped without one if the task's actor breaks.
     pub(crate) ack: AckSender,

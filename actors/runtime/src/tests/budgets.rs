@@ -62,6 +62,13 @@ async fn answer_with(worker: &mut Worker, lease: LeaseToken, output: &str, token
     assert_eq!(worker.ack(lease, Of::Complete).await, AckResult::Applied);
 }
 
+/// The same request, for an answer that is a JSON object.
+fn answered_by_an_object(request: Request) -> Request {
+    let schema = serde_json::json!({"type": "object"});
+    let schema = Schema::compile("outputSchema", &schema).expect("a schema");
+    Request { inputs: Inputs { output_schema: Some(schema), ..request.inputs }, ..request }
+}
+
 #[tokio::test]
 async fn a_task_that_does_not_fit_waits_until_others_give_back_what_they_reserved() {
     let bench = bench().await;
@@ -115,11 +122,7 @@ async fn an_answer_that_does_not_match_its_schema_is_charged_at_once_and_once() 
     let budget = budget(&bench, 20.0, OnExceed::Wait);
     let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
-    let schema = serde_json::json!({"type": "object"});
-    let schema = Schema::compile("outputSchema", &schema).expect("a schema");
-    let costing = costing(6);
-    let inputs = Inputs { output_schema: Some(schema), ..costing.inputs };
-    bench.submit(Request { inputs, ..costing }).await;
+    bench.submit(answered_by_an_object(costing(6))).await;
     let lease = worker.assignment().await.lease;
     answer_with(&mut worker, lease, "[]", 2).await;
     let lease = worker.assignment().await.lease;
@@ -132,6 +135,68 @@ async fn an_answer_that_does_not_match_its_schema_is_charged_at_once_and_once() 
     assert_eq!(stands(&bench, id), (5.0, 0.0));
     let bench = restart(bench).await;
     assert_eq!(stands(&bench, id), (5.0, 0.0));
+}
+
+#[tokio::test]
+async fn another_attempt_with_twice_the_tokens_reserves_twice_as_much() {
+    let bench = bench().await;
+    let budget = budget(&bench, 20.0, OnExceed::Wait);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    bench.submit(answered_by_an_object(costing(6))).await;
+    let lease = worker.assignment().await.lease;
+    let usage = Usage { output: 6, ..Usage::default() };
+    let cut = Completion { usage, finish_reason: Some("length".into()), ..completion() };
+    worker.link.say(WorkerMessage::Completed(lease, "{".into(), cut));
+    assert_eq!(worker.ack(lease, Of::Complete).await, AckResult::Applied);
+    worker.assignment().await;
+    assert_eq!(stands(&bench, id), (6.0, 12.0));
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (6.0, 12.0));
+}
+
+#[tokio::test]
+async fn a_budget_that_rejects_has_room_for_another_attempt_or_the_task_waits() {
+    let bench = bench().await;
+    let budget = budget(&bench, 20.0, OnExceed::Reject);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    let cut = |tokens| {
+        let usage = Usage { output: tokens, ..Usage::default() };
+        Completion { usage, finish_reason: Some("length".into()), ..completion() }
+    };
+    bench.submit(answered_by_an_object(costing(4))).await;
+    let lease = worker.assignment().await.lease;
+    worker.link.say(WorkerMessage::Completed(lease, "{".into(), cut(4)));
+    assert_eq!(worker.ack(lease, Of::Complete).await, AckResult::Applied);
+    let lease = worker.assignment().await.lease;
+    assert_eq!(stands(&bench, id), (4.0, 8.0), "twice the tokens are reserved");
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (4.0, 8.0));
+    let mut worker = bench.resumed(1, Some((&worker, vec![lease]))).await;
+    answer_with(&mut worker, lease, "{}", 8).await;
+    assert_eq!(stands(&bench, id), (12.0, 0.0));
+
+    // Another attempt would cost up to 10, and 3 are left.
+    let task = bench.submit(answered_by_an_object(costing(5))).await;
+    let lease = worker.assignment().await.lease;
+    worker.link.say(WorkerMessage::Completed(lease, "{".into(), cut(5)));
+    assert_eq!(worker.ack(lease, Of::Complete).await, AckResult::Applied);
+    let waits = async |bench: &Bench| {
+        let task = bench.until(task, |task| task.state == State::Ready).await;
+        while bench.handle.waiting_in(Environment::Live, &task) != Some("budget") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(stands(bench, id), (17.0, 0.0));
+    };
+    waits(&bench).await;
+    let bench = restart(bench).await;
+    let mut worker = bench.worker(1).await;
+    waits(&bench).await;
+    let change = BudgetChange { limit: Some(Money::from_usd(30.0)), ..BudgetChange::default() };
+    bench.handle.change_budget(id, change).await.expect("it is taken");
+    assert_eq!(worker.assignment().await.task.spec.id, task);
+    assert_eq!(stands(&bench, id), (17.0, 10.0));
 }
 
 #[tokio::test]

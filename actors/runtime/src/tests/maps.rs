@@ -43,7 +43,13 @@ fn over(docs: usize) -> Start {
 /// How often a prompt's answer was acknowledged as applied.
 type Applied = Arc<Mutex<BTreeMap<String, usize>>>;
 
-/// Answers `read dN` with `{"n":"dN"}`, all else with the prompt; prompts with `bad` fail for good.
+/// The answer of `read dN` is `{"n":"dN"}`, of all else the prompt.
+fn answer(prompt: &str) -> String {
+    let name = prompt.strip_prefix("read ");
+    name.map_or_else(|| prompt.to_owned(), |name| json!({"n": name}).to_string())
+}
+
+/// Answers what it is given; prompts with `bad` fail for good.
 async fn reader(mut worker: Worker, bad: Option<&'static str>, applied: Applied) {
     let mut given = BTreeMap::new();
     loop {
@@ -65,11 +71,7 @@ async fn reader(mut worker: Worker, bad: Option<&'static str>, applied: Applied)
                     worker.link.say(WorkerMessage::Failed(lease, failure(false)));
                     continue;
                 }
-                let answer = match prompt.strip_prefix("read ") {
-                    Some(name) => json!({"n": name}).to_string(),
-                    None => prompt,
-                };
-                worker.link.say(WorkerMessage::Completed(lease, answer, completion()));
+                worker.link.say(WorkerMessage::Completed(lease, answer(&prompt), completion()));
             }
             WorkerCommand::Ack(lease, _, AckResult::Applied) => {
                 let prompt = given[&lease.to_string()].clone();
@@ -312,4 +314,69 @@ async fn a_crash_at_any_commit_of_a_map_applies_each_output_once() {
             bench.system.stop().await;
         }
     }
+}
+
+/// The worker resumes after each crash, and sends its results again until they are acknowledged.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_items_end_though_the_process_crashes_at_commit_after_commit() {
+    // In the long form at every twelfth commit on average, else at every eightieth.
+    let spread = if std::env::var_os("CALLBOARD_LONG").is_some() { 20 } else { 150 };
+    let mut bench = Bench::new().await;
+    let id = bench.start(source(MapSource::default()), over(1_000)).await;
+    let mut worker = bench.worker(50).await;
+    let mut open: Vec<(LeaseToken, String)> = Vec::new();
+    let (mut counted, mut crashes) = (BTreeMap::<String, usize>::new(), 0_u64);
+    loop {
+        bench.system.stop().await;
+        let store = Arc::new(bench.store.reopen());
+        let fault = if crashes % 2 == 0 { Fault::CrashBefore } else { Fault::CrashAfter };
+        let faulty = Arc::new(FaultyStore::new(store.clone(), 3 + crashes * 37 % spread, fault));
+        bench = Bench::at((bench.started, bench.wall), settings(), store, faulty.clone()).await;
+        let leases = open.iter().map(|(lease, _)| *lease).collect();
+        worker = bench.resumed(50, Some((&worker, leases))).await;
+        open.retain(|(lease, _)| worker.kept.contains(lease));
+        for (lease, prompt) in &open {
+            worker.link.say(WorkerMessage::Completed(*lease, answer(prompt), completion()));
+        }
+        let is_over = loop {
+            if faulty.has_failed() {
+                break false;
+            }
+            match tokio::time::timeout(Duration::from_secs(1), worker.commands.recv()).await {
+                Ok(Some(WorkerCommand::Assign(assignment))) => {
+                    let (lease, prompt) = (assignment.lease, assignment.inputs.prompt);
+                    assert!(!counted.contains_key(&prompt), "{prompt} again, after {crashes}");
+                    worker.link.say(WorkerMessage::Completed(lease, answer(&prompt), completion()));
+                    open.push((lease, prompt));
+                }
+                Ok(Some(WorkerCommand::Ack(lease, _, result))) => {
+                    let at = open.iter().position(|(of, _)| *of == lease).expect("it was sent");
+                    let (_, prompt) = open.swap_remove(at);
+                    // A crash may take the acknowledgement of a durable result with it.
+                    assert_ne!(result, AckResult::Stale, "{prompt}, after {crashes}");
+                    *counted.entry(prompt).or_default() += 1;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break false,
+                Err(_) => {
+                    worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
+                    let overview = bench.handle.overview(Environment::Live, id).await;
+                    if overview.is_ok_and(|it| it.execution.status() == Phase::Completed) {
+                        break true;
+                    }
+                }
+            }
+        };
+        if is_over {
+            break;
+        }
+        crashes += 1;
+    }
+    let bench = bench.restart().await;
+    let detail = bench.execution(id).await;
+    assert_eq!(detail.overview.execution.status(), Phase::Completed);
+    assert_eq!(detail.outputs[&0], done(0..1_000));
+    assert!(counted.values().all(|times| *times == 1), "{counted:?}");
+    println!("{crashes} crashes");
+    assert!(crashes >= 15, "{crashes}");
 }

@@ -206,6 +206,14 @@ async fn limits_closures_and_the_last_minute_survive_a_crash() {
     assert_eq!(back.assignment_while_beating().await.task.spec.id, third);
 }
 
+/// A bench with this price table.
+async fn priced(table: &str) -> Bench {
+    let prices = Arc::new(Prices::parse(table).expect("it is a table"));
+    let store = Arc::new(MemoryStore::new());
+    let start = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
+    Bench::at(start, Settings { prices, ..settings() }, store.clone(), store).await
+}
+
 #[tokio::test]
 async fn the_next_lease_calls_the_next_model_with_the_same_attempt() {
     let bench = Bench::new().await;
@@ -232,11 +240,7 @@ async fn a_call_is_priced_by_the_model_the_tier_and_the_cache_that_were_used() {
               "input_cost_per_token_flex": 2, "output_cost_per_token_flex": 4,
               "cache_read_input_token_cost_flex": 0.5}
     }"#;
-    let prices = Arc::new(Prices::parse(table).expect("it is a table"));
-    let store = Arc::new(MemoryStore::new());
-    let start = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
-    let settings = Settings { prices, ..settings() };
-    let bench = Bench::at(start, settings, store.clone(), store).await;
+    let bench = priced(table).await;
     let mut worker = bench.worker(1).await;
     let mut request = listed(&["a", "b"]);
     request.routing.as_mut().expect("it is listed").service_tier = Some(ServiceTier::Flex);
@@ -259,10 +263,7 @@ async fn after_a_cut_answer_the_next_attempt_begins_with_the_first_model_and_its
         "a": {"input_cost_per_token": 1, "output_cost_per_token": 1, "max_output_tokens": 150},
         "b": {"input_cost_per_token": 1, "output_cost_per_token": 1, "max_output_tokens": 100}
     }"#;
-    let prices = Arc::new(Prices::parse(table).expect("it is a table"));
-    let store = Arc::new(MemoryStore::new());
-    let start = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
-    let bench = Bench::at(start, Settings { prices, ..settings() }, store.clone(), store).await;
+    let bench = priced(table).await;
     let mut worker = bench.worker(1).await;
     let schema = Schema::compile("outputSchema", &serde_json::json!({"type": "object"}));
     let mut request = Request { max_tokens: Some(100), ..listed(&["a", "b"]) };
@@ -276,7 +277,40 @@ async fn after_a_cut_answer_the_next_attempt_begins_with_the_first_model_and_its
     worker.link.say(WorkerMessage::Completed(second.lease, "{".into(), cut));
     worker.ack(second.lease, Of::Complete).await;
     let third = worker.assignment().await;
-    assert_eq!((third.task.model(), third.task.max_tokens()), ("a", Some(150)));
-    worker.complete(third.lease, "{}").await;
+    assert_eq!((third.task.model(), third.max_tokens), ("a", Some(150)));
+    worker.fail(third.lease, too_many(None)).await;
+    let fourth = worker.assignment().await;
+    assert_eq!((fourth.task.model(), fourth.max_tokens), ("b", Some(100)), "its own limit");
+    worker.complete(fourth.lease, "{}").await;
     assert_eq!(bench.task(id).await.status(), Status::Completed);
+}
+
+#[tokio::test]
+async fn after_a_cut_answer_a_later_model_that_can_say_more_is_asked_for_more() {
+    let table = r#"{
+        "a": {"input_cost_per_token": 1, "output_cost_per_token": 1, "max_output_tokens": 100},
+        "b": {"input_cost_per_token": 1, "output_cost_per_token": 1, "max_output_tokens": 150}
+    }"#;
+    let bench = priced(table).await;
+    let mut worker = bench.worker(1).await;
+    let schema = Schema::compile("outputSchema", &serde_json::json!({"type": "object"}));
+    let schema = schema.expect("a schema");
+    for (kind, calls) in [
+        (FailureKind::OutputInvalid, &[("a", 100), ("b", 100), ("a", 100), ("b", 150)][..]),
+        (FailureKind::Timeout, &[("a", 100)]),
+    ] {
+        let mut request = Request { max_tokens: Some(100), ..listed(&["a", "b"]) };
+        request.routing.as_mut().expect("it is listed").fallback_on = Some(vec![kind]);
+        request.inputs.output_schema = Some(schema.clone());
+        let id = bench.submit(request).await;
+        for call in calls {
+            let asked = worker.assignment().await;
+            assert_eq!((asked.task.model(), asked.max_tokens), (call.0, Some(call.1)));
+            let cut = Completion { finish_reason: Some("length".into()), ..completion() };
+            worker.link.say(WorkerMessage::Completed(asked.lease, "{".into(), cut));
+            worker.ack(asked.lease, Of::Complete).await;
+        }
+        let ended = bench.task(id).await;
+        assert_eq!(ended.error.map(|error| error.code), Some(EndingCode::OutputTruncated));
+    }
 }

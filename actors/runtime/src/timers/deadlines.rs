@@ -37,7 +37,7 @@ impl From<Instant> for Timestamp {
 }
 
 impl Deadlines {
-    /// Has a key woken at this instant, and not at any earlier named one.
+    /// Sets the wake-up of a key to this instant, in place of any earlier named one.
     pub(super) fn set(&mut self, key: TimerKey, at: Timestamp) {
         let at = at.into();
         if let Some(earlier) = self.instants.insert(key, at) {
@@ -46,7 +46,7 @@ impl Deadlines {
         self.order.insert((at, key));
     }
 
-    /// Has a key not woken.
+    /// Cancels the wake-up of a key.
     pub(super) fn forget(&mut self, key: TimerKey) {
         if let Some(at) = self.instants.remove(&key) {
             self.order.remove(&(at, key));
@@ -63,12 +63,12 @@ impl Deadlines {
         Some(key)
     }
 
-    /// When the first one is to be woken.
+    /// The first wake-up.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.order.first().map(|(at, _)| (*at).into())
     }
 
-    /// How many are to be woken.
+    /// The number of items that are to be woken.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.instants.len()

@@ -17,25 +17,25 @@ use crate::node::Node;
 /// A message to a worker's actor. Every one but `Look` comes by way of the directory.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// It registers on a new connection.
+    /// The worker registers on a new connection.
     Register(Box<Registration>),
-    /// It says something on its connection of this number.
+    /// The worker says something on its connection of this number.
     Heard(u64, Box<WorkerMessage>),
-    /// Its connection of this number ended.
+    /// The worker's connection of this number ended.
     Disconnected(u64),
-    /// A task is its own, with a slot.
+    /// A task is the worker's own, with a slot.
     Assign(Box<Assignment>, SlotPermit),
     /// A lease from before a restart is watched over.
     Watch(LeaseToken),
-    /// A lease is over, and why.
+    /// A lease is over, for this reason.
     Revoke(LeaseToken, &'static str),
     /// A task has taken or refused an answer.
     ResultHandled(LeaseToken, Of, AckResult),
     /// A task's actor broke over an answer: it must be sent again.
     ResultLost,
-    /// Drop this: by then every earlier command has been sent.
+    /// Drop this: by then every earlier message is handled, and every earlier command has been sent.
     Flush(mpsc::Sender<()>),
-    /// It is to take nothing new.
+    /// The worker is to take nothing new.
     Drain,
     /// The server stops.
     Close,
@@ -52,8 +52,10 @@ pub struct Assignment {
     pub deadline: Timestamp,
     /// The task, running.
     pub task: Task,
-    /// Its texts.
+    /// The task's texts.
     pub inputs: Inputs,
+    /// The token limit of the task's call.
+    pub max_tokens: Option<u64>,
     /// The trace context that the worker's own spans belong to.
     pub trace: Option<Box<TraceContext>>,
 }
@@ -61,13 +63,13 @@ pub struct Assignment {
 /// The registration of a worker.
 #[derive(Debug)]
 pub struct Registration {
-    /// The account of its key: only the same account may resume a worker.
+    /// The account of the worker's key: only the same account may resume a worker.
     pub account: String,
-    /// The content of its `register` frame.
+    /// The content of the worker's `register` frame.
     pub profile: Profile,
-    /// The leases that it works on.
+    /// The leases that the worker works on.
     pub leases: Vec<LeaseToken>,
-    /// The channel of its commands.
+    /// The channel of commands to the worker.
     pub outgoing: mpsc::UnboundedSender<WorkerCommand>,
     /// The answer: the number of the connection and the state of the leases.
     pub reply: oneshot::Sender<(u64, Leases)>,
@@ -76,7 +78,7 @@ pub struct Registration {
 /// A message from a worker.
 #[derive(Debug)]
 pub enum WorkerMessage {
-    /// It is alive and works on these; it named other texts too, which are no leases.
+    /// The worker is alive and works on these; it named other texts too, which are no leases.
     Heartbeat(Vec<LeaseToken>, Vec<String>),
     /// A piece of an output.
     Delta(LeaseToken, String),
@@ -86,7 +88,7 @@ pub enum WorkerMessage {
     Failed(LeaseToken, Failure),
     /// The provider's own limits, which came with the answer that follows.
     Reported(LeaseToken, Box<Reported>),
-    /// It takes nothing new.
+    /// The worker takes nothing new.
     Draining,
 }
 
@@ -119,9 +121,9 @@ pub enum Of {
 /// The fate of a worker's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AckResult {
-    /// It counts, and is durable.
+    /// The result counts, and is durable.
     Applied,
-    /// It had been applied before.
+    /// The result had been applied before.
     Duplicate,
     /// The lease is not current: nothing changed.
     Stale,

@@ -17,13 +17,13 @@ use crate::supervisor::DirectoryOf;
 pub struct View {
     /// Production or sandbox.
     pub environment: Environment,
-    /// The account of its key; unknown between a restart of the server and its return.
+    /// The account of the worker's key; unknown between a restart of the server and the worker's return.
     pub account: Option<String>,
-    /// Its machine.
+    /// The worker's machine.
     pub worker: Worker,
-    /// The instant of its last connection.
+    /// The instant of the worker's last connection.
     pub connected_at: Option<Timestamp>,
-    /// When it was heard of last.
+    /// The instant at which the worker was heard of last.
     pub last_heard_at: Timestamp,
     pub(crate) capacity: Option<Arc<WorkerCapacity>>,
 }
@@ -67,7 +67,7 @@ impl Workers {
         self.views().remove(&worker);
     }
 
-    /// Everyone, in the order of their identifiers.
+    /// The workers, in the order of their identifiers.
     pub(crate) fn list(&self, environment: Environment) -> Vec<View> {
         self.views()
             .values()
@@ -76,7 +76,7 @@ impl Workers {
             .collect()
     }
 
-    /// The worker's state, if it is there.
+    /// The worker's state, if the worker is listed.
     pub(crate) fn get(&self, worker: WorkerId) -> Option<View> {
         let view = self.views().get(&worker).cloned()?;
         let view = view.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -31,6 +31,16 @@ impl Fixture {
         .expect("it opens")
     }
 
+    /// A snapshot of a store with one row, and the store's lineage.
+    fn first_snapshot(&self) -> (Vec<Piece>, u32) {
+        let store = self.open("store");
+        put(&store, 0, "first");
+        let pieces: Vec<_> =
+            store.snapshot().expect("it begins").collect::<Result<_, _>>().expect("it can be read");
+        let Piece::Origin { lineage, .. } = pieces[0] else { panic!("it begins with its origin") };
+        (pieces, lineage)
+    }
+
     /// Restores `pieces`, and the archive's groups after them up to `until`.
     fn restore(&self, pieces: &[Piece], until: Option<u64>, name: &str) -> Result<u64, Error> {
         let mut restore = Restore::begin(&self.path(name), 8 << 20)?;
@@ -182,16 +192,11 @@ fn an_archive_restores_any_moment_over_openings_and_compactions() {
 #[test]
 fn a_lost_segment_is_a_gap_and_a_torn_end_is_none() {
     let fixture = Fixture::new();
-    let store = fixture.open("store");
-    put(&store, 0, "first");
-    let pieces: Vec<_> =
-        store.snapshot().expect("it begins").collect::<Result<_, _>>().expect("it can be read");
-    drop(store);
+    let (pieces, lineage) = fixture.first_snapshot();
     for round in 1..4 {
         let store = fixture.open("store");
         put(&store, round, "later");
     }
-    let Piece::Origin { lineage, .. } = pieces[0] else { panic!("it begins with its origin") };
     let all = segments(&fixture.path("archive"), lineage).expect("it can be read");
     let paths: Vec<_> = all.values().cloned().collect();
     assert!(paths.len() >= 4, "{paths:?}");
@@ -218,15 +223,10 @@ fn a_lost_segment_is_a_gap_and_a_torn_end_is_none() {
 #[test]
 fn damage_in_the_last_segment_is_no_torn_end() {
     let fixture = Fixture::new();
-    let store = fixture.open("store");
-    put(&store, 0, "first");
-    let pieces: Vec<_> =
-        store.snapshot().expect("it begins").collect::<Result<_, _>>().expect("it can be read");
-    drop(store);
+    let (pieces, lineage) = fixture.first_snapshot();
     let store = fixture.open("store");
     (1..4).for_each(|number| put(&store, number, "later"));
     drop(store);
-    let Piece::Origin { lineage, .. } = pieces[0] else { panic!("it begins with its origin") };
     let all = segments(&fixture.path("archive"), lineage).expect("it can be read");
     let last = all.values().next_back().expect("there is one");
     let bytes = fs::read(last).expect("it can be read");
@@ -234,30 +234,30 @@ fn damage_in_the_last_segment_is_no_torn_end() {
     let records: Vec<_> = segment.records().collect();
     assert!(records.len() >= 3, "{}", records.len());
     let whole = number(&records[records.len() - 1].1);
-    // A bit at each place of the last records: of the magic, the length, the number, the checksum, the rows.
-    let final_record = bytes.len() - records[records.len() - 1].1.len();
-    let earlier_record = final_record - TIME - records[records.len() - 2].1.len();
+    let prefix = Format::CURRENT.prefix_length();
+    let final_record = bytes.len() - records[records.len() - 1].1.len() - prefix;
+    let earlier_record = final_record - records[records.len() - 2].1.len() - prefix;
+    // A bit at each place of the last records: of the time, its checksum, the magic, the length, the number,
+    // the checksum, the rows.
     for (at, begin) in [("earlier", earlier_record), ("final", final_record)] {
-        for place in [0, 5, 8, 17, 40] {
+        for place in [0, 3, 7, 9, 12, 17, 20, 29, 52] {
             let mut damaged = bytes.clone();
             damaged[begin + place] ^= 0x10;
             fs::write(last, damaged).expect("it can be written");
             let name = format!("{at} {place}");
             let restored = fixture.restore(&pieces, Some(u64::MAX), &name);
-            let is_like_a_torn_end = (at, place) == ("final", 5);
-            match restored {
-                Ok(last) => assert!(is_like_a_torn_end && last == whole - 1, "{name}: {last}"),
-                Err(error) => {
-                    assert!(
-                        !is_like_a_torn_end && error.to_string().contains("is damaged behind"),
-                        "{name}: {error}"
-                    );
-                }
-            }
+            let error = restored.expect_err(&name).to_string();
+            assert!(error.contains("is damaged behind"), "{name}: {error}");
+            // A damaged time may be any: the moment of the record itself is not restored without it.
+            let until = Some(records[records.len() - 1].0);
+            assert!(fixture.restore(&pieces, until, &format!("{name} until")).is_err(), "{name}");
         }
     }
+    fs::write(last, &bytes).expect("it can be written");
+    assert_eq!(fixture.restore(&pieces, Some(u64::MAX), "whole").expect("it restores"), whole);
     // The ends that a crash leaves.
-    for cut in (earlier_record..bytes.len()).step_by(7).chain([final_record, final_record - TIME]) {
+    for cut in (earlier_record..bytes.len()).step_by(7).chain([final_record, final_record + prefix])
+    {
         for zeros in [0, 100, 4096] {
             let torn = [&bytes[..cut], &vec![0; zeros]].concat();
             fs::write(last, torn).expect("it can be written");
@@ -267,6 +267,64 @@ fn damage_in_the_last_segment_is_no_torn_end() {
             assert!(!records.is_damaged(u64::MAX), "{cut} {zeros}");
         }
     }
+}
+
+/// The segment at `path` as format 1 has it.
+fn to_format_1(path: &Path) {
+    let segment = Segment::read(path).expect("it can be read").expect("it has a header");
+    assert_eq!(segment.format, Format::Two);
+    let mut bytes = Vec::from(*b"cba1");
+    bytes.extend_from_slice(&segment.salt.to_le_bytes());
+    bytes.extend_from_slice(&segment.epoch.0.to_le_bytes());
+    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+    for (time, group) in segment.records() {
+        bytes.extend_from_slice(&time.to_le_bytes());
+        bytes.extend_from_slice(&group);
+    }
+    fs::write(path, bytes).expect("it can be written");
+}
+
+#[test]
+fn segments_of_format_1_are_read_and_one_of_a_newer_format_is_refused() {
+    let fixture = Fixture::new();
+    let (pieces, lineage) = fixture.first_snapshot();
+    let paths = || -> Vec<_> {
+        let all = segments(&fixture.path("archive"), lineage).expect("it can be read");
+        all.into_values().collect()
+    };
+    for round in 1..3 {
+        let store = fixture.open("store");
+        (0..5).for_each(|number| put(&store, number, &format!("round {round}")));
+        drop(store);
+        // The archive that an older program left; the next opening goes on behind it.
+        let last = paths().pop().expect("there is one");
+        to_format_1(&last);
+        let old = Segment::read(&last).expect("it can be read").expect("it has a header");
+        assert_eq!(old.format, Format::One);
+    }
+    let store = fixture.open("store");
+    put(&store, 9, "in format 2");
+    let then = contents(&store);
+    drop(store);
+    fixture.restore(&pieces, Some(u64::MAX), "whole").expect("it restores");
+    assert_eq!(contents(&fixture.open("whole")), then);
+    let last = paths().pop().expect("there is one");
+    let mut bytes = fs::read(&last).expect("it can be read");
+    bytes[3] = b'9';
+    let crc = crc32fast::hash(&bytes[..HEADER - CHECKSUM]).to_le_bytes();
+    bytes[HEADER - CHECKSUM..HEADER].copy_from_slice(&crc);
+    fs::write(&last, bytes).expect("it can be written");
+    let refused = fixture.restore(&pieces, Some(u64::MAX), "newer").expect_err("it is refused");
+    assert!(refused.to_string().contains("has the format of a newer program"), "{refused}");
+}
+
+#[test]
+fn the_bytes_before_a_group_are_those_of_its_format() {
+    let group = Bytes::from_static(b"cbj1 a header of 20 b, and rows");
+    let time = 0x0102_0304_0506_0708;
+    assert_eq!(Format::One.prefix(time, &group), [8, 7, 6, 5, 4, 3, 2, 1]);
+    let two = Format::Two.prefix(time, &group);
+    assert_eq!(two, [8, 7, 6, 5, 4, 3, 2, 1, 202, 193, 212, 115]);
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl DeferredCommits {
         let mut joins = vec![false; self.queue.len()];
         let mut named: HashSet<&Key> =
             selected.iter().flat_map(|arrival| keys(&arrival.job)).collect();
-        // From the newest to the oldest: each that joins may take older ones along.
+        // The newest arrival comes first: each that joins may take older ones along.
         for (arrival, joins) in self.queue.iter().zip(&mut joins).rev() {
             let due = crowded || now >= arrival.at + MAX_DELAY;
             *joins = due || keys(&arrival.job).any(|key| named.contains(key));

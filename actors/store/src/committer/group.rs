@@ -25,7 +25,7 @@ const SWEEP: usize = 16;
 struct Row<'g> {
     /// `None` deletes the row.
     write: Option<Write<'g>>,
-    /// Its entry block before the group.
+    /// The row's entry block before the group.
     old: Option<Box<[u8]>>,
 }
 
@@ -168,8 +168,8 @@ impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
             self.committer.unswept.insert(log);
         }
         let first = |key: &Vec<u8>| log::read_key(key).map_or(0, |(first, _)| first);
-        // A row is removed when the next row begins at or before the oldest record to keep. For the last
-        // of these rows the next row is on the disk, or this group appends it.
+        // A row is removed when the next row begins at or before the oldest record to keep. The next
+        // row after the last of these is on the disk, or this group appends it.
         let next_begins_there = keys.len() < limit
             && (self.first_unwritten(log) <= oldest
                 || !self
@@ -232,7 +232,7 @@ impl Staged<'_> {
         for (log, records) in by_log {
             let bytes = records.iter().map(|record| &record.bytes);
             log::pack(log, records[0].sequence, bytes, |key, row| {
-                engine.put(key, row);
+                engine.append(key, row);
             });
         }
         for (log, keys) in self.trims {

@@ -37,7 +37,7 @@ impl Engine for Fake {
         if number == self.fails_at {
             (self.how)()?;
         }
-        Ok(Applied::Yes)
+        Ok(Applied::Yes(Vec::new()))
     }
 }
 
@@ -158,7 +158,7 @@ impl Engine for Kept {
     }
 
     fn commit(&mut self, _: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error> {
-        Ok(Applied::Yes)
+        Ok(Applied::Yes(Vec::new()))
     }
 }
 

@@ -98,7 +98,7 @@ impl Column {
         needed: usize,
         descending: bool,
     ) -> Vec<(u64, u32)> {
-        /// So many slots are collected quicker than found in the order.
+        /// The most slots that are quicker to collect than to find in the order.
         const FEW: u64 = if cfg!(test) { 4 } else { 1 << 16 };
 
         if slots.len() <= FEW {

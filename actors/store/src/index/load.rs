@@ -40,7 +40,7 @@ impl Loader {
         Some(())
     }
 
-    /// The lists. Of a row among `changes` only the last change counts.
+    /// The lists. Only the last change of a row among `changes` counts.
     pub(crate) fn build(mut self, changes: &[Change]) -> Lists {
         let mut last = HashMap::new();
         let mut known = HashSet::new();

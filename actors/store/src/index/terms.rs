@@ -10,8 +10,8 @@ use roaring::RoaringBitmap;
 /// The id of a term within its list.
 pub(super) type TermId = u32;
 
-/// A plain vector of so many slots is smaller than a bitmap. The terms that few documents share (the steps
-/// of one execution) are the most numerous ones.
+/// The most slots for which a plain vector is smaller than a bitmap. The terms that few documents share
+/// (the steps of one execution) are the most numerous ones.
 const FEW: usize = 16;
 
 /// The slots that have one term.

@@ -112,7 +112,7 @@ impl Default for Process {
 struct Node {
     row: NodeRow,
     expires: Instant,
-    /// The begin of the time in which the row has not expired.
+    /// The beginning of the time in which the row has not expired.
     since: Instant,
 }
 
@@ -240,7 +240,7 @@ impl MemoryStore {
         self.process(|process| process.link.send_replace(Link::Frozen));
     }
 
-    /// Connects the node again. Commits that waited are applied, or fenced, in their order.
+    /// Connects the node again. The commits that waited are applied, or fenced, in their order.
     pub fn heal(&self) {
         let mut database = self.database();
         let process = &mut database.processes[self.process];

@@ -1,10 +1,9 @@
 //! The committer's engine on PostgreSQL: a group is one call of one function, so one transaction.
 //!
 //! ```text
-//! group n ─▶ commit_1(node, incarnation, fence, n, rows, logs)
-//!              writer's row is (node, incarnation, fence, n - 1)?  no ─▶ 1: read it, and stage again
-//!              logs are where the group was staged on?             no ─▶ CB002: read them, and stage again
-//!              rows, logs, number = n                              ─▶ 0
+//! group n ─▶ commit_2(node, incarnation, fence, n, rows, records)
+//!              writer's row is (node, incarnation, fence, n - 1)?  no ─▶ NULL: read it, and stage again
+//!              rows; then records, which get the next numbers of their logs; number = n ─▶ the numbers
 //! ```
 //!
 //! If the connection breaks, the fate of the group is unknown, and it is sent again under the same number:
@@ -17,10 +16,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt};
 use tokio::runtime::Handle;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Statement};
 
 use super::heads::Heads;
 use super::link::{Link, Warned, failed, passes};
@@ -30,12 +30,11 @@ use crate::Error;
 use crate::batch::{Batch, Epoch, LogId, Op, Partition};
 use crate::committer::{Applied, Engine};
 use crate::index::Index;
-use crate::log::Bounds;
+use crate::log::{self, Bounds};
 use crate::row::disk_key;
 
-const COMMIT: &str = "SELECT callboard.commit_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-/// The code with which the function refuses a group that was staged on logs of before.
-const LOG_MOVED: &str = "CB002";
+const COMMIT: &str =
+    "SELECT callboard.commit_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
 
 /// The connection of the committer.
 pub(super) struct PgEngine {
@@ -43,12 +42,21 @@ pub(super) struct PgEngine {
     link: Arc<Link>,
     owned: Arc<Owned>,
     session: Option<Session>,
-    ahead: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    ahead: HashMap<Vec<u8>, Option<Bytes>>,
     heads: Heads,
     put: Vec<(Vec<u8>, Vec<u8>)>,
     deleted: Vec<Vec<u8>>,
+    appended: Vec<Appended>,
     /// The newest numbers of the logs in the database.
     newest: BTreeMap<LogId, u64>,
+}
+
+/// A row of log records, under the number that its first record would have without other nodes.
+struct Appended {
+    log: LogId,
+    first: u64,
+    part: u8,
+    value: Vec<u8>,
 }
 
 struct Session {
@@ -60,11 +68,12 @@ struct Session {
 /// The answer to a group.
 enum Answer {
     Committed {
+        /// The numbers before the first record of each log that the group appends to.
+        bases: Vec<i64>,
         /// False if the primary has the group, and a synchronous standby may lack it.
         is_replicated: bool,
     },
     NotNext,
-    LogMoved,
 }
 
 impl PgEngine {
@@ -83,6 +92,7 @@ impl PgEngine {
             heads: Heads::default(),
             put: Vec::new(),
             deleted: Vec::new(),
+            appended: Vec::new(),
             newest: newest(logs),
         }
     }
@@ -108,20 +118,35 @@ impl PgEngine {
         let deleted: Vec<_> = self.deleted.iter().map(Vec::as_slice).collect();
         let logs: Vec<_> = moves.iter().map(|it| it.0).collect();
         let before: Vec<_> = moves.iter().map(|it| it.1).collect();
-        let after: Vec<_> = moves.iter().map(|it| it.2).collect();
+        let counts: Vec<_> = moves.iter().map(|it| it.2).collect();
+        let ids: Vec<_> = self.appended.iter().map(|row| i16::from(row.log.0)).collect();
+        let firsts: Vec<_> = self.appended.iter().map(|row| row.first.cast_signed()).collect();
+        let parts: Vec<_> = self.appended.iter().map(|row| i16::from(row.part)).collect();
+        let records: Vec<_> = self.appended.iter().map(|row| row.value.as_slice()).collect();
         let Writer { node, incarnation, fence, number } = writer;
         let next = number + 1;
-        let arguments: [&(dyn ToSql + Sync); 10] =
-            [&node, &incarnation, &fence, &next, &keys, &values, &deleted, &logs, &before, &after];
+        let arguments: [&(dyn ToSql + Sync); 14] = [
+            &node,
+            &incarnation,
+            &fence,
+            &next,
+            &keys,
+            &values,
+            &deleted,
+            &logs,
+            &before,
+            &counts,
+            &ids,
+            &firsts,
+            &parts,
+            &records,
+        ];
         warned.take();
         Ok(match client.query_one(commit, &arguments).await {
-            Ok(row) if row.get::<_, i32>(0) == 0 => {
-                Ok(Answer::Committed { is_replicated: !warned.take() })
-            }
-            Ok(_) => Ok(Answer::NotNext),
-            Err(error) if error.code().is_some_and(|code| code.code() == LOG_MOVED) => {
-                Ok(Answer::LogMoved)
-            }
+            Ok(row) => Ok(match row.get::<_, Option<Vec<i64>>>(0) {
+                Some(bases) => Answer::Committed { bases, is_replicated: !warned.take() },
+                None => Answer::NotNext,
+            }),
             Err(error) => Err(error),
         })
     }
@@ -134,21 +159,21 @@ impl PgEngine {
         loop {
             let error = match self.send(writer, moves, deadline).await? {
                 Ok(Answer::NotNext) if was_sent => {
-                    let now = self.owned.read_writer(&self.link).await?;
+                    let (now, bases) = self.owned.read_writer(&self.link).await?;
                     let is_ours = now.incarnation == writer.incarnation;
                     if !is_ours || now.number != writer.number + 1 {
                         return Ok(Answer::NotNext);
                     }
                     // The first call may have ended before a standby had its transaction.
                     self.replicate(writer, deadline).await?;
-                    return Ok(Answer::Committed { is_replicated: true });
+                    return Ok(Answer::Committed { bases, is_replicated: true });
                 }
-                Ok(Answer::Committed { is_replicated: false }) => {
+                Ok(Answer::Committed { bases, is_replicated: false }) => {
                     tracing::warn!(
                         "a wait for a synchronous standby was cancelled; it begins anew"
                     );
                     self.replicate(writer, deadline).await?;
-                    return Ok(Answer::Committed { is_replicated: true });
+                    return Ok(Answer::Committed { bases, is_replicated: true });
                 }
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -176,12 +201,14 @@ impl PgEngine {
         }
     }
 
+    /// The logs that the group appends to: the number of the newest record before, and of new ones.
     fn moves(&self, logs: &BTreeMap<LogId, Bounds>) -> Vec<(i16, i64, i64)> {
         let before = |log| self.newest.get(log).copied().unwrap_or_default();
         let moved = logs.iter().filter(|(log, bounds)| bounds.newest != before(log));
         moved
             .map(|(log, bounds)| {
-                (i16::from(log.0), before(log).cast_signed(), bounds.newest.cast_signed())
+                let count = bounds.newest - before(log);
+                (i16::from(log.0), before(log).cast_signed(), count.cast_signed())
             })
             .collect()
     }
@@ -214,6 +241,12 @@ impl Engine for PgEngine {
         self.deleted.push(key.to_vec());
     }
 
+    fn append(&mut self, key: &[u8], value: &[u8]) {
+        let (log, at) = (LogId(key[1]), log::read_key(key));
+        let (first, part) = at.expect("the key is a log's");
+        self.appended.push(Appended { log, first, part, value: value.to_vec() });
+    }
+
     fn epoch(&self, partition: Partition) -> Option<Epoch> {
         self.owned.epoch(partition)
     }
@@ -238,15 +271,9 @@ impl Engine for PgEngine {
         if keys.is_empty() {
             return Ok(());
         }
-        let found = self.runtime.block_on(self.link.read(|client| {
-            let keys = &keys;
-            async move {
-                let rows = "SELECT key, value FROM callboard.row WHERE key = ANY ($1)";
-                client.query_typed(rows, &[(keys, Type::BYTEA_ARRAY)]).await
-            }
-        }))?;
+        let found = self.runtime.block_on(rows::at(&self.link, &keys))?;
         self.ahead.extend(keys.into_iter().map(|key| (key, None)));
-        self.ahead.extend(found.iter().map(|row: &Row| (row.get(0), Some(row.get(1)))));
+        self.ahead.extend(found.into_iter().map(|(key, row)| (key, Some(row))));
         Ok(())
     }
 
@@ -258,8 +285,9 @@ impl Engine for PgEngine {
         let runtime = self.runtime.clone();
         let answer = runtime.block_on(self.settle(&moves));
         let (put, deleted) = (std::mem::take(&mut self.put), std::mem::take(&mut self.deleted));
+        self.appended.clear();
         match answer? {
-            Answer::Committed { .. } => {
+            Answer::Committed { bases, .. } => {
                 for (key, row) in &put {
                     self.heads.note(key, row);
                 }
@@ -267,24 +295,24 @@ impl Engine for PgEngine {
                     self.heads.forget(key);
                 }
                 self.owned.committed();
-                self.newest = newest(logs);
-                Ok(Applied::Yes)
+                let mut shifts = Vec::new();
+                for ((log, before, count), base) in moves.iter().zip(bases) {
+                    let log = LogId(u8::try_from(*log).map_err(|_| Error::Stopped)?);
+                    self.newest.insert(log, (base + count).cast_unsigned());
+                    if base != *before {
+                        shifts.push((log, (base - before).cast_unsigned()));
+                    }
+                }
+                Ok(Applied::Yes(shifts))
             }
             Answer::NotNext => {
                 runtime.block_on(self.owned.reload(&self.link))?;
-                self.moved()
+                self.heads = Heads::default();
+                let logs = runtime.block_on(rows::logs(&self.link))?;
+                self.newest = newest(&logs);
+                Ok(Applied::Moved(logs))
             }
-            Answer::LogMoved => self.moved(),
         }
-    }
-}
-
-impl PgEngine {
-    fn moved(&mut self) -> Result<Applied, Error> {
-        self.heads = Heads::default();
-        let logs = self.runtime.block_on(rows::logs(&self.link))?;
-        self.newest = newest(&logs);
-        Ok(Applied::Moved(logs))
     }
 }
 

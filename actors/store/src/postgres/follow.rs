@@ -12,7 +12,7 @@ use crate::index::Loader;
 use crate::ownership::PartitionSet;
 use crate::row::{ROWS, disk_key, entry_block, split_listed};
 
-/// The pause between two looks at the logs.
+/// The pause between two looks at the logs, unless a gap is found.
 const LOOK: Duration = Duration::from_millis(200);
 const RECORDS: usize = 1_000;
 /// The rows of one read of the loader.
@@ -21,7 +21,7 @@ const PAGE: usize = 5_000;
 /// Sends the tail the records that this node has not appended itself, until the store closes.
 pub(super) async fn run(link: Arc<Link>, shared: Arc<Shared>) {
     loop {
-        tokio::time::sleep(LOOK).await;
+        let _ = tokio::time::timeout(LOOK, shared.gap.notified()).await;
         match look(&link, &shared).await {
             Ok(()) => {}
             Err(Error::Stopped) => return,

@@ -1,8 +1,8 @@
 //! The heads of listed rows that this node has written: the next change of a row needs its old entry, and then
 //! costs no read of the database.
 //!
-//! Nobody else changes a row while its owner's fence holds, so the heads are forgotten when the node's rights
-//! change. A group that was staged on heads of before is refused by the fence.
+//! No other node changes a row while its owner's fence holds, so the heads are forgotten when the node's
+//! rights change. The fence refuses a group that was staged on heads of before.
 //!
 //! Deliberately absent: whole rows.
 

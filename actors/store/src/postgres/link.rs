@@ -252,7 +252,7 @@ impl Link {
         Instant::now() + self.patience
     }
 
-    /// A connection that nobody else uses; waits for the database until `deadline`.
+    /// A connection of the caller's own; waits for the database until `deadline`.
     pub(super) async fn connect(&self, deadline: Instant) -> Result<Client, Error> {
         Ok(self.connect_watched(deadline).await?.0)
     }
@@ -362,7 +362,7 @@ impl Link {
 /// resources, or is a standby for now.
 pub(super) fn passes(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else {
-        // Not the server's word: the network's.
+        // The error comes from the network, not from the server.
         return true;
     };
     let class = &code.code()[..2];

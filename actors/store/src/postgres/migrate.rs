@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::link::{Address, Link, failed};
+use super::link::{Address, Link, failed, passes};
 use super::schema;
 use crate::sled::SledStore;
 use crate::{Error, LogId, Partition, Store};
@@ -15,53 +16,116 @@ use crate::{Error, LogId, Partition, Store};
 /// The rows of one call.
 const PAGE: usize = 2_000;
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The tries of a commit whose connection breaks.
+const ATTEMPTS: usize = 3;
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '10s'";
 
 /// The outcome of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Migrated {
     /// The rows that were copied and compared.
     pub rows: u64,
-    /// The bytes of their keys and values.
+    /// The bytes of the rows' keys and values.
     pub bytes: u64,
+    /// True if an earlier move had copied them.
+    pub was_there: bool,
 }
 
 /// Copies the embedded store `from` to the database at `to`, in one transaction. `from` stays as it is.
 ///
+/// A commit whose connection breaks may have happened. The next connection finds out: a database that no node
+/// has served from and that holds the same rows is the copy. So a move may be repeated at any time.
+///
 /// # Errors
-/// [`Error::Io`] if the database already holds a store, or refuses; [`Error::Corrupt`] if a row that was read
-/// back differs. The database then holds nothing new.
+/// [`Error::Io`] if the database already holds another store, or refuses; [`Error::Corrupt`] if a row that was
+/// read back differs. The database then holds nothing new.
 pub async fn migrate(from: &SledStore, to: Address) -> Result<Migrated, Error> {
     let link = Link::new(to, tokio::runtime::Handle::current(), PATIENCE);
     link.check().await?;
     schema::migrate(&link).await?;
-    let (client, warned) = link.connect_watched(link.deadline()).await?;
-    // Dropping the connection rolls the transaction back.
-    client.batch_execute("BEGIN").await.map_err(|error| failed(&error))?;
-    refuse_in_use(&client).await?;
-    let migrated = copy(from, &client).await?;
-    note(from, &client).await?;
-    compare(from, &client, migrated).await?;
-    warned.take();
-    client.batch_execute("COMMIT").await.map_err(|error| failed(&error))?;
-    while warned.take() {
-        tracing::warn!("a wait for a synchronous standby was cancelled; it begins anew");
-        let touch = "UPDATE callboard.meta SET tenure = tenure";
-        client.batch_execute(touch).await.map_err(|error| failed(&error))?;
+    let mut interrupted = None;
+    for _ in 0..ATTEMPTS {
+        let (client, warned) = match (link.connect_watched(link.deadline()).await, &interrupted) {
+            (Ok(connected), _) => connected,
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(_)) => return Err(unknown(&error)),
+        };
+        // Dropping the connection rolls the transaction back.
+        client.batch_execute(BEGIN).await.map_err(|error| failed(&error))?;
+        let migrated = if let Some(found) = found(from, &client).await? {
+            found
+        } else {
+            let copied = copy(from, &client).await?;
+            compare(from, &client, copied).await?;
+            copied
+        };
+        note(from, &client).await?;
+        warned.take();
+        match client.batch_execute("COMMIT").await {
+            Ok(()) => {}
+            Err(error) if passes(&error) => {
+                tracing::warn!(%error, "the commit was interrupted; its fate is asked for");
+                interrupted = Some(failed(&error));
+                continue;
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+        while warned.take() {
+            tracing::warn!("a wait for a synchronous standby was cancelled; it begins anew");
+            let touch = "UPDATE callboard.meta SET tenure = tenure";
+            client.batch_execute(touch).await.map_err(|error| failed(&error))?;
+        }
+        client.batch_execute("ANALYZE callboard.row").await.map_err(|error| failed(&error))?;
+        return Ok(migrated);
     }
-    client.batch_execute("ANALYZE callboard.row").await.map_err(|error| failed(&error))?;
-    Ok(migrated)
+    Err(unknown(&interrupted.unwrap_or(Error::Stopped)))
 }
 
-async fn refuse_in_use(client: &Client) -> Result<(), Error> {
-    // The row of meta is locked until the end: no node can join or claim meanwhile.
+/// The connection broke during the commit, and no other one could be had that knows its fate.
+fn unknown(error: &Error) -> Error {
+    let text = format!(
+        "the connection broke during the commit, and whether the rows were copied is unknown: run the same \
+         command again once the database answers, it compares them ({error})"
+    );
+    Error::Io(text.into())
+}
+
+/// The copy that the database holds already; `None` if it is empty.
+///
+/// The row of meta is locked until the end: no node can join or claim meanwhile. A transaction whose connection
+/// was lost holds the lock until the database has ended it.
+async fn found(from: &SledStore, client: &Client) -> Result<Option<Migrated>, Error> {
     let lock = "SELECT tenure FROM callboard.meta FOR UPDATE";
-    let tenure: i64 = client.query_one(lock, &[]).await.map_err(|error| failed(&error))?.get(0);
-    let any = "SELECT EXISTS (SELECT FROM callboard.row)";
-    let any: bool = client.query_one(any, &[]).await.map_err(|error| failed(&error))?.get(0);
-    if tenure > 0 || any {
+    let locked = client.query_one(lock, &[]).await.map_err(|error| {
+        if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
+            let text = "another connection holds the database: another migration, or one whose connection \
+                        was lost during its commit; run the same command again";
+            return Error::Io(text.into());
+        }
+        failed(&error)
+    });
+    let tenure: i64 = locked?.get(0);
+    let count = "SELECT count(*), coalesce(sum(length(key) + length(value)), 0)::bigint, \
+                 EXISTS (SELECT FROM callboard.writer) FROM callboard.row";
+    let counted = client.query_one(count, &[]).await.map_err(|error| failed(&error))?;
+    let (rows, bytes): (i64, i64) = (counted.get(0), counted.get(1));
+    if counted.get(2) {
         return Err(Error::Io("the database has been served from: name an empty one".into()));
     }
-    Ok(())
+    if tenure == 0 && rows == 0 {
+        return Ok(None);
+    }
+    let (rows, bytes) = (rows.cast_unsigned(), bytes.cast_unsigned());
+    let found = Migrated { rows, bytes, was_there: true };
+    match compare(from, client, found).await {
+        Ok(()) => Ok(Some(found)),
+        Err(Error::Corrupt { .. }) => {
+            let text = "the database holds a copy of another store, or of an earlier state of this one; no \
+                        node has served from it: drop its schema callboard, or name an empty one";
+            Err(Error::Io(text.into()))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn copy(from: &SledStore, client: &Client) -> Result<Migrated, Error> {

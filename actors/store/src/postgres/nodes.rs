@@ -125,19 +125,18 @@ impl Owned {
     }
 
     /// The writer's row in the database; fenced for good if there is none.
-    pub(super) async fn read_writer(&self, link: &Link) -> Result<Writer, Error> {
+    pub(super) async fn read_writer(&self, link: &Link) -> Result<(Writer, Vec<i64>), Error> {
         let node = self.writer().node;
         let found = link.read(|client| async move {
-            let row = "SELECT incarnation, fence, number FROM callboard.writer WHERE node = $1";
+            let row =
+                "SELECT incarnation, fence, number, bases FROM callboard.writer WHERE node = $1";
             client.query_typed(row, &[(&node, Type::UUID)]).await
         });
         let found = found.await?;
         let absent = Writer { node, incarnation: -1, fence: -1, number: -1 };
-        Ok(found.first().map_or(absent, |row| Writer {
-            node,
-            incarnation: row.get(0),
-            fence: row.get(1),
-            number: row.get(2),
+        Ok(found.first().map_or((absent, Vec::new()), |row| {
+            let (incarnation, fence, number) = (row.get(0), row.get(1), row.get(2));
+            (Writer { node, incarnation, fence, number }, row.get(3))
         }))
     }
 
@@ -152,7 +151,7 @@ impl Owned {
     /// Learns from the database which partitions are still owned.
     pub(super) async fn reload(&self, link: &Link) -> Result<(), Error> {
         // The fence first: a claim after it is read moves it on, and the next commit is refused again.
-        let now = self.read_writer(link).await?;
+        let (now, _) = self.read_writer(link).await?;
         let rows = partitions(link).await?;
         let mut state = self.state();
         if now.incarnation == state.writer.incarnation {
@@ -228,7 +227,7 @@ impl PostgresStore {
         before: Epoch,
     ) -> Result<Vec<(Partition, Epoch)>, Error> {
         let known = self.owned.writer();
-        if self.owned.read_writer(&self.link).await?.incarnation != known.incarnation {
+        if self.owned.read_writer(&self.link).await?.0.incarnation != known.incarnation {
             // Another process is this node now.
             return Ok(Vec::new());
         }

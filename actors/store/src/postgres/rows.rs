@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tokio_postgres::types::Type;
 
+use super::gathered::Found;
 use super::link::Link;
 use crate::batch::{Key, LogId};
 use crate::log::{self, Bounds, Unpacker};
@@ -24,7 +25,17 @@ pub(super) async fn get(link: &Link, key: &[u8]) -> Result<Option<Vec<u8>>, Erro
     Ok(found.await?.first().map(|row| row.get(0)))
 }
 
-/// Up to `limit` keys on disk with `from <= key < to`, in order.
+/// The rows at keys on disk.
+pub(super) async fn at(link: &Link, keys: &[Vec<u8>]) -> Result<Found, Error> {
+    let found = link.read(|client| async move {
+        let rows = "SELECT key, value FROM callboard.row WHERE key = ANY ($1)";
+        client.query_typed(rows, &[(&keys, Type::BYTEA_ARRAY)]).await
+    });
+    let row = |row: &tokio_postgres::Row| (row.get(0), Bytes::copy_from_slice(row.get(1)));
+    Ok(found.await?.iter().map(row).collect())
+}
+
+/// The keys on disk with `from <= key < to`, in order, at most `limit`.
 pub(super) async fn keys(
     link: &Link,
     from: &[u8],

@@ -6,10 +6,12 @@ use super::link::Link;
 use crate::Error;
 
 /// The format that this program writes.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = 2;
 const TABLES: &str = include_str!("schema.sql");
+/// The steps from each format to the next, from the first on.
+const STEPS: [&str; 1] = [include_str!("schema_2.sql")];
 
-/// Makes the tables if there are none.
+/// Makes the tables if there are none, and adds to those of an earlier format.
 ///
 /// A later format adds to the tables; a program of an earlier format then goes on as long as the tables say
 /// that they are readable to it.
@@ -18,14 +20,29 @@ pub(super) async fn migrate(link: &Link) -> Result<(), Error> {
     loop {
         let client = link.connect(deadline).await?;
         match client.query_one("SELECT format, oldest_reader FROM callboard.meta", &[]).await {
-            Ok(row) => return check(row.get(0), row.get(1)),
+            Ok(row) => {
+                let (format, oldest_reader) = (row.get(0), row.get(1));
+                check(format, oldest_reader)?;
+                let Some(step) = usize::try_from(format - 1).ok().and_then(|at| STEPS.get(at))
+                else {
+                    return Ok(());
+                };
+                // Only one of several nodes finds the format that the step begins with.
+                let add = format!("BEGIN; {step} COMMIT");
+                match client.batch_execute(&add).await {
+                    Ok(()) => tracing::info!(format = format + 1, "the tables were extended"),
+                    Err(error) if is_made(&error) => {}
+                    Err(error) => link.pause(&error, deadline).await?,
+                }
+                continue;
+            }
             Err(error) if is_missing(&error) => {}
             Err(error) => {
                 link.pause(&error, deadline).await?;
                 continue;
             }
         }
-        // One transaction, sent at once. Of two nodes that make the tables at the same time, one is refused.
+        // One transaction, sent at once: PostgreSQL refuses the second of two nodes that make the tables.
         let make = format!("BEGIN; CREATE SCHEMA callboard; {TABLES} COMMIT");
         match client.batch_execute(&make).await {
             Ok(()) => tracing::info!("the tables were made"),
@@ -52,5 +69,6 @@ fn is_missing(error: &tokio_postgres::Error) -> bool {
 
 fn is_made(error: &tokio_postgres::Error) -> bool {
     let code = error.code();
-    code == Some(&SqlState::DUPLICATE_SCHEMA) || code == Some(&SqlState::UNIQUE_VIOLATION)
+    let made = [SqlState::DUPLICATE_SCHEMA, SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_COLUMN];
+    code.is_some_and(|code| made.contains(code))
 }

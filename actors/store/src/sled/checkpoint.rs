@@ -33,8 +33,8 @@ use crate::overlay::Rows;
 /// The longest time that a row is only in the journal, but for the checkpoint under way.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The bytes that go to sled between two syncs. If a power cut keeps a later one of sled's segments and
-/// loses an earlier one, sled refuses to open. A segment has 512 KB, and sled writes several times what
-/// is put.
+/// loses an earlier one, sled refuses to open. A segment has 512 KB, and sled writes several times the
+/// bytes of a put.
 const PIECE: usize = 64 << 10;
 /// The most bytes of groups that wait for the reader of a snapshot. Beyond, the snapshot fails.
 const GROUP_BUFFER_BYTES: usize = 64 << 20;
@@ -47,7 +47,7 @@ pub(super) struct Checkpointer {
     mark: Mark,
     state: Mutex<State>,
     changed: Condvar,
-    /// From so many bytes on a checkpoint begins at once. Twice as many stall writers.
+    /// The bytes at which a checkpoint begins at once. Twice as many stall writers.
     max_bytes: usize,
 }
 
@@ -110,7 +110,7 @@ impl Checkpointer {
         Some(JournalView { lineage, group, overlay: layers.overlay().rows() })
     }
 
-    /// The groups since the last call; `None` if they became too many. `last`: no further ones are copied.
+    /// The groups since the last call; `None` if they became too many. `last` ends the copying.
     pub(super) fn copied_groups(&self, last: bool) -> Option<(u64, Vec<Bytes>)> {
         let mut copied = self.copied();
         let tap = std::mem::take(copied.tap.as_mut()?);
@@ -198,7 +198,7 @@ impl Checkpointer {
         }
     }
 
-    /// Waits until a checkpoint is due. Returns true if it is the last one.
+    /// Waits until a checkpoint is due. Returns true if that checkpoint is the last one.
     fn wait(&self) -> bool {
         let idle = |state: &mut State| !state.requested && !state.closing;
         let waited = self.changed.wait_timeout_while(self.state(), INTERVAL, idle);
@@ -214,7 +214,7 @@ impl Checkpointer {
         let unarchived = std::mem::take(&mut copied.unarchived);
         drop(copied);
         if let Some(archive) = &self.archive {
-            // Before sled counts them as checkpointed: an opening archives again from there on.
+            // An opening archives again from the last checkpoint on, so the archive comes before sled.
             archive.append(&unarchived);
         }
         sled.write(&rows, last)?;
@@ -293,7 +293,7 @@ impl HighWater {
     /// Counts a key that `tree` is about to have.
     fn raise(&mut self, tree: &sled::Db, key: &[u8]) -> Result<(), Error> {
         let Some(prefix) = key.first_chunk() else { return Ok(()) };
-        // Also for the first key of a table: until its batch is applied, the tree does not show it.
+        // The first key of a table counts too: until its batch is applied, the tree does not show it.
         let greatest = self.greatest(tree, *prefix)?;
         if greatest.as_slice() < key {
             greatest.clear();

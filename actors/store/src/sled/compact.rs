@@ -39,12 +39,12 @@ const FILES: [&str; 2] = [mark::FILE, FORMAT_FILE];
 pub struct Compacted {
     /// Bytes of the store's files before.
     pub before: u64,
-    /// Bytes of its files now.
+    /// The bytes of the store's files now.
     pub after: u64,
 }
 
-/// Makes the store at `path` as small as its live data. The disk must have that much free space. `archive` is
-/// that of [`SledOptions`].
+/// Makes the store at `path` as small as its live data. The disk must have that much free space.
+/// `archive` is that of [`SledOptions`].
 ///
 /// # Errors
 /// [`Error::Locked`] if a process has it open, [`Error::Corrupt`] if it is damaged, [`Error::Io`] if there
@@ -91,7 +91,7 @@ pub fn compact(
 pub(super) fn clear(path: &Path) -> io::Result<()> {
     let beside = beside(path);
     if beside.exists() {
-        // Until the exchange is durable, a power cut brings this directory back.
+        // A power cut brings this directory back until the exchange is durable.
         repair::sync_all(path)?;
         remove(&beside)?;
     }
@@ -119,7 +119,7 @@ fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
     }
     journal::make_empty(to).map_err(io)?;
     repair::sync_all(to).map_err(io)?;
-    // As the next opening will read it.
+    // The new directory is opened as the next opening will open it.
     let (new, _) = open_tree(to, cache_bytes)?;
     let same = silently(|| is_same(&old, &new))?;
     if !close(new) || !close(old) || !same {

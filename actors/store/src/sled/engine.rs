@@ -65,6 +65,6 @@ impl Engine for SledEngine {
     fn commit(&mut self, _: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error> {
         let next = self.group.next();
         self.checkpointer.commit(&self.layers, std::mem::replace(&mut self.group, next))?;
-        Ok(Applied::Yes)
+        Ok(Applied::Yes(Vec::new()))
     }
 }

@@ -22,9 +22,10 @@ pub(super) const EPOCH: [u8; 2] = [META, b'e'];
 pub(super) const CHECKPOINT: [u8; 2] = [META, b'j'];
 pub(super) const SALT: [u8; 2] = [META, b's'];
 
-/// The interval of sled's garbage collection, in milliseconds. Its own thread does so between two flushes, one
-/// segment of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each). With sled's default of 500
-/// the file grows for as long as 1 MB of long texts a second comes and goes (docs/performance.md, Disk).
+/// The interval of sled's garbage collection, in milliseconds. sled's own thread collects between two
+/// flushes, one segment of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each). With sled's
+/// default of 500 the file grows for as long as 1 MB of long texts a second comes and goes
+/// (docs/performance.md, Disk).
 const COLLECT_EVERY: u64 = 100;
 
 /// The last shutdown; an error if the directory is damaged in a way that sled would not report.
@@ -92,7 +93,7 @@ pub(super) fn next_epoch(
     let last = match last.as_deref().map(<[u8; 8]>::try_from) {
         Some(Ok(bytes)) => u64::from_le_bytes(bytes),
         None if format.is_none() && tree.is_empty() => 0,
-        // A store that was in use has an epoch. To begin again would be a silent reset.
+        // A store that was in use has an epoch. A new beginning would be a silent reset.
         None | Some(Err(_)) => return Err(emptied(path)),
     };
     tree.insert(EPOCH, &(last + 1).to_le_bytes()).map_err(|error| sled_error(&error))?;
@@ -100,7 +101,7 @@ pub(super) fn next_epoch(
     Ok(Epoch(last + 1))
 }
 
-/// The last checkpoint. A directory without a journal gets its first note of one.
+/// The last checkpoint. A directory without a journal gets its first note of one here.
 pub(super) fn last_checkpoint(
     tree: &sled::Db,
     path: &Path,
@@ -129,7 +130,7 @@ fn emptied(path: &Path) -> Error {
     corrupt(path, "its file db has lost its contents")
 }
 
-/// A number that nobody can guess: the standard library seeds its maps with such.
+/// An unguessable number: the standard library seeds its maps with such.
 pub(super) fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()

@@ -1,7 +1,7 @@
 //! Makes a new directory from a snapshot and the groups after it.
 //!
-//! The directory begins a lineage of its own, and an opening finds it closed. It has no format until it is
-//! complete, so that an opening takes an incomplete one for none.
+//! The directory begins a lineage of its own, and an opening finds it closed. The directory has no
+//! format until it is complete, so that an opening takes an incomplete one for none.
 //!
 //! Deliberately absent: the order and the completeness of the rows, which the caller checks.
 

@@ -40,9 +40,9 @@ pub enum Piece {
     Rows(Bytes),
     /// A group that was committed since the beginning.
     Group {
-        /// Its number: one more than the last.
+        /// The group's number: one more than the last.
         number: u64,
-        /// Its operations.
+        /// The group's operations.
         ops: Bytes,
     },
     /// The end: without it, a snapshot is incomplete.
@@ -52,7 +52,7 @@ pub enum Piece {
     },
 }
 
-/// A snapshot that is being read. Dropping it ends it.
+/// A snapshot under way. A drop ends it.
 #[derive(Debug)]
 pub struct Snapshot {
     layers: Weak<Layers>,
@@ -138,7 +138,7 @@ impl Drop for Snapshot {
     }
 }
 
-/// Some rows behind `after`, as operations, and the key of the last one if there may be more.
+/// The next rows behind `after`, as operations, and the key of the last one if there may be more.
 fn rows(tree: &sled::Db, after: &[u8]) -> Result<(Vec<u8>, Option<Vec<u8>>), Error> {
     use std::ops::Bound::{Excluded, Unbounded};
     let mut rows = Vec::new();

@@ -1,6 +1,6 @@
 //! A watchdog for sled's writes, and the closing of sled.
 //!
-//! If a write fails whose buffer a writer was the last to leave, sled keeps the error and wakes nobody
+//! If a write fails whose buffer a writer was the last to leave, sled keeps the error and wakes no waiter
 //! (`exit_reservation` in its `pagecache/logger.rs`), so that a `flush` under way would wait for ever.
 //! Another `flush` finds the error, returns it, and wakes the others.
 //!
@@ -41,7 +41,7 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It catches its panics.
+            // The thread catches its own panics.
             let _ = thread.join();
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn close(tree: sled::Db) -> bool {
     let (done, closed) = mpsc::channel();
     let closing = move || {
         let dropped = panics::catch(|| drop(tree));
-        // After the timeout nobody listens.
+        // The receiver is gone after the timeout.
         let _ = done.send(dropped.is_ok());
     };
     thread::Builder::new().name("store-closing".into()).spawn(closing).is_ok()

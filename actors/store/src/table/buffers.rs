@@ -20,7 +20,7 @@ thread_local! {
 #[derive(Default)]
 pub(super) struct EncodeBuffers {
     plain: Vec<u8>,
-    /// Only ever grows, so that each byte is zeroed once.
+    /// The buffer only ever grows, so that each byte is zeroed once.
     compressed: Vec<u8>,
 }
 

@@ -36,7 +36,7 @@ impl<V: Serialize + DeserializeOwned> Records<V> {
     /// The same for a type that is only written; its JSON is that of a `V`.
     ///
     /// # Panics
-    /// As [`Records::append`].
+    /// Those of [`Records::append`].
     #[must_use]
     pub fn append_as(&self, log: LogId, value: &impl Serialize) -> Op {
         Op::Append {

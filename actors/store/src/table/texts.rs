@@ -6,8 +6,8 @@
 //! chunk n [version u8][crc32 u32][text …]
 //! ```
 //!
-//! With a dictionary a text of up to 256 KB is compressed first if that pays, and the version says so
-//! (`compress.rs`); length and checksum are then those of the compressed text.
+//! A table with a dictionary first compresses a text of up to 256 KB if that pays, and the version says
+//! so (`compress.rs`); length and checksum are then those of the compressed text.
 //!
 //! Chunk 0 has the length and the checksum of the text: the chunks that an earlier, longer text has left
 //! are never read, and a mixture of two texts is an error.
@@ -145,7 +145,7 @@ impl Texts {
         String::from_utf8(text).map(Some).map_err(|_| corrupt("it is not UTF-8"))
     }
 
-    /// How long a text is as it is stored, in bytes; `None` if there is none.
+    /// The stored length of a text, in bytes; `None` if there is no text.
     ///
     /// # Errors
     /// The store's, and [`Error::Corrupt`] if the text cannot be read.
@@ -166,7 +166,7 @@ impl Texts {
     /// Deletes a text of at most `length` bytes.
     ///
     /// # Panics
-    /// As [`Texts::put`].
+    /// Those of [`Texts::put`].
     #[must_use]
     pub fn delete(&self, environment: u8, document: u128, field: u8, length: usize) -> Vec<Op> {
         let chunks = 1 + length.saturating_sub(CHUNK - HEAD).div_ceil(CHUNK);

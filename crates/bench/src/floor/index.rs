@@ -1,6 +1,6 @@
 //! The index of the store by itself, with entries such as tasks have.
 //!
-//! Deliberately absent: rows, and with them all that sled holds in memory for each of its pages.
+//! Deliberately absent: rows, and with them sled's memory for each of its pages.
 
 use callboard_store::Entry;
 use callboard_store::probe::Probe;
@@ -12,10 +12,10 @@ use crate::stored::mix;
 use crate::waiting::IDLE;
 
 const LIST: [u8; 2] = [0x80, 1];
-/// Milliseconds.
+/// The creation of the first document, in milliseconds since 1970.
 const BEGIN: u64 = 1_800_000_000_000;
 
-/// Resident bytes for each of so many documents, after a while of rest.
+/// The resident bytes for each of so many documents, after a while of rest.
 pub(super) async fn measure(items: usize) -> Result<f64, Error> {
     let before = resident(std::process::id())?;
     let probe = Probe::load((0..items as u64).map(|number| (document(number), entry(number))));
@@ -25,12 +25,13 @@ pub(super) async fn measure(items: usize) -> Result<f64, Error> {
     Ok((after - before) / count(items as u64))
 }
 
-/// Creation, four in a millisecond, then chance: as ids are.
+/// The id of a document: its creation, four in a millisecond, then chance.
 fn document(number: u64) -> u128 {
     u128::from(BEGIN + number / 4) << 80 | u128::from(mix(number))
 }
 
-/// Status, model, queue, two tags; priority and end: the numbers of `stored`.
+/// The entry of a document: status, model, queue, two tags; priority and end: the numbers of
+/// `stored`.
 fn entry(number: u64) -> Entry {
     let r = mix(number);
     let term = |field: u8, of: u64| (field, format!("{field}-{of}").into_bytes().into());

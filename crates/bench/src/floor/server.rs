@@ -19,7 +19,7 @@ use crate::error::Error;
 
 const ANSWER: usize = 300;
 
-/// Serves `POST /api/tasks` until it is killed.
+/// Serves `POST /api/tasks` until the process is killed.
 pub(super) async fn run(directory: &Path, tell: impl Fn(&str)) -> Result<(), Error> {
     let floor = Floor::start(directory, CACHE_BYTES).await.map_err(Error::of("no store"))?;
     let router = Router::new().route("/api/tasks", post(create)).with_state(floor);
@@ -27,7 +27,7 @@ pub(super) async fn run(directory: &Path, tell: impl Fn(&str)) -> Result<(), Err
     let address = listener.local_addr().map_err(Error::of("no port is free"))?;
     tell(&format!("listening on http://{address}"));
     let listener = listener.tap_io(|stream| {
-        // Without it the floor is lower than it could be, and nothing else.
+        // A failure makes the floor slower than it could be, and has no other effect.
         let _ = stream.set_nodelay(true);
     });
     axum::serve(listener, router).await.map_err(Error::of("the listener fails"))

@@ -24,9 +24,9 @@ use super::super::failure::Failure;
 use super::super::output::note;
 use super::{anonymous, keep, session};
 
-/// How long the user may take.
+/// The time that the user has at the provider.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// How long one connection of the browser may take.
+/// The time for one connection of the browser.
 const REQUEST: Duration = Duration::from_secs(5);
 /// The longest request line, in bytes.
 const MAX_LINE: u64 = 8 * 1024;
@@ -56,7 +56,7 @@ fn start(client: &Client, port: u16, verifier: &str) -> String {
     format!("{server}/api/auth/oidc/start?port={port}&challenge={challenge}")
 }
 
-/// Tries to show a page. The address is on the terminal too, so a failure is no harm.
+/// Tries to show a page. The terminal shows the address too, so a failure does no harm.
 fn open(url: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(opener);
@@ -64,7 +64,7 @@ fn open(url: &str) {
     drop(command.spawn());
 }
 
-/// Waits for the browser to bring a code; other requests, as for an icon, are 404.
+/// Waits for the browser to bring a code; other requests, such as for an icon, are 404.
 async fn code(listener: &TcpListener) -> Result<String, Failure> {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else { continue };
@@ -89,7 +89,7 @@ async fn code(listener: &TcpListener) -> Result<String, Failure> {
              Referrer-Policy: no-referrer\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n{words}",
             words.len()
         );
-        // The code is here, whether or not the page is.
+        // The code has arrived, with or without the page.
         let _ = tokio::time::timeout(REQUEST, stream.write_all(answer.as_bytes())).await;
         let _ = tokio::time::timeout(REQUEST, stream.shutdown()).await;
         if let Some(outcome) = outcome {

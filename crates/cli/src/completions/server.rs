@@ -23,7 +23,7 @@ pub(super) struct List {
     pub(super) path: &'static [&'static str],
     /// The member that is completed.
     pub(super) value: &'static str,
-    /// The member that explains it.
+    /// The member that explains the value.
     pub(super) help: &'static str,
 }
 
@@ -48,7 +48,7 @@ impl List {
 
     fn candidate(self, item: &Value, start: &str) -> Option<CompletionCandidate> {
         let value = item[self.value].as_str()?;
-        // A shell would take a space for the end of the word, or worse.
+        // A shell would take a space for the end of the word.
         let plain =
             !value.chars().any(|character| is_unsafe(character) || character.is_whitespace());
         (plain && value.starts_with(start)).then(|| {

@@ -1,4 +1,4 @@
-//! The completions of each argument: words that are known here, and lists of the server.
+//! The completions of each argument: fixed words, and lists of the server.
 
 use std::ffi::OsStr;
 
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Arguments whose values the program knows nothing about.
+    /// Arguments without completions of their values.
     const OPEN: [&str; 2] = ["tasks batch id", "backup"];
 
     #[test]

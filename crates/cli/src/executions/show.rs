@@ -1,4 +1,4 @@
-//! `callboard executions show`, and an execution as every command shows it.
+//! `callboard executions show`, and the form of an execution in every command.
 
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ const STEPS: [Column; 8] = [
     ("ERROR", "error.message"),
 ];
 
-/// The execution that is shown, and how much of it.
+/// The execution to show, and the part of it.
 #[derive(Debug, Clone, Args)]
 pub struct Show {
     /// The execution.
@@ -89,7 +89,7 @@ impl Show {
     }
 }
 
-/// The step that is asked for, else the only one that has an output.
+/// The requested step, else the only one that has an output.
 fn chosen<'a>(execution: &'a Value, step: Option<&'a str>) -> Result<&'a str, Failure> {
     let steps = || execution["steps"].as_object().into_iter().flatten();
     let names = |ids: &[&str]| ids.join(", ");
@@ -111,7 +111,7 @@ fn chosen<'a>(execution: &'a Value, step: Option<&'a str>) -> Result<&'a str, Fa
     }
 }
 
-/// How many steps of an execution are looked up.
+/// The most steps of an execution that are looked up.
 const LOOKED_UP: usize = 20;
 
 /// Adds the item of each step whose output waits for a reviewer, and the output of each that failed because
@@ -192,7 +192,8 @@ pub(crate) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
     })
 }
 
-/// The items of a step in a few words: `120 of 1000, 8 running, 2 failed`; null for a step without.
+/// The items of a step in a few words: `120 of 1000, 8 running, 2 failed`; null for a step without
+/// items.
 fn counted(items: &Value) -> Value {
     let (Some(completed), Some(total)) = (items["completed"].as_u64(), items["total"].as_u64())
     else {

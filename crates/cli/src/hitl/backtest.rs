@@ -2,7 +2,7 @@
 //! that it would have missed.
 //!
 //! The text for people separates counted figures, estimates with their sources, and unknowns.
-//! Deliberately absent: advice. How many rejections a review is worth is the reader's to say.
+//! Deliberately absent: advice. The reader decides how many rejections a review is worth.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 7] = [
     ("UNREVIEWED", "unreviewed"),
 ];
 
-/// Asks the server and writes its answer; without any output to judge by that is a failure.
+/// Asks the server and writes its answer; fails without any output to judge by.
 pub(super) async fn run(
     client: &Client,
     access: &Access,
@@ -40,7 +40,7 @@ pub(super) async fn run(
     if outputs(&data) > 0 {
         return access.output.item(&data, shown);
     }
-    // Of a deleted template there may be outputs, so it is looked for only where there are none.
+    // A deleted template may have outputs, so the template is looked up only if there are none.
     if let Some(id) = &wanted.template {
         let template = client.data(Call::get(&["templates", id])).await?;
         known_step(id, &template, wanted.step.as_deref())?;
@@ -68,7 +68,7 @@ fn known_step(id: &str, template: &Value, step: Option<&str>) -> Result<(), Fail
     }
 }
 
-/// How many outputs the answer counts, with a confidence or without.
+/// The number of outputs that the answer counts, with a confidence or without.
 fn outputs(data: &Value) -> u64 {
     let kinds = ["approved", "edited", "rejected", "unreviewed", "undecided"];
     let of =
@@ -169,8 +169,8 @@ fn estimate(share: &Value) -> String {
     }
 }
 
-/// The deciles at or above a threshold whose unreviewed outputs are judged by reviews that are no
-/// sample of them.
+/// The deciles at or above a threshold whose unreviewed outputs are judged by reviews that are not
+/// a sample of them.
 fn unsampled(data: &Value, at: f64) -> Option<String> {
     let count = |decile: &Value, name: &str| decile[name].as_u64().unwrap_or(0);
     let assumed = |decile: &&Value| {

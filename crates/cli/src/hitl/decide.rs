@@ -1,7 +1,7 @@
 //! `callboard hitl approve` and `reject`.
 //!
 //! Deliberately absent: a second try. A decision that was not acknowledged may have been made; the
-//! item says so.
+//! item shows it.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ const FIELDS: [Column; 10] = [
     ("tried again as", "retryTaskId"),
 ];
 
-/// How an output passes.
+/// The approval of an output.
 #[derive(Debug, Clone, Args)]
 pub struct Approve {
     /// The task.
@@ -49,7 +49,7 @@ pub struct Approve {
     reviewer: Option<String>,
 }
 
-/// Why an output does not pass, and what becomes of it.
+/// The rejection of an output, and its consequence.
 #[derive(Debug, Clone, Args)]
 pub struct Reject {
     /// The task.
@@ -72,7 +72,7 @@ pub struct Reject {
     reviewer: Option<String>,
 }
 
-/// Lets an output pass.
+/// Approves an output.
 pub(super) async fn approve(
     client: &Client,
     access: &Access,
@@ -94,7 +94,7 @@ pub(super) async fn approve(
     show(client, access, sent?).await
 }
 
-/// Does not let an output pass.
+/// Rejects an output.
 pub(super) async fn reject(
     client: &Client,
     access: &Access,
@@ -113,8 +113,8 @@ pub(super) async fn reject(
     show(client, access, decided).await
 }
 
-/// The identifier of the user in whose name the decision is made. A name that no user has goes to the
-/// server as it is: a key may record a person of another system.
+/// The identifier of the user in whose name the decision is made. An unknown name goes to the
+/// server unchanged: a key may record a person of another system.
 async fn reviewer(client: &Client, named: Option<&str>) -> Option<String> {
     let named = named?;
     let people = People::known_reviewers(client).await;
@@ -139,7 +139,7 @@ pub(super) async fn send(
     Ok(client.data(Call::post(&["hitl", task, what]).json(&body.value())).await?)
 }
 
-/// The edited output; `None` if it is the same.
+/// The edited output; `None` if the edit changes nothing.
 async fn edited(client: &Client, task: &str) -> Result<Option<String>, Failure> {
     editor::needs_terminal("--edit")?;
     let item = client.data(Call::get(&["hitl", task])).await?;

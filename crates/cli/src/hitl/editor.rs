@@ -1,7 +1,8 @@
 //! A text in the user's editor: `$VISUAL`, else `$EDITOR`, else vi, as other programs do.
 //!
-//! The text lies in a directory that nobody else may enter, and is gone afterwards, except one that could
-//! not be sent: [`keep`] writes that to a file. Deliberately absent: how an edit is compared and confirmed.
+//! The text lies in a directory that no other user may enter, and is removed afterwards; [`keep`]
+//! writes a text that could not be sent to a file. Deliberately absent: the comparison and the
+//! confirmation of an edit.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -15,10 +16,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::failure::Failure;
 use crate::output::note;
 
-/// Says so where there is no terminal.
+/// Fails where there is no terminal.
 ///
 /// # Errors
-/// [`Failure::Usage`], that `what` needs one.
+/// [`Failure::Usage`], which states that `what` needs a terminal.
 pub(super) fn needs_terminal(what: &str) -> Result<(), Failure> {
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         return Ok(());
@@ -29,13 +30,14 @@ pub(super) fn needs_terminal(what: &str) -> Result<(), Failure> {
 /// The user's edit of a task's output.
 ///
 /// # Errors
-/// The editor cannot be started, or ended badly; then a text that was changed is kept.
+/// The editor cannot be started, or ended badly; then a changed text is kept.
 pub(super) async fn edit(task: &str, before: &str) -> Result<String, Failure> {
     let editor = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".into());
     edit_with(&editor, before, |text| keep(task, text)).await
 }
 
-/// Writes a text that was not sent to a file, and says where. The reader wrote it, so it must not be lost.
+/// Writes a text that was not sent to a file, and reports its path. The reader wrote the text, so
+/// it must not be lost.
 pub(super) fn keep(task: &str, text: &str) {
     let directory = set("XDG_STATE_HOME")
         .map(PathBuf::from)
@@ -85,9 +87,10 @@ async fn edit_with(editor: &str, before: &str, keep: impl FnOnce(&str)) -> Resul
     let file = place.0.join("output.txt");
     fs::write(&file, before).map_err(|error| cannot(&error))?;
     let modes = Modes::now();
-    // Ctrl-C in the editor is the editor's; from here on it does not end this program by itself.
+    // The editor handles Ctrl-C; from here on Ctrl-C does not end this program by itself.
     let interrupts = signal(SignalKind::interrupt()).map_err(|error| cannot(&error))?;
-    // A shell splits the command, such as `code --wait`; the file is no part of its text.
+    // A shell splits the command, such as `code --wait`; the path is an argument, not part of its
+    // text.
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("{editor} \"$@\"")).arg("sh").arg(&file);
     let ended = shell.status().await;
@@ -104,7 +107,7 @@ async fn edit_with(editor: &str, before: &str, keep: impl FnOnce(&str)) -> Resul
     Ok(without_last_break(after, before))
 }
 
-/// Editors end a text with a line break, whether it had one or not.
+/// Removes the line break that editors add to the end of a text without one.
 fn without_last_break(mut after: String, before: &str) -> String {
     if !before.ends_with('\n') && after.ends_with('\n') {
         after.pop();
@@ -112,7 +115,7 @@ fn without_last_break(mut after: String, before: &str) -> String {
     after
 }
 
-/// A directory of our own, gone when dropped.
+/// A directory of our own, removed when dropped.
 struct Place(PathBuf);
 
 impl Place {
@@ -126,12 +129,12 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // The system's own cleaning of temporary files removes it then.
+        // If this fails, the system's cleaning of temporary files removes it.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// How the terminal was; it is so again when this is dropped, even after an editor that crashed.
+/// The terminal's settings, restored when this is dropped, even after an editor that crashed.
 struct Modes(Option<Termios>);
 
 impl Modes {

@@ -1,6 +1,6 @@
-//! An item in words: why it is held, how long it waits, all that is known of it.
+//! An item in words: the reason of its hold, its wait, all its details.
 //!
-//! Deliberately absent: its history, and how much of a long text fits a screen.
+//! Deliberately absent: its history, and the part of a long text that fits a screen.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ const TEXTS: [Column; 4] = [
     ("output as modified", "decision.modifiedOutput"),
 ];
 
-/// Everything of an item.
+/// An item with all its texts.
 pub(super) fn shown(item: &Value) -> String {
     let mut fields = row(item);
     for (name, value) in item.as_object().into_iter().flatten() {
@@ -90,17 +90,17 @@ pub(super) fn row(item: &Value) -> Value {
     row
 }
 
-/// True if nobody decided in time; the item still can be decided.
+/// True if no reviewer decided in time; the item still can be decided.
 pub(super) fn is_overdue(item: &Value) -> bool {
     item["status"] == "expired"
 }
 
-/// True if nothing can be decided any more.
+/// True if the item cannot be decided any more.
 pub(super) fn is_decided(item: &Value) -> bool {
     matches!(item["status"].as_str(), Some("approved" | "rejected" | "cancelled"))
 }
 
-/// Why an item cannot be decided any more; safe to show.
+/// The reason why an item cannot be decided any more; safe to show.
 pub(super) fn over(item: &Value) -> String {
     let (task, decision) = (escaped(text(item, "taskId")), &item["decision"]);
     let (by, at) = (escaped(text(decision, "by")), escaped(text(decision, "at")));
@@ -124,7 +124,7 @@ fn why(item: &Value) -> &str {
     }
 }
 
-/// `0.71 < 0.85`, or the confidence alone where nothing was asked for.
+/// `0.71 < 0.85`, or the confidence alone if there was no threshold.
 fn confidence(item: &Value) -> Option<String> {
     let confidence = item["confidence"].as_f64()?;
     let Some(threshold) = item["threshold"].as_f64() else {
@@ -153,7 +153,7 @@ pub(super) fn waited(millis: u64) -> String {
     }
 }
 
-/// A member that is a text; empty where there is none.
+/// A text member; empty if there is none.
 pub(super) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
 }

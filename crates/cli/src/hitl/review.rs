@@ -6,9 +6,9 @@
 //!   └──────────────────────────────────────┘ release, unless it was decided
 //! ```
 //!
-//! The questions and the meaning of answers are [`dialogue`], the text is [`view`]; here is what
-//! happens between them and the server. Deliberately absent: keys read one by one. Answers are
-//! lines, so the terminal stays as it was at any end of the program.
+//! [`dialogue`] holds the questions and the meaning of answers, [`view`] the text; this module
+//! connects them with the server. Deliberately absent: keys read one by one. Answers are lines, so
+//! the terminal stays as it was at any end of the program.
 
 mod console;
 mod dialogue;
@@ -34,7 +34,7 @@ use crate::people::People;
 
 /// A claim lasts five minutes (PROTOCOL.md 6); a long read renews it.
 const RENEWAL: Duration = Duration::from_mins(2);
-/// How much of a change is shown before it is sent.
+/// The lines of a change that are shown before it is sent.
 const DIFF_LINES: usize = 40;
 
 /// The filter of the review.
@@ -51,7 +51,7 @@ pub struct Wanted {
     tags: Vec<String>,
 }
 
-/// Goes through it.
+/// Goes through the waiting outputs.
 pub(super) async fn run(client: &Client, wanted: &Wanted) -> Result<(), Failure> {
     editor::needs_terminal("hitl review")?;
     let me = gather::me(client).await;
@@ -64,7 +64,7 @@ struct Review<'c, D> {
     client: &'c Client,
     console: D,
     wanted: &'c Wanted,
-    /// The user who is signed in; a key is nobody's reviewer.
+    /// The signed-in user; `None` for a key, which is not a reviewer.
     me: Option<String>,
     /// The reviewers, who are shown by e-mail.
     people: People,
@@ -79,7 +79,7 @@ struct Tally {
     skipped: u32,
 }
 
-/// How the talk about an item ended.
+/// The end of the dialogue about an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Decided,
@@ -105,7 +105,7 @@ impl<D: Console> Review<'_, D> {
                 break;
             }
             for task in fresh {
-                // One that changed while the pages were read may stand in two of them.
+                // An item that changed while the pages were read may stand in two of them.
                 if !seen.insert(task.clone()) {
                     continue;
                 }
@@ -119,24 +119,24 @@ impl<D: Console> Review<'_, D> {
         self.console.say(&format!("{approved} approved, {rejected} rejected, {skipped} skipped\n"))
     }
 
-    /// One item: claimed, talked about, and given back unless it was decided.
+    /// Claims one item, runs the dialogue about it, and releases it unless it was decided.
     async fn item(&mut self, task: &str) -> Result<End, Failure> {
         let claimed = match claim(self.client, task).await {
             Ok(()) => true,
-            // Somebody else looks at it, or has decided; the item says which.
+            // Another user looks at the item, or has decided; the item shows which.
             Err(failure) if failure.is_conflict() => false,
             Err(failure) => return self.passed_over(failure),
         };
         let end = self.talk(task, claimed).await;
         if claimed && !matches!(end, Ok(End::Decided)) {
-            // If it cannot be given back, it ends by itself.
+            // A claim that cannot be released ends by itself.
             let _ = self.client.data(Call::post(&["hitl", task, "release"])).await;
         }
         end
     }
 
     async fn talk(&mut self, task: &str, claimed: bool) -> Result<End, Failure> {
-        // Read after the claim, so that it is as new as can be.
+        // The item is read after the claim, so that it is as new as can be.
         let material = match Material::of(self.client, task).await {
             Ok(mut material) => {
                 self.people.show(&mut material.item, &USERS);
@@ -159,7 +159,7 @@ impl<D: Console> Review<'_, D> {
         end
     }
 
-    /// The reader's answers about one item, until one ends the talk; `draft` is the latest edited text.
+    /// Runs the dialogue about one item to its end; `draft` is the latest edited text.
     async fn decides(
         &mut self,
         task: &str,
@@ -203,7 +203,7 @@ impl<D: Console> Review<'_, D> {
         }
     }
 
-    /// Sends a decision. `None` if it was refused and can be made in another way.
+    /// Sends a decision. `None` if the server refused it and the reader can make another.
     async fn decide(&mut self, task: &str, decision: Decision) -> Result<Option<End>, Failure> {
         let approved = matches!(decision, Decision::Approve { .. });
         let sent = match decision {
@@ -261,7 +261,7 @@ impl<D: Console> Review<'_, D> {
         Ok(Dialogue::Comment { edit: Some(edit) })
     }
 
-    /// Another reviewer was first, or the item is gone: the next one.
+    /// Skips an item that another reviewer decided first, or that is gone.
     fn passed_over(&mut self, failure: Failure) -> Result<End, Failure> {
         let Failure::Refused(refusal) = &failure else { return Err(failure) };
         if !failure.is_conflict() && refusal.status != 404 {
@@ -301,7 +301,7 @@ impl<D: Console> Review<'_, D> {
     }
 }
 
-/// Keeps the claim while the reader thinks.
+/// Renews the claim while the reader thinks.
 async fn keeping<T>(
     client: &Client,
     task: &str,
@@ -313,7 +313,7 @@ async fn keeping<T>(
         tokio::select! {
             done = &mut work => return done,
             () = tokio::time::sleep(RENEWAL), if claimed => {
-                // It warns others; without it a decision is as good.
+                // A claim only warns others; the decision does not need it.
                 let _ = claim(client, task).await;
             }
         }

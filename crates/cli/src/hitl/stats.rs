@@ -22,13 +22,13 @@ const FIELDS: [Column; 7] = [
 const REVIEWERS: [Column; 3] =
     [("REVIEWER", "id"), ("APPROVED", "approvals"), ("REJECTED", "rejections")];
 
-/// Shows the statistics, and how many items are overdue, which the server counts apart.
+/// Shows the statistics, and the number of overdue items, which the server counts apart.
 pub(super) fn show(access: &Access, stats: &Value, overdue: Option<u64>) -> Result<(), Failure> {
     access.output.item(stats, |stats| shown(stats, overdue))
 }
 
 fn shown(stats: &Value, overdue: Option<u64>) -> String {
-    // Averages over 30 days come with more digits than anybody reads.
+    // Averages over 30 days have more digits than a reader needs.
     let rounded = |value: &Value| value.as_f64().map(|figure| format!("{figure:.2}"));
     let percent = |value: &Value| value.as_f64().map(|share| format!("{:.1} %", share * 100.0));
     let millis = |value: &Value| {

@@ -4,12 +4,12 @@
 //! item, entries ─▶ every hash, every link, the length ─▶ every text by its hash ─▶ the decision
 //! ```
 //!
-//! Nothing that the server says of its histories is believed; only the formula counts
-//! ([`callboard_domain::approval::history`]). An item whose texts were erased says so; its commitments
-//! then stand for texts that nobody can show. A history outlives its item: of one that was removed, its
-//! entries are checked, and nothing can be said of its texts. Deliberately absent: a proof against an
-//! intruder who can write the whole database and compute a new chain. For that, keep the hashes that
-//! `-o json` shows somewhere else.
+//! The verification believes no hash that the server reports; only the formula counts
+//! ([`callboard_domain::approval::history`]). An item whose texts were erased says so; its
+//! commitments then stand for texts that cannot be shown any more. A history outlives its item: the
+//! entries of a removed item are checked, its texts are not. Deliberately absent: a proof against
+//! an intruder who can write the whole database and compute a new chain. For that, keep the hashes
+//! that `-o json` shows somewhere else.
 
 use std::collections::BTreeSet;
 
@@ -36,13 +36,13 @@ const COLUMNS: [Column; 5] = [
 
 /// Items hold their texts, so a page is small.
 const PAGE: u64 = 20;
-/// How often an item is read again that changed while it was read.
+/// The number of times that an item is read again if it changed while it was read.
 const TRIES: u32 = 5;
 
-/// Where a history is broken first.
+/// The first break of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Broken {
-    /// The entry, counted from 1; 0 for what stands in no entry.
+    /// The entry, counted from 1; 0 for a fault outside of the entries.
     number: u32,
     /// The fault.
     why: String,
@@ -54,7 +54,7 @@ struct Finding {
     task: String,
     entries: usize,
     hash: String,
-    /// The item was removed: only the entries were looked at.
+    /// The item was removed: only the entries were checked.
     removed: bool,
     broken: Option<Broken>,
 }
@@ -62,7 +62,7 @@ struct Finding {
 /// Checks one item, or all.
 ///
 /// # Errors
-/// [`Failure::Other`] if one is broken, after all were reported.
+/// [`Failure::Other`] if a history is broken, after all were reported.
 pub(super) async fn run(
     client: &Client,
     access: &Access,
@@ -93,7 +93,7 @@ pub(super) async fn run(
     }
 }
 
-/// Every item that was ever held. Those that come meanwhile push others to later pages, so some may
+/// Every item that was ever held. Items that come meanwhile push others to later pages, so some may
 /// be seen twice, and none is missed.
 async fn all(client: &Client, access: &Access) -> Result<Vec<Finding>, Failure> {
     let (mut findings, mut seen, mut offset) = (Vec::new(), BTreeSet::new(), 0);
@@ -115,7 +115,7 @@ async fn all(client: &Client, access: &Access) -> Result<Vec<Finding>, Failure> 
     }
 }
 
-/// Of many items, each is reported at once where that can be done line by line.
+/// Reports one of many items at once, if the format is line by line.
 fn tell_line(access: &Access, finding: &Finding) -> Result<(), Failure> {
     match access.output.format() {
         Format::Jsonl => print(&format!("{}\n", finding.json())),
@@ -123,7 +123,7 @@ fn tell_line(access: &Access, finding: &Finding) -> Result<(), Failure> {
     }
 }
 
-/// Reads an item and its history; again, if something happened to it in between.
+/// Reads an item and its history; reads both again, if the item changed in between.
 async fn examine(client: &Client, task: &str) -> Result<Finding, Failure> {
     let mut item = match client.data(Call::get(&["hitl", task])).await {
         Ok(item) => item,
@@ -160,7 +160,7 @@ impl Finding {
         }
     }
 
-    /// Whether the entries of an item that is gone hang together.
+    /// Checks the chain of the entries of a removed item.
     fn of_removed(task: &str, entries: &Value) -> Self {
         let entries = entries.as_array().map_or(&[][..], Vec::as_slice);
         let (read, unread) = read(entries);
@@ -199,7 +199,7 @@ impl Finding {
     }
 }
 
-/// True if the entries are the item's whole history, and its shown texts match their hashes.
+/// Passes if the entries are the item's whole history, and its shown texts match their hashes.
 fn check(task: &str, item: &Value, entries: &[Value]) -> Result<(), Broken> {
     let nowhere = |why: &str| Broken { number: 0, why: why.to_owned() };
     let task: TaskId = task.parse().map_err(|_| nowhere("the item has no identifier of a task"))?;
@@ -210,7 +210,7 @@ fn check(task: &str, item: &Value, entries: &[Value]) -> Result<(), Broken> {
         .ok_or_else(|| nowhere("the item does not say how long its history is, and how it ends"))?;
     let (read, unread) = read(entries);
     let known: Vec<Entry> = read.iter().map(|(_, entry)| entry.clone()).collect();
-    // Behind an entry that cannot be read, nothing can be said; before it, the chain holds or not.
+    // The check ends before the first entry that cannot be read.
     let end = known.last().map_or(Digest::ZERO, |entry| entry.hash);
     let chain =
         if unread.is_some() { Chain { length: count(known.len()), head: end } } else { chain };
@@ -225,7 +225,7 @@ fn check(task: &str, item: &Value, entries: &[Value]) -> Result<(), Broken> {
     }
 }
 
-/// The entries up to the first that cannot be read, and why it cannot.
+/// The entries up to the first that cannot be read, and the fault of that one.
 fn read(entries: &[Value]) -> (Vec<(EntryBody, Entry)>, Option<Broken>) {
     let mut read = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -251,7 +251,7 @@ fn chain(history: &Value) -> Option<Chain> {
     Some(Chain { length, head: history["hash"].as_str()?.parse().ok()? })
 }
 
-/// Whether the texts of an entry are those that were hashed.
+/// Passes if the texts of an entry are those that were hashed.
 fn texts(body: &EntryBody, entry: &Entry, item: &Value) -> Result<(), Broken> {
     let unread = |error: Misread| Broken { number: entry.number, why: error.to_string() };
     let texts = body.texts().map_err(unread)?;
@@ -277,7 +277,7 @@ fn texts(body: &EntryBody, entry: &Entry, item: &Value) -> Result<(), Broken> {
     Ok(())
 }
 
-/// True if the item's shown decision is the one in its history.
+/// Passes if the item's shown decision is the one in its history.
 fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
     let decided = |(_, entry): &&(EntryBody, Entry)| match entry.action {
         Action::Approved | Action::Rejected => true,

@@ -81,7 +81,7 @@ fn is_id(text: &str) -> bool {
     })
 }
 
-/// A figure with two decimals; one that would look like nothing is `<0.01`.
+/// A figure with two decimals; one that would be rounded to zero is `<0.01`.
 fn rounded(figure: f64) -> String {
     if figure > 0.0 && figure < 0.005 { "<0.01".to_owned() } else { format!("{figure:.2}") }
 }

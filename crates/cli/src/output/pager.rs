@@ -15,7 +15,7 @@ pub(super) fn print(text: &str, screen: &Screen) -> Result<(), Failure> {
     match program(|name| std::env::var(name).ok()) {
         Some(program) if is_long && io::stdin().is_terminal() => match paged(&program, text) {
             Ok(()) => Ok(()),
-            // No such pager: the text must be seen all the same.
+            // The pager does not exist: the text must be shown all the same.
             Err(_) => super::print(text),
         },
         _ => super::print(text),
@@ -31,14 +31,15 @@ fn program(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
 }
 
 fn paged(program: &str, text: &str) -> io::Result<()> {
-    // Ctrl-C is the pager's while it runs; this process waits for its end. Outside of a runtime there is
-    // no such handler, and none is needed.
+    // Ctrl-C is the pager's while it runs; this process waits for its end. Outside of a runtime the
+    // handler cannot be set, and is not needed.
     let _ctrl_c = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
     let mut words = program.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or(program));
     command.args(words).stdin(Stdio::piped());
     if std::env::var_os("LESS").is_none() {
-        // Colours are shown, a text of one page is printed, and the screen keeps the text.
+        // `LESS` shows colours, prints a text of one page directly, and leaves the text on the
+        // screen.
         command.env("LESS", "FRX");
     }
     let mut pager = command.spawn()?;

@@ -1,7 +1,7 @@
 //! Standard output: a terminal of some width, or a pipe or file.
 //!
-//! Deliberately absent: themes. The eight colours of a terminal follow the user's own scheme, light or
-//! dark, and a colour only repeats a word that stands there.
+//! Deliberately absent: themes. The eight colours of a terminal follow the user's own scheme, light
+//! or dark, and a colour only repeats a word of the text.
 
 use std::io::{self, IsTerminal};
 
@@ -11,15 +11,14 @@ use rustix::termios::tcgetwinsize;
 /// The output of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Screen {
-    /// A pipe or a file: everything, and exactly.
+    /// A pipe or a file: whole and exact.
     Plain,
-    /// A terminal.
     Terminal {
-        /// Its columns.
+        /// The terminal's columns.
         width: usize,
-        /// Its lines.
+        /// The terminal's lines.
         height: usize,
-        /// True if it takes colours.
+        /// True if the terminal takes colours.
         colour: bool,
         /// The instant that relative times refer to.
         now: Timestamp,
@@ -51,7 +50,7 @@ impl Screen {
             return Self::Plain;
         }
         let size = tcgetwinsize(&out).ok();
-        // A terminal that does not know its size says 0.
+        // A terminal that does not know its size reports 0.
         let or = |given: Option<u16>, usual: usize| {
             given.map(usize::from).filter(|given| *given > 0).unwrap_or(usual)
         };

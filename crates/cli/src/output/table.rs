@@ -1,7 +1,7 @@
 //! Tables of JSON values: columns by path, and one item with a field a line.
 //!
-//! A table that is wider than the terminal clips its texts, then leaves out whole columns. In a pipe or a
-//! file it is whole.
+//! A table that is wider than the terminal clips its texts, then leaves out whole columns. A table
+//! in a pipe or a file is whole.
 
 use std::fmt::Write as _;
 
@@ -88,7 +88,8 @@ impl Shown {
         let cells: Vec<_> =
             rows.iter().map(|row| Cell::new(path, field(row, path), screen)).collect();
         let has = |kind| cells.iter().any(|cell| cell.kind == kind);
-        // One id, status or instant makes the column rigid; one text else makes it one of texts.
+        // One id, status or instant makes the column rigid; otherwise one text makes it a column of
+        // texts.
         let kind = match (has(Kind::Rigid), has(Kind::Text)) {
             (true, _) => Kind::Rigid,
             (false, true) => Kind::Text,
@@ -98,7 +99,7 @@ impl Shown {
         Self { heading, path, kind, width: width.max(heading.width()), cells }
     }
 
-    /// The least width that the column makes sense in.
+    /// The least useful width of the column.
     fn least(&self) -> usize {
         match self.kind {
             Kind::Rigid | Kind::Number => self.width,
@@ -106,7 +107,7 @@ impl Shown {
         }
     }
 
-    /// How long the column stays as the terminal gets narrower; the lowest goes first.
+    /// The rank of the column as the terminal gets narrower; the lowest rank goes first.
     fn weight(&self) -> u8 {
         match (self.path, self.kind) {
             ("status", _) => 3,

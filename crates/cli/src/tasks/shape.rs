@@ -9,7 +9,7 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::input::{self, Body};
 
-/// What is asked of the output.
+/// The requirements on the output.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Shape {
     /// File with the JSON Schema of the output, in JSON or YAML.

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::output::{Format, escaped, note, print};
 use crate::wait::{Outage, continues};
 
-/// How long a broken stream rests before it is opened again.
+/// The pause before a broken stream is opened again.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The printed part of a task's text.
@@ -18,7 +18,8 @@ const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 struct Printed(String);
 
 impl Printed {
-    /// The text to print, and the note on standard error before it, once the text so far is this.
+    /// The text to print, and the note on standard error before it, once the whole text so far is
+    /// `text`.
     fn becomes(&mut self, text: &str) -> (Option<&'static str>, String) {
         let rest = text.strip_prefix(self.0.as_str());
         let (said, shown) = match rest {
@@ -29,7 +30,8 @@ impl Printed {
         (said, shown)
     }
 
-    /// The same for a piece of the text, which begins after so many characters.
+    /// The text to print and the note for a piece of the text, which begins after `offset`
+    /// characters.
     fn grows(&mut self, offset: u64, piece: &str) -> (Option<&'static str>, String) {
         let known = self.0.chars().count() as u64;
         self.0.push_str(piece);
@@ -37,7 +39,7 @@ impl Printed {
         (said, piece.to_owned())
     }
 
-    /// The attempt begins anew.
+    /// Begins the text anew, for another attempt.
     fn restarts(&mut self) -> (Option<&'static str>, String) {
         let is_void = !std::mem::take(&mut self.0).is_empty();
         let said = "the text above is void: another attempt begins";
@@ -45,7 +47,7 @@ impl Printed {
     }
 }
 
-/// Prints the text of a task until it has ended; programs are given the task alone.
+/// Prints the text of a task until it has ended; programs get the task alone.
 pub(super) async fn follow(
     client: &Client,
     format: Format,
@@ -126,7 +128,7 @@ fn print_piece(format: Format, said: Option<&str>, shown: &str) -> Result<(), Fa
     if shown.is_empty() { Ok(()) } else { print(&safe(shown)) }
 }
 
-/// The text with its lines; nothing in it can command the terminal.
+/// The text with its line breaks, without characters that command the terminal.
 fn safe(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(escaped).collect();
     lines.join("\n")

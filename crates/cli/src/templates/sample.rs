@@ -39,7 +39,7 @@ pub(super) fn of(id: &str) -> Result<Map<String, Value>, Failure> {
     Ok(serde_json::from_str(text).expect("the samples are JSON objects"))
 }
 
-/// Where it stands in the source.
+/// The sample's path in the source.
 pub(super) fn path(id: &str) -> String {
     format!("config/templates/samples/{id}.json")
 }

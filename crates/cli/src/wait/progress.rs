@@ -1,4 +1,4 @@
-//! The state of a task that somebody waits for, in words: once for each state that lasts.
+//! The state of an awaited task, in words: once for each state that lasts.
 //!
 //! Deliberately absent: the text of a running task, which `tasks submit --stream` prints.
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// A state that passes sooner is not worth a line.
 const LASTING: Duration = Duration::from_secs(1);
 
-/// The state that was seen last, its beginning, and true if it was reported.
+/// The last seen state, its beginning, and true if it was reported.
 #[derive(Debug, Default)]
 pub(super) struct Progress(Option<(String, Instant, bool)>);
 

@@ -17,7 +17,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Whether the terminal has room for so many steps; lines that scrolled away cannot be redrawn.
+    /// True if the terminal has room for so many steps; lines that scrolled away cannot be redrawn.
     pub(super) fn has_room_for(steps: usize) -> bool {
         tcgetwinsize(io::stderr()).is_ok_and(|size| steps + 2 < usize::from(size.ws_row))
     }
@@ -30,7 +30,7 @@ impl Board {
         write(&text)
     }
 
-    /// Takes the steps away, so that other lines can be written.
+    /// Clears the steps, so that other lines can be written.
     pub(super) fn clear(&mut self) -> Result<(), Failure> {
         let lines = std::mem::take(&mut self.lines);
         if lines == 0 { Ok(()) } else { write(&format!("\u{1b}[{lines}A\r\u{1b}[J")) }
@@ -43,7 +43,7 @@ fn write(text: &str) -> Result<(), Failure> {
     written.map_err(|_| Failure::OutputClosed)
 }
 
-/// Up to the first of the lines drawn before, then every line in place of an old one, and nothing below.
+/// Moves up to the first of the lines drawn before, replaces each old line, and clears the rest.
 fn drawn(before: usize, steps: &[Step], below: &[String], width: usize) -> String {
     let widest = steps.iter().map(|step| step.id.chars().count()).max().unwrap_or(0);
     let mut text = if before == 0 { String::new() } else { format!("\u{1b}[{before}A") };

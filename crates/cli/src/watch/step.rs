@@ -1,4 +1,4 @@
-//! One step of an execution as it is shown.
+//! The shown form of one step of an execution.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use serde_json::Value;
 /// The sign of a step that a reviewer must see.
 pub(super) const WAITS: &str = "waits for approval";
 
-/// The steps that events say wait for approval, and since when.
+/// The steps that wait for approval, according to events, and the beginning of each wait.
 pub(super) type Held = BTreeMap<String, Option<Timestamp>>;
 
 /// The sign of a step that waits for a signal.
 const AWAITS: &str = "waits for signal";
 
-/// One step as it is shown.
+/// The shown form of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Its id.
+    /// The step's id.
     pub(super) id: String,
-    /// Its status, or that it waits for approval.
+    /// The step's status, or the sign that it waits for approval.
     pub(super) status: String,
-    /// How long it took, or takes so far.
+    /// The step's duration, so far if it runs.
     pub(super) duration: Option<String>,
-    /// The reason of its failure.
+    /// The reason of the step's failure.
     pub(super) error: Option<String>,
-    /// When its status began, if the execution says so.
+    /// The beginning of the status, if the execution gives it.
     pub(super) since: Option<Timestamp>,
     /// The command that shows the output which waits for a reviewer.
     pub(super) next: Option<String>,
 }
 
-/// The steps of an execution, in its order; `held` are those that events say wait for approval, and since
-/// when.
+/// The steps of an execution, in its order; `held` are those that wait for approval, according to
+/// events.
 pub(super) fn steps(execution: &Value, held: &Held, now: Timestamp) -> Vec<Step> {
     let items = |id: &str| {
         let execution = execution["id"].as_str().unwrap_or_default();
@@ -54,7 +54,7 @@ pub(super) fn steps(execution: &Value, held: &Held, now: Timestamp) -> Vec<Step>
         .collect()
 }
 
-/// How many steps wait for approval, says the execution.
+/// The number of steps that wait for approval, according to the execution.
 pub(super) fn waiting(execution: &Value) -> u64 {
     execution["progress"]["awaitingApproval"].as_u64().unwrap_or(0)
 }

@@ -19,7 +19,7 @@ use crate::output::{Format, escaped, note, print};
 pub(crate) struct View {
     style: Style,
     last: Value,
-    /// Steps that wait for approval, say the events, and since when.
+    /// The steps that wait for approval, according to events, and the beginning of each wait.
     held: Held,
     /// The shown state of each step.
     shown: BTreeMap<String, String>,
@@ -37,11 +37,12 @@ enum Style {
 }
 
 impl View {
-    /// For a user who asked to watch: on a terminal a board, else a line for every change, the
-    /// events for `jsonl`; for `json` the end alone.
+    /// The view for a user who asked to watch: on a terminal a board, else a line for every change,
+    /// the events for `jsonl`; for `json` the end alone.
     pub(crate) fn watched(format: Format) -> Self {
         Self::new(match format {
-            // The board is drawn on standard error; it takes both to be sure that it is seen.
+            // The board is drawn on standard error; both must be terminals, so that the user surely
+            // sees it.
             Format::Table if stdout().is_terminal() && stderr().is_terminal() => {
                 Style::Board(Board::default())
             }
@@ -51,7 +52,7 @@ impl View {
         })
     }
 
-    /// For a user who waits for the end: the progress is beside the matter, on standard error.
+    /// The view for a user who waits for the end: only progress, on standard error.
     pub(crate) fn awaited() -> Self {
         let seen = stderr().is_terminal();
         Self::new(if seen { Style::Board(Board::default()) } else { Style::Notes })
@@ -68,7 +69,7 @@ impl View {
         }
     }
 
-    /// How often it changes by itself, because time passes.
+    /// The time between two changes that follow from the clock alone.
     pub(super) const fn tick(&self) -> Option<Duration> {
         match self.style {
             Style::Board(_) => Some(Duration::from_secs(1)),
@@ -76,12 +77,12 @@ impl View {
         }
     }
 
-    /// Whether the event of the end is wanted and was not shown.
+    /// True if the event of the end is due and was not shown.
     pub(super) const fn lacks_the_end(&self) -> bool {
         matches!(self.style, Style::Events) && !self.told_end
     }
 
-    /// Something happened.
+    /// Handles an event.
     pub(super) fn event(&mut self, event: &Event) -> Result<(), Failure> {
         if let Some(step) = step_of(event) {
             if event.name == "step.awaiting_approval" {
@@ -98,12 +99,12 @@ impl View {
         Ok(())
     }
 
-    /// Events may have been missed, so that only the state says which steps wait.
+    /// Forgets the held steps: events may have been missed, so that only the state knows them.
     pub(super) fn deaf(&mut self) {
         self.held.clear();
     }
 
-    /// The server was away, or is back: lines for the user, above the steps.
+    /// Shows lines above the steps when the server goes away or comes back.
     pub(super) fn interrupted(&mut self, lines: &[String]) -> Result<(), Failure> {
         if lines.is_empty() {
             return Ok(());
@@ -117,8 +118,8 @@ impl View {
         self.redraw()
     }
 
-    /// The state was read; `heard` is true if events report it as well. In doubt they do not:
-    /// a change that is reported twice does less harm than one that is missed.
+    /// Handles a new state; `heard` is true if events report the same changes. In doubt it is
+    /// false: a change that is reported twice does less harm than one that is missed.
     pub(super) fn state(&mut self, execution: &Value, heard: bool) -> Result<(), Failure> {
         let steps = steps(execution, &self.held, Timestamp::now());
         if matches!(self.style, Style::Board(_)) && !Board::has_room_for(steps.len()) {
@@ -133,7 +134,7 @@ impl View {
                 before.unwrap_or_else(|| "pending".into()) != step.status
             })
             .collect();
-        // Earlier events have their own time and order; a new one is shown as it comes.
+        // Earlier changes are ordered by their own time; a new one is shown as it comes.
         changed.sort_by_key(|step| step.since);
         for step in changed {
             match self.style {
@@ -148,7 +149,7 @@ impl View {
         self.redraw()
     }
 
-    /// Time passed.
+    /// Draws the board again after a tick.
     pub(super) fn redraw(&mut self) -> Result<(), Failure> {
         let Style::Board(board) = &mut self.style else { return Ok(()) };
         let steps = steps(&self.last, &self.held, Timestamp::now());
@@ -159,7 +160,7 @@ impl View {
         board.draw(&steps, &below)
     }
 
-    /// It has ended.
+    /// Shows the end of the execution.
     pub(super) fn end(&mut self, execution: &Value) -> Result<(), Failure> {
         match self.style {
             Style::Lines => print(&format!("{}\n", escaped(&summary(execution)))),
@@ -178,7 +179,7 @@ impl View {
         }
     }
 
-    /// Says once that a reviewer is waited for where no step says so itself.
+    /// Reports once that the execution waits for a reviewer, if no step shows it.
     fn waits(&mut self, steps: &[Step]) -> Result<(), Failure> {
         let count = waiting(&self.last);
         let before = std::mem::replace(&mut self.told_waiting, count);
@@ -206,7 +207,8 @@ fn approval(execution: &Value, steps: &[Step]) -> Option<String> {
     }
 }
 
-/// A change of a step: when it happened, or was seen; no time if it happened before and nobody knows when.
+/// The line of a change of a step, with the time at which it happened or was seen; without a time
+/// for a past change of unknown time.
 fn line(step: &Step, is_past: bool) -> String {
     let seen = (!is_past).then(Timestamp::now);
     let time = step.since.or(seen).map(|time| time.strftime("%H:%M:%SZ").to_string());
@@ -217,7 +219,7 @@ fn line(step: &Step, is_past: bool) -> String {
     format!("{time}  {}", parts.join("  "))
 }
 
-/// A change that was seen and not heard, in the form of an event without a cursor.
+/// The event, without a cursor, of a change that only the state showed.
 fn made_up(execution: &Value, step: &Step) -> Value {
     let status = if step.status == WAITS { "awaiting_approval" } else { step.status.as_str() };
     let status = if status == "running" { "started" } else { status };

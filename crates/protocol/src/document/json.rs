@@ -1,4 +1,4 @@
-//! Strict JSON: bytes to a value in one pass, or a refusal that says what is wrong and where.
+//! Strict JSON: bytes to a value in one pass, or a refusal that names the fault and its place.
 //!
 //! `serde_json` takes more than the service does: it lets the last of two equal members win and
 //! goes 128 levels deep. This visitor refuses both while it builds the value, so the cost is one
@@ -12,7 +12,7 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-/// How deep objects and lists may nest (PROTOCOL.md 2, Limits).
+/// The depth to which objects and lists may nest (PROTOCOL.md 2, Limits).
 pub const MAX_DEPTH: usize = 64;
 
 /// The JSON value that `bytes` hold.

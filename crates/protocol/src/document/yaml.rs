@@ -1,10 +1,11 @@
-//! Strict YAML: the values that JSON has, written in YAML 1.2, or a refusal that says what and where.
+//! Strict YAML: the values that JSON has, written in YAML 1.2, or a refusal that names the fault
+//! and its place.
 //!
-//! Built from the parser's events, so that nothing is made before it is judged. Plain scalars are
-//! read by YAML's core schema: null, true, 12, 0x0c, 1.5 and 1e3 are what they are in JSON, all else
-//! is text. An alias is replaced by a copy, and all copies together have at most [`MAX_COPIED`]
-//! bytes. Deliberately absent: merge keys (`<<` is a name like any other), several documents, tags
-//! beyond the core schema, numbers that JSON has not.
+//! The values are built from the parser's events, so that each is judged before it is made. Plain
+//! scalars are read by YAML's core schema: null, true, 12, 0x0c, 1.5 and 1e3 have JSON's meaning,
+//! all else is text. An alias is replaced by a copy, and all copies together have at most
+//! [`MAX_COPIED`] bytes. Deliberately absent: merge keys (`<<` is a name like any other), several
+//! documents, tags beyond the core schema, numbers that JSON has not.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,17 +23,17 @@ pub const MAX_COPIED: usize = 4 << 20;
 /// The approximate size of a value beside its text.
 const NODE: usize = 16;
 
-/// How deep the parser itself goes: more than is taken, so that our own words refuse it.
+/// The parser's own limit of depth: above [`MAX_DEPTH`], so that the refusal has our own text.
 const PARSER_DEPTH: usize = MAX_DEPTH + 8;
 
 /// The value that `bytes` hold.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidYaml`] for anything but one document that JSON could say as well: an empty body,
-/// a byte-order mark, bytes that are not UTF-8, a member given twice, a name that is no text,
-/// another tag than those of the core schema, `.inf` and `.nan`, more than [`MAX_DEPTH`] levels,
-/// aliases that unfold to more than [`MAX_COPIED`].
+/// [`Error::InvalidYaml`] for anything but one document that JSON could express: an empty body, a
+/// byte-order mark, bytes that are not UTF-8, a member given twice, a name that is no text, another
+/// tag than those of the core schema, `.inf` and `.nan`, more than [`MAX_DEPTH`] levels, aliases
+/// that unfold to more than [`MAX_COPIED`].
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     text_of(bytes).and_then(document).map_err(Error::InvalidYaml)
 }
@@ -120,7 +121,7 @@ impl Builder {
         if self.open.len() > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
     }
 
-    /// Puts a finished value where it belongs.
+    /// Puts a finished value into the container around it.
     fn put(&mut self, value: Value, anchor: usize) -> Result<(), String> {
         if anchor != 0 {
             let (size, depth) = (size(&value), depth(&value));
@@ -153,8 +154,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The value of an alias. An anchor that is not finished yet is not known, so that nothing
-    /// holds itself.
+    /// The value of an alias. The anchor of an unfinished value is unknown, so that no value holds
+    /// itself.
     fn copy(&mut self, anchor: usize) -> Result<Value, String> {
         let found = self.anchors.get(&anchor).ok_or("an alias stands within what it refers to")?;
         let (size, deep) = (found.size, self.open.len() + found.depth > MAX_DEPTH);

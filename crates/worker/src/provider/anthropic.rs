@@ -1,9 +1,9 @@
 //! Anthropic's messages API, streamed.
 //!
-//! It gives no log-probabilities, so there is no confidence. Stop reasons are reported in the words
-//! of the rest of the field (`stop`, `length`). A long system prompt that comes again is marked for the
-//! provider's cache (`caching`). Deliberately absent: extended thinking, and tools other than the one
-//! that shapes an answer.
+//! The API gives no log-probabilities, so there is no confidence. Stop reasons are reported in the
+//! words of the rest of the field (`stop`, `length`). A long system prompt that comes again is
+//! marked for the provider's cache (`caching`). Deliberately absent: extended thinking, and tools
+//! other than the one that shapes an answer.
 
 mod caching;
 
@@ -48,8 +48,8 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// A client of the server under `base`, with or without its `/v1`. The API wants a greatest
-    /// output with every call; where a request has none, `prices` says the model's.
+    /// A client of the server under `base`, with or without its `/v1`. The API needs a greatest
+    /// output with every call; where a request has none, `prices` gives the model's.
     ///
     /// # Errors
     /// The URL can't be used or the key can't be sent.
@@ -65,10 +65,10 @@ impl Anthropic {
         Ok(Self { endpoint, quirks: Memory::default(), prices, prompts: Prompts::default() })
     }
 
-    /// The same, with the key from `ANTHROPIC_API_KEY` if it is set.
+    /// A client with the key from `ANTHROPIC_API_KEY`, if the variable is set.
     ///
     /// # Errors
-    /// As [`Anthropic::new`].
+    /// Those of [`Anthropic::new`].
     pub fn from_env(base: Option<&str>, prices: Arc<Prices>) -> Result<Self, ConfigError> {
         let key = env::var("ANTHROPIC_API_KEY").ok();
         Self::new(base.unwrap_or(DEFAULT_BASE_URL), key, prices)
@@ -105,11 +105,12 @@ impl Anthropic {
         Err(Failure::broken("the provider's stream ended before the output did"))
     }
 
-    /// Asks, and again without a parameter that the model refuses: a refusal has generated nothing.
+    /// Sends the request, and repeats it without a parameter that the model refuses: a refusal has
+    /// generated nothing.
     async fn ask(&self, request: &Request) -> Result<Events, Failure> {
         let mut quirks = self.quirks.of(&request.model);
         let is_cached = self.prompts.comes_again(&request.model, &request.system_messages());
-        // There is one dialect here, which the whole schema is reduced to.
+        // The API has one dialect, to which the whole schema is reduced.
         quirks.shape = quirks.shape.max(Shape::Reduced);
         loop {
             match self.endpoint.post(&self.body(request, quirks, is_cached)).await {
@@ -162,7 +163,7 @@ impl Anthropic {
         if let (Some(temperature), false) = (request.temperature, quirks.without_temperature) {
             body["temperature"] = json!(temperature);
         }
-        // There is no cheaper tier, and `auto` is the one that priority comes with.
+        // The API has no cheaper tier, and `auto` is the one that priority comes with.
         let wants_auto =
             matches!(request.service_tier, Some(ServiceTier::Auto | ServiceTier::Priority));
         if wants_auto && !quirks.without_service_tier {
@@ -270,7 +271,7 @@ struct MessageDelta {
     stop_reason: Option<String>,
 }
 
-/// Counts so far: later ones replace earlier ones. `input_tokens` leaves out the cached ones.
+/// The counts so far: later ones replace earlier ones. `input_tokens` leaves out the cached tokens.
 #[derive(Deserialize, Default)]
 struct Usage {
     input_tokens: Option<u64>,

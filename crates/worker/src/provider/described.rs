@@ -13,6 +13,8 @@
 //! - Ollama: `ChatCompletionRequest`, `ResponseFormat`, `JsonSchema`
 //!   (<https://docs.ollama.com/api/openai-compatibility>, openai/openai.go)
 
+mod confidence;
+
 use std::sync::Arc;
 
 use callboard_domain::fuel::Fuel;

@@ -1,7 +1,7 @@
-//! The meaning of a failed call: its code, and whether and when to try again.
+//! The meaning of a failed call: its code, its retry, and the wait before it.
 //!
-//! The rules are those of the providers' own clients. Deliberately absent: the retrying; the
-//! server does that.
+//! The rules are those of the providers' own clients. Deliberately absent: the retrying, which is
+//! the server's.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// As it stands on the wire.
+    /// The code's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,36 +41,36 @@ impl Code {
     }
 }
 
-/// Why a call made no completion.
+/// The reason why a call made no completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The kind of failure.
     pub code: Code,
-    /// The provider's own words where it had any, at most 1,000 characters.
+    /// The provider's own text, if there is any, at most 1,000 characters.
     pub message: String,
-    /// Whether the same call may succeed later.
+    /// True if the same call may succeed later.
     pub retryable: bool,
-    /// How long the provider asks to wait, in milliseconds.
+    /// The wait that the provider asks for, in milliseconds.
     pub retry_after_ms: Option<u64>,
     /// The provider's own limits, from the headers of the answer.
     pub limits: Option<Box<Reported>>,
 }
 
 impl Failure {
-    /// A failure of any kind without a wish for the time of the next try.
+    /// A failure of any kind whose provider asks for no wait.
     #[must_use]
     pub fn new(code: Code, message: impl AsRef<str>, retryable: bool) -> Self {
         let message = bounded(message.as_ref());
         Self { code, message, retryable, retry_after_ms: None, limits: None }
     }
 
-    /// The provider did not take it and will not take it later.
+    /// A failure of a request that the provider refuses now and later.
     #[must_use]
     pub fn refused(message: impl AsRef<str>) -> Self {
         Self::new(Code::ProviderError, message, false)
     }
 
-    /// The connection failed or the stream broke: it may work the next time.
+    /// A failed connection or a broken stream: the next try may work.
     #[must_use]
     pub fn broken(message: impl AsRef<str>) -> Self {
         Self::new(Code::ProviderError, message, true)
@@ -84,7 +84,7 @@ pub(super) struct Words {
     pub(super) message: String,
     /// `error.type` and `error.code`, in lower case, joined by a space.
     pub(super) kind: String,
-    /// The parameter that it is about.
+    /// The parameter that the error names.
     pub(super) param: Option<String>,
     /// An HTTP status inside the body, as streams have it.
     pub(super) status: Option<u16>,
@@ -116,7 +116,7 @@ impl Words {
         }
     }
 
-    /// The account has no money left: trying again costs time and helps nobody.
+    /// True if the account has no money left: another try costs time and cannot work.
     fn out_of_money(&self) -> bool {
         let signs = ["insufficient_quota", "enforced_spend_limit_reached", "billing_error"];
         signs.iter().any(|sign| self.kind.contains(sign) || self.message.contains(sign))
@@ -140,14 +140,13 @@ impl Words {
     }
 }
 
-/// The headers that say whether and when to try again.
+/// The headers about the next try and the limits.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Advice {
     /// `x-should-retry`.
     pub(super) should_retry: Option<bool>,
     /// `retry-after-ms`, else `retry-after`, in milliseconds.
     pub(super) retry_after_ms: Option<u64>,
-    /// The limits.
     pub(super) limits: Reported,
 }
 

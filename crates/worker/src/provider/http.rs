@@ -33,7 +33,7 @@ pub enum ConfigError {
         /// The fault.
         reason: &'static str,
     },
-    /// The key has characters that no header may have. It is not shown.
+    /// The key has characters that no header may have. The error does not show it.
     #[error("the provider's key can't be sent in a header: it has control characters")]
     Key,
     /// The system's certificates or its resolver can't be used.
@@ -41,7 +41,7 @@ pub enum ConfigError {
     Client(#[source] reqwest::Error),
 }
 
-/// A provider's key. Its `Debug` doesn't show it.
+/// A provider's key. `Debug` does not show it.
 #[derive(Clone)]
 pub(super) struct Key(String);
 
@@ -57,13 +57,13 @@ pub(super) struct Endpoint {
 
 /// The answer that came instead of a stream.
 pub(super) struct Refusal {
-    /// The failure that it means.
+    /// The failure that the answer means.
     pub(super) failure: Failure,
-    /// The HTTP status and the provider's words, where it answered at all.
+    /// The HTTP status and the provider's text, if the provider answered at all.
     pub(super) answer: Option<(u16, Words)>,
 }
 
-/// The events of one answer. Dropping it closes the connection.
+/// The events of one answer. Dropping them closes the connection.
 #[derive(Debug)]
 pub(super) struct Events {
     response: Response,
@@ -190,7 +190,7 @@ impl Endpoint {
         Refusal { failure: classify(status, &words, &advice), answer: Some((status, words)) }
     }
 
-    /// The provider's words; should they repeat the key, without it.
+    /// The provider's text, without the key if the text repeats it.
     fn redacted(&self, body: &str) -> Words {
         let mut words = Words::read(body);
         if let Some(Key(key)) = &self.key {

@@ -41,7 +41,7 @@ fn allowance(
     reset_ms: Option<u64>,
 ) -> Option<Allowance> {
     let limit = limit?.trim().parse().ok()?;
-    // A server that is beyond its limit may say -1.
+    // A server that is beyond its limit may report -1.
     let remaining = remaining?.trim().parse::<i64>().ok()?;
     Some(Allowance { limit, remaining: u64::try_from(remaining).unwrap_or(0), reset_ms })
 }

@@ -21,7 +21,7 @@ use super::quirks::{Memory, Quirks, Shape};
 use super::schema::{Dialect, Reduced, instruction, reduced};
 use super::{Completion, Deltas, Failure, OPENING, Output, Provider, Request};
 
-/// Where `OpenAI` itself answers.
+/// The address of `OpenAI` itself.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// A client of one server.
@@ -52,10 +52,10 @@ impl OpenAi {
         Ok(Self { endpoint, quirks: Memory::default(), is_strict })
     }
 
-    /// The same, with the key from `OPENAI_API_KEY` if it is set.
+    /// A client with the key from `OPENAI_API_KEY`, if the variable is set.
     ///
     /// # Errors
-    /// As [`OpenAi::new`].
+    /// Those of [`OpenAi::new`].
     pub fn from_env(base: Option<&str>) -> Result<Self, ConfigError> {
         Self::new(base.unwrap_or(DEFAULT_BASE_URL), env::var("OPENAI_API_KEY").ok())
     }
@@ -82,7 +82,8 @@ impl OpenAi {
         Err(Failure::broken("the provider's stream ended before the output did"))
     }
 
-    /// Asks, and again without a parameter that the model refuses: a refusal has generated nothing.
+    /// Sends the request, and repeats it without a parameter that the model refuses: a refusal has
+    /// generated nothing.
     async fn ask(&self, request: &Request) -> Result<Events, Failure> {
         let mut quirks = self.quirks.of(&request.model);
         if self.is_strict {
@@ -188,11 +189,11 @@ struct Answer {
 }
 
 impl Answer {
-    /// Takes a chunk in and gives the text it adds.
+    /// Takes a chunk in, and returns the text that it adds.
     fn take(&mut self, chunk: Chunk) -> String {
         self.usage = chunk.usage.or(self.usage.take());
         self.service_tier = chunk.service_tier.as_deref().map(given).or(self.service_tier);
-        // One completion is asked for; some servers number their choices oddly.
+        // The request asks for one completion; some servers number their choices oddly.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else {
             return String::new();
         };
@@ -204,7 +205,7 @@ impl Answer {
         if !hidden {
             let tokens = choice.logprobs.and_then(|logprobs| logprobs.content).unwrap_or_default();
             for TokenLogprob { token, logprob } in tokens {
-                // A token without a figure spoils the mean: NaN says so.
+                // A token without a figure spoils the mean: NaN marks it.
                 let logprob = logprob.unwrap_or(f64::NAN);
                 self.logprobs.push(logprob);
                 if self.opening.len() < OPENING {

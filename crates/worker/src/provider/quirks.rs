@@ -1,9 +1,9 @@
 //! Optional parameters that single models refuse, learned from the refusal and remembered.
 //!
 //! Reasoning models take no `logprobs` or `temperature` and want `max_completion_tokens`. A
-//! provider names one such parameter per refusal, before it generates anything, so each is given
-//! up at most once per call; the call that costs money is still one. Deliberately absent: a list
-//! of model names, which would be out of date.
+//! provider names one such parameter per refusal, before it generates anything, so each is given up
+//! at most once per call; the call that costs money is still one. Deliberately absent: a list of
+//! model names, which would be out of date.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ pub(super) struct Quirks {
     pub(super) completion_tokens: bool,
     /// `service_tier` is not sent.
     pub(super) without_service_tier: bool,
-    /// How an output schema is asked for.
+    /// The form in which an output schema is sent.
     pub(super) shape: Shape,
 }
 
@@ -52,7 +52,7 @@ impl Shape {
 }
 
 impl Quirks {
-    /// The known quirks with the one that a refusal shows. `None`: it is about something else.
+    /// The known quirks with the one that a refusal shows. `None`: the refusal has another reason.
     pub(super) fn learn(self, status: u16, words: &Words) -> Option<Self> {
         if !matches!(status, 400 | 422) {
             return None;
@@ -78,7 +78,7 @@ impl Quirks {
         }
     }
 
-    /// The next way to ask for an output schema, if a refusal is about the way it was asked for.
+    /// The next form of an output schema, if a refusal is about the form that was sent.
     pub(super) fn reshaped(self, status: u16, words: &Words) -> Option<Self> {
         const SIGNS: [&str; 9] = [
             "response_format",
@@ -102,15 +102,17 @@ impl Quirks {
     }
 }
 
-/// Whether a parameter as such is refused, rather than its value ("above the maximum").
+/// True if the refusal is about the parameter as such, rather than its value ("above the maximum").
 fn unsupported(words: &Words, message: &str) -> bool {
-    const SIGNS: [&str; 9] = [
+    const SIGNS: [&str; 11] = [
         "unsupported",
         "not support",
         "n't support",
         "not permitted",
         "not allowed",
         "not available",
+        "not enabled",
+        "unknown name",
         "deprecated",
         "unrecognized",
         "extra inputs",
@@ -129,7 +131,7 @@ impl Memory {
         known.get(model).copied().unwrap_or_default()
     }
 
-    /// Keeps what made a call work. Models without quirks take no room.
+    /// Keeps the quirks with which a call worked. Models without quirks take no room.
     pub(super) fn keep(&self, model: &str, quirks: Quirks) {
         if quirks != self.of(model) {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,7 +21,6 @@ pub(super) enum Dialect {
 /// A schema in a provider's dialect.
 #[derive(Debug, PartialEq)]
 pub(super) struct Reduced {
-    /// The schema.
     pub(super) schema: Value,
     /// True if the provider can enforce it.
     pub(super) is_strict: bool,
@@ -112,8 +111,8 @@ impl Reducing {
         }
     }
 
-    /// Closes an object, if that leaves it any value; an object without declared members is open, and
-    /// no strict dialect takes it.
+    /// Closes an object, if that leaves any value valid; an object without declared members is
+    /// open, and no strict dialect takes it.
     fn close(&mut self, given: &Map<String, Value>, kept: &mut Map<String, Value>) {
         let is = |name: &str| match given.get("type") {
             Some(Value::Array(types)) => types.iter().any(|of| of == name),

@@ -1,7 +1,8 @@
-//! A model that is none: the same request gives the same answer, at no cost and without a network.
+//! A simulated model: the same request gives the same answer, at no cost and without a network.
 //!
-//! It serves tests, trials and the sandbox. Its output says `simulated`, so that nobody takes it
-//! for a model's; the one exception echoes the prompt and says so in the model's name:
+//! The simulated model serves tests, trials and the sandbox. Its output says `simulated`, so that
+//! it is not taken for a model's; the one exception echoes the prompt and says so in the model's
+//! name:
 //!
 //! | model | answer |
 //! |---|---|
@@ -36,14 +37,14 @@ const ECHO: &str = "simulated-echo";
 
 const SLOW: Duration = Duration::from_mins(1);
 
-/// Its behaviour.
+/// The behaviour of the model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
-    /// Before the first piece.
+    /// The wait before the first piece.
     pub latency: Duration,
-    /// Before every further piece (a word).
+    /// The wait before every further piece (a word).
     pub per_word: Duration,
-    /// Answers every prompt with this confidence; otherwise it follows from the prompt.
+    /// The confidence of every answer; `None` derives it from the prompt.
     pub confidence: Option<f64>,
 }
 
@@ -54,7 +55,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// One that behaves as the options say.
+    /// A provider that behaves as the options say.
     #[must_use]
     pub const fn new(options: Options) -> Self {
         Self { options }
@@ -173,7 +174,7 @@ fn pieces(whole: &str, is_json: bool) -> Vec<String> {
     characters.chunks(4).map(|token| token.iter().collect()).collect()
 }
 
-/// A value of the schema, which is a caller's and may take a while.
+/// A value of the schema. The schema is a caller's, and the search may take a while.
 async fn example(schema: Value) -> Result<String, Failure> {
     let make = move || {
         let schema = Schema::checked_before(&schema);

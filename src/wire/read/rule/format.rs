@@ -1,6 +1,6 @@
 //! The rules for texts of a known format: instants, e-mail and web addresses.
 //!
-//! Deliberately absent: whether an address may be called and whether mail arrives there.
+//! Deliberately absent: the checks that an address may be called and that mail arrives there.
 
 use callboard_domain::{Rule, Timestamp};
 use serde_json::json;
@@ -37,8 +37,8 @@ pub fn email() -> impl Parse<String> {
         .with(move || json!({"format": "email"}))
 }
 
-/// One `@` with a name before it and a host after it, no blanks: whether mail arrives there is
-/// for the mail to find out.
+/// True for one `@` with a name before it, a host after it, and no blanks: only a mail can show
+/// that the address exists.
 fn is_email(text: &str) -> bool {
     let Some((name, host)) = text.rsplit_once('@') else {
         return false;
@@ -58,9 +58,8 @@ fn is_email(text: &str) -> bool {
         && host.split('.').all(label)
 }
 
-/// An http or https URL with a host, without user and password, of at most [`MAX_URL`] characters; as it
-/// is given.
-/// Whether it may be called is not checked here.
+/// An http or https URL with a host, without user and password, of at most [`MAX_URL`] characters;
+/// returned as given. The permission to call it is not checked here.
 #[must_use]
 pub fn url() -> impl Parse<String> {
     rule(

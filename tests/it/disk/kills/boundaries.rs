@@ -200,7 +200,7 @@ impl Bench {
 }
 
 /// A kill before and one after each of so many writes and syncs.
-fn every(calls: Counts) -> Vec<Fault> {
+pub(super) fn every(calls: Counts) -> Vec<Fault> {
     let mut kills = Vec::new();
     for (call, last) in [(Call::Write, calls.writes), (Call::Sync, calls.syncs)] {
         for at in 1..=last {

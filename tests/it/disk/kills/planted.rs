@@ -22,7 +22,7 @@ use crate::disk::worker::Worker;
 
 /// Within how many kills a bug must be found.
 const WITHIN: usize = 30;
-/// The same of one that shows only once a lease was given out again.
+/// The same of one that shows only once a lease ran out and its task was given out again.
 const WITHIN_LEASES: usize = 100;
 
 /// What is first found wrong of a server that runs under the shim.
@@ -64,6 +64,7 @@ async fn an_answer_that_counts_under_a_lease_of_an_earlier_life_is_found() {
     let directory = tempfile::tempdir().expect("a directory can be had");
     let (_, seed) = Random::from_env();
     let mut torture = Torture::begin(directory.path(), seed, Box::new(|_| ())).await;
+    torture.long_lives = 3;
     torture.between = Some(Careless::before(&torture.keys.worker).await);
     let reason = first_wrong(torture, seed, WITHIN_LEASES).await;
     assert!(reason.contains("was applied, which held nothing"), "{reason}");

@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const SAMPLE: usize = 25;
 /// A kill of a working server comes within this time.
 const WITHIN: usize = 600;
-/// Long enough for leases to run out: now and then.
+/// The length of a life in which leases run out.
 const LEASES_RUN_OUT: Duration = Duration::from_secs(3);
 /// After how many kills it says how far it is.
 const TELL: usize = 50;
@@ -67,6 +67,8 @@ pub(super) struct Torture {
     prepare: Prepare,
     /// Who stands between the workers and the server: a planted bug.
     pub(super) between: Option<Careless>,
+    /// One in so many lives is long enough for leases to run out.
+    pub(super) long_lives: usize,
     random: Random,
     ledger: Arc<Ledger>,
     pub(super) keys: Keys,
@@ -96,6 +98,7 @@ impl Torture {
             stderr,
             prepare,
             between: None,
+            long_lives: 25,
             random: Random::new(seed),
             ledger,
             keys,
@@ -170,7 +173,7 @@ impl Torture {
         program: Program,
         client: &Client,
     ) -> Result<Ended, String> {
-        let moment = if self.random.below(25) == 0 {
+        let moment = if self.random.below(self.long_lives) == 0 {
             LEASES_RUN_OUT
         } else {
             Duration::from_millis(self.random.below(WITHIN) as u64)

@@ -331,16 +331,15 @@ impl Naive {
         let is_known = sent.signal.key.is_some()
             && kept.iter().any(|(_, kept)| key(kept) == key(&sent.signal));
         let is_used = kept.iter().any(|(stage, _)| *stage == Stage::Completed);
-        let open: Vec<usize> = steps
-            .into_iter()
-            .filter(|step| !well(stages[*step].0) && !bad(stages[*step].0))
-            .collect();
+        // A wait that has failed or was cancelled may begin again.
+        let takers: Vec<usize> = steps.into_iter().filter(|step| !well(stages[*step].0)).collect();
+        let is_open = takers.iter().any(|step| !bad(stages[*step].0));
         let is_free = kept.is_empty() || sent.replace;
         let has_ended = !matches!(self.status(), Status::Pending | Status::Running);
-        if is_known || has_ended || is_used || !is_free || open.is_empty() {
+        if is_known || has_ended || is_used || !is_free || !is_open {
             return false;
         }
-        for step in open {
+        for step in takers {
             self.signals[step] = Some(sent.signal);
             if let Own::Awaits(_) = self.own[step] {
                 self.own[step] = Own::Well(Stage::Completed);
@@ -375,7 +374,7 @@ impl Naive {
 
     /// Whether it fits now; `None` if it never does.
     fn room(&self, worst: Option<u64>) -> Option<bool> {
-        let Some(max) = self.max else { return Some(true) };
+        let Some(max) = self.max.filter(|_| worst != Some(0)) else { return Some(true) };
         let worst = worst.filter(|worst| self.spent() + worst <= max)?;
         Some(self.spent() + self.reserved() + worst <= max)
     }

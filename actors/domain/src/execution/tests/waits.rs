@@ -59,6 +59,20 @@ fn one_signal_serves_every_wait_of_its_name() {
 }
 
 #[test]
+fn a_wait_that_a_retry_begins_again_has_the_signal_that_another_wait_has_used() {
+    let failed = StepDecision::Fail(ending(EndingCode::ConditionFailed, "no"));
+    let failed = Event::Decided { step: 1, decision: failed };
+    let done = execution(APART).after([wait(0, None), failed, signal(&[0, 1], 1), skip(2)]);
+    assert_eq!(
+        (done.status(), stage(&done, 0), stage(&done, 1)),
+        (Status::Failed, Completed, Failed)
+    );
+    let again = done.reloaded().after([Event::RetryRequested]);
+    assert_eq!(again.refused(signal(&[0, 1], 2)), Refusal::Signalled);
+    assert_eq!(again.on(wait(1, None)).next.status(), Status::Completed);
+}
+
+#[test]
 fn another_signal_is_refused_unless_it_replaces_an_unused_one() {
     let kept = execution(CHAIN).after([signal(&[1], 1)]);
     assert_eq!(kept.refused(signal(&[1], 2)), Refusal::Signalled);

@@ -1,6 +1,6 @@
 //! The reader's console: its output and its answers.
 //!
-//! Deliberately absent: escaping. Every text is safe to show when it comes here.
+//! Deliberately absent: escaping. Every text is safe to show when it reaches the console.
 
 use std::io::{self, BufRead, Write};
 
@@ -15,13 +15,13 @@ pub(super) trait Console {
     /// Shows a text.
     fn say(&mut self, text: &str) -> Result<(), Failure>;
 
-    /// Rows and columns.
+    /// The rows and the columns.
     fn size(&self) -> (usize, usize);
 
     /// Drops the input so far: it was not meant for the next question.
     fn forget(&mut self);
 
-    /// The answer to a question; `None` when there will be none any more.
+    /// The answer to a question; `None` once the input has ended.
     async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure>;
 
     /// The reader's edit of a task's output.
@@ -41,7 +41,7 @@ impl Console for Terminal {
 
     fn size(&self) -> (usize, usize) {
         match tcgetwinsize(io::stdout()) {
-            // Some terminals do not know how large they are, and say 0.
+            // Some terminals do not know their size, and report 0.
             Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
                 (size.ws_row.into(), size.ws_col.into())
             }
@@ -50,13 +50,14 @@ impl Console for Terminal {
     }
 
     fn forget(&mut self) {
-        // An input that is no terminal has nothing to drop.
+        // An input that is no terminal has no input to drop.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     }
 
     async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure> {
         print(&format!("{question}: "))?;
-        // The read cannot be given up, so it has a thread of its own; the end of the process ends it.
+        // A read cannot be cancelled, so it has a thread of its own; the end of the process ends
+        // it.
         let answer = tokio::task::spawn_blocking(read_line);
         tokio::select! {
             answer = answer => {
@@ -69,7 +70,7 @@ impl Console for Terminal {
                 Ok(line)
             }
             _ = tokio::signal::ctrl_c() => {
-                // The line that was begun is left as it is.
+                // The unfinished line is left as it is.
                 let _ = writeln!(io::stdout());
                 Err(Failure::Interrupted)
             }

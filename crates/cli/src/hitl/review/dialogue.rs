@@ -7,7 +7,7 @@
 //!                  └─ m, s, q
 //! ```
 //!
-//! `q` and `.` lead back to the menu from every question, and a decision is sent after a yes alone.
+//! `q` and `.` lead back to the menu from every question, and only a yes sends a decision.
 //! Deliberately absent: the terminal, the server.
 
 use crate::output::escaped;
@@ -15,9 +15,9 @@ use crate::output::escaped;
 /// A question to the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Dialogue {
-    /// Somebody else looks at it.
+    /// Another user looks at the item.
     Taken {
-        /// Who, and until when; safe to show.
+        /// The user, and the end of the claim; safe to show.
         words: String,
     },
     /// The action.
@@ -29,12 +29,12 @@ pub(super) enum Dialogue {
     },
     /// The reason of a rejection.
     Reason,
-    /// Whether the model tries again.
+    /// The question: does the model try again?
     Retry {
         /// The reason of the rejection.
         reason: String,
     },
-    /// Whether the decision is meant.
+    /// The confirmation of the decision.
     Sure(Decision),
 }
 
@@ -43,16 +43,14 @@ pub(super) enum Dialogue {
 pub(super) enum Decision {
     /// The output passes.
     Approve {
-        /// The comment.
         comment: Option<String>,
         /// The text that replaces the output.
         edit: Option<String>,
     },
     /// The output does not pass.
     Reject {
-        /// The reason.
         reason: String,
-        /// Whether the model tries again.
+        /// True if the model tries again.
         retry: bool,
     },
 }
@@ -62,20 +60,19 @@ pub(super) enum Decision {
 pub(super) enum Next {
     /// The next question.
     Ask(Dialogue),
-    /// All of it is to be seen.
+    /// Show the whole item.
     ShowAll,
-    /// The output is to be edited.
+    /// Edit the output.
     Edit,
-    /// The decision is sent.
+    /// Send the decision.
     Decide(Decision),
-    /// The next item.
+    /// Go to the next item.
     Skip,
-    /// The end.
+    /// End the review.
     Quit,
 }
 
 impl Dialogue {
-    /// The question.
     pub(super) fn question(&self) -> String {
         match self {
             Self::Taken { words } => format!("{words}. Review it anyway? [y/N]"),
@@ -94,7 +91,7 @@ impl Dialogue {
         }
     }
 
-    /// The consequence of an answer to it.
+    /// The consequence of an answer to the question.
     pub(super) fn answered(self, answer: &str) -> Next {
         let answer = answer.trim();
         let yes = matches!(answer, "y" | "Y" | "yes");
@@ -127,7 +124,8 @@ impl Dialogue {
     }
 }
 
-/// True for the answers that undo a choice; typed from habit, they are never a comment or a reason.
+/// True for the answers that undo a choice; users type them from habit, so they are never a comment
+/// or a reason.
 fn goes_back(answer: &str) -> bool {
     matches!(answer, "q" | "Q" | ".")
 }

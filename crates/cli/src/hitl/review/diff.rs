@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::output::escaped;
 
-/// Above this, lines that moved are shown as removed and added.
+/// The product of both texts' lines above which moved lines are shown as removed and added.
 const MOST_CELLS: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) fn of(before: &str, after: &str, most: usize) -> String {
             Change::Removed(text) => ('-', text),
             Change::Added(text) => ('+', text),
         };
-        // In one place, removed lines come before added ones.
+        // At one place, removed lines come before added ones.
         expected = Some(line + usize::from(matches!(change, Change::Removed(_))));
         let _ = writeln!(shown, "{sign} {}", escaped(text));
     }
@@ -70,7 +70,7 @@ fn changes<'t>(before: &[&'t str], after: &[&'t str]) -> Vec<(usize, Change<'t>)
     changes
 }
 
-/// How many lines the rests of two texts have in common, from every pair of lines on.
+/// The number of lines that the rests of two texts have in common, from every pair of lines on.
 fn kept(old: &[&str], new: &[&str]) -> Vec<Vec<u32>> {
     let mut kept = vec![vec![0; new.len() + 1]; old.len() + 1];
     for i in (0..old.len()).rev() {

@@ -19,9 +19,8 @@ const MOST: usize = 1000;
 /// The material to judge an item; null where there is none.
 #[derive(Debug, Default)]
 pub(super) struct Material {
-    /// The item.
     pub(super) item: Value,
-    /// Its task: system prompt, context.
+    /// The item's task: system prompt, context.
     pub(super) task: Value,
     /// The execution that it belongs to.
     pub(super) execution: Value,
@@ -30,7 +29,7 @@ pub(super) struct Material {
 }
 
 impl Material {
-    /// Reads it.
+    /// Reads the item and its surroundings.
     pub(super) async fn of(client: &Client, task: &str) -> Result<Self, Failure> {
         let item = client.data(Call::get(&["hitl", task])).await?;
         let task = known(client, &["tasks", task]).await?;
@@ -55,12 +54,12 @@ impl Material {
     }
 }
 
-/// The outputs that wait.
+/// The waiting outputs.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// Their tasks: those of the signed-in user first, then those with the earlier deadline.
+    /// The outputs' tasks: those of the signed-in user first, then those with the earlier deadline.
     pub(super) tasks: Vec<String>,
-    /// How many of them nobody decided in time.
+    /// The number of outputs that no reviewer decided in time.
     pub(super) overdue: usize,
 }
 
@@ -102,8 +101,8 @@ pub(super) async fn waiting(
     Ok(Waiting { tasks: found.into_iter().map(|(_, _, task, _)| task).collect(), overdue })
 }
 
-/// The user who is signed in, as the access token says. It is not checked: only the order goes by
-/// it, and the server decides about permissions.
+/// The signed-in user, according to the access token. The token is not checked: the user affects
+/// only the order, and the server decides about permissions.
 pub(super) async fn me(client: &Client) -> Option<String> {
     match client.credential() {
         Credential::Session(session) => subject(&session.login().await.token),

@@ -1,7 +1,7 @@
-//! An item as its reader sees it: short at first, whole when asked for.
+//! An item as its reader sees it: short at first, whole on request.
 //!
-//! Its texts come from models and strangers, so every line is escaped here.
-//! Deliberately absent: how it gets onto a screen.
+//! The texts come from models and strangers, so every line is escaped here. Deliberately absent:
+//! the output to a screen.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,17 @@ use super::gather::Material;
 use crate::hitl::item::{heading, output, text};
 use crate::output::escaped;
 
-/// A line that long takes a screen of its own; its rest is shown with the whole text.
+/// The length from which a line takes a screen of its own; its rest is shown with the whole text.
 const WIDEST: usize = 2000;
 const SHORT: usize = 12;
 const SHORT_OUTPUT: usize = 40;
 
-/// How much of long texts is shown.
+/// The part of long texts that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// Their beginnings.
+    /// The beginning of each text.
     Short,
-    /// Everything.
+    /// Each whole text.
     Whole,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn pages(text: &str, rows: usize, columns: usize) -> Vec<String> {
     pages
 }
 
-/// The question about an item that somebody else has claimed.
+/// The question about an item that another user has claimed.
 pub(super) fn warning(item: &Value) -> Dialogue {
     let (by, until) = (escaped(text(item, "claimedBy")), escaped(text(item, "claimedUntil")));
     let words = match (by.as_str(), until.as_str()) {
@@ -98,7 +98,7 @@ pub(super) fn decided(decided: &Value, approved: bool) -> String {
     }
 }
 
-/// The first lines of a text, indented, and how much is left out.
+/// The first lines of a text, indented, and the number of those left out.
 fn lines_of(text: &str, most: usize) -> String {
     let whole = most == usize::MAX;
     let mut shown = String::new();

@@ -1,8 +1,8 @@
-//! Which system prompts are worth the provider's cache.
+//! The choice of the system prompts that are worth the provider's cache.
 //!
-//! Writing a prompt to the cache costs a quarter more than reading it plainly, reading it from there a
-//! tenth. So a prompt is marked from the second time on that it comes within the five minutes that the
-//! cache keeps it: a prompt that comes once costs nothing extra, and one that comes three times pays off.
+//! Writing a prompt to the cache costs a quarter more than reading it plainly, reading it from
+//! there a tenth. So a prompt is marked from its second use within the five minutes that the cache
+//! keeps it: a prompt that comes once costs nothing extra, and one that comes three times pays off.
 //! Deliberately absent: the prompts themselves, of which only a hash is kept.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 const FEWEST_TOKENS: u64 = 1_024;
 /// The time that the provider keeps a prompt after its last use.
 const KEPT: Duration = Duration::from_mins(5);
-/// The most prompts that are remembered; without room, those that are no longer kept are forgotten.
+/// The most prompts that are remembered; without room, the expired ones are forgotten.
 const REMEMBERED: usize = 10_000;
 
 /// The system prompts of the last minutes.
@@ -28,8 +28,8 @@ pub(super) struct Prompts {
 }
 
 impl Prompts {
-    /// True if these system messages are long enough for the cache, and came before while it keeps
-    /// them. Remembers them.
+    /// True if these system messages are long enough for the cache, and came before while the cache
+    /// keeps them. Remembers them.
     pub(super) fn comes_again(&self, model: &str, system: &[String]) -> bool {
         let tokens: u64 = system.iter().map(|text| estimate_tokens(text)).sum();
         if tokens < FEWEST_TOKENS {

@@ -1,0 +1,113 @@
+//! Turns to read a whole item for a stream: its text is in memory twice while it is read.
+//!
+//! ```text
+//!   streams of one account ─▶ one at a time ─┐
+//!   streams of another ─────▶ one at a time ─┴▶ so many at once, in the order of their coming
+//! ```
+//!
+//! An account waits for at most one turn of each other account, however many streams that one has.
+//! Deliberately absent: room for the bytes that are read, which is [`super::body_budget`]'s.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::limit::Counted;
+
+/// The turns of all accounts.
+#[derive(Debug)]
+pub(super) struct ItemReads {
+    all: Arc<Semaphore>,
+    /// The account's own turn, while a stream of it reads or waits.
+    by_one: Mutex<HashMap<Counted, Weak<Semaphore>>>,
+}
+
+/// A turn; dropping it passes it on.
+#[derive(Debug)]
+pub(super) struct ReadTurn {
+    // In this order: the next of the same account comes last in the line.
+    _of_all: OwnedSemaphorePermit,
+    _of_one: OwnedSemaphorePermit,
+}
+
+impl ItemReads {
+    /// Turns of which so many may be taken at once.
+    pub(super) fn new(at_once: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(at_once)), by_one: Mutex::default() }
+    }
+
+    /// Waits for a turn.
+    pub(super) async fn turn(&self, one: impl Into<Counted>) -> ReadTurn {
+        let of_one = acquire(self.line_of(one.into())).await;
+        let of_all = acquire(Arc::clone(&self.all)).await;
+        ReadTurn { _of_all: of_all, _of_one: of_one }
+    }
+
+    fn line_of(&self, one: Counted) -> Arc<Semaphore> {
+        let mut lines = self.by_one.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get(&one).and_then(Weak::upgrade) {
+            return line;
+        }
+        lines.retain(|_, line| line.strong_count() > 0);
+        let line = Arc::new(Semaphore::new(1));
+        lines.insert(one, Arc::downgrade(&line));
+        line
+    }
+}
+
+async fn acquire(turns: Arc<Semaphore>) -> OwnedSemaphorePermit {
+    turns.acquire_owned().await.expect("it is never closed")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn account(number: u8) -> Counted {
+        Counted::address([192, 0, 2, number].into())
+    }
+
+    #[tokio::test]
+    async fn an_account_waits_for_one_turn_of_another_however_many_streams_that_one_has() {
+        let reads = ItemReads::new(1);
+        let first = reads.turn(account(1)).await;
+        let mut second = pin!(reads.turn(account(1)));
+        let mut third = pin!(reads.turn(account(1)));
+        assert!(second.as_mut().now_or_never().is_none());
+        assert!(third.as_mut().now_or_never().is_none());
+        let mut other = pin!(reads.turn(account(2)));
+        assert!(other.as_mut().now_or_never().is_none());
+        drop(first);
+        assert!(second.as_mut().now_or_never().is_none(), "it came before, and is not alone");
+        let other = other.now_or_never().expect("its turn comes next");
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(other);
+        assert!(second.now_or_never().is_some());
+        assert!(third.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn an_account_with_many_streams_reads_one_item_at_a_time() {
+        let reads = ItemReads::new(2);
+        let first = reads.turn(account(1)).await;
+        assert!(reads.turn(account(1)).now_or_never().is_none());
+        let other = reads.turn(account(2)).now_or_never().expect("there is another turn");
+        assert!(reads.turn(account(3)).now_or_never().is_none(), "two at once");
+        drop((first, other));
+        assert!(reads.turn(account(1)).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn accounts_without_a_stream_are_forgotten() {
+        let reads = ItemReads::new(1);
+        for number in 0..100 {
+            drop(reads.turn(account(number)).await);
+        }
+        assert_eq!(reads.by_one.lock().expect("no thread panics").len(), 1);
+    }
+}
