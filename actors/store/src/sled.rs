@@ -1,7 +1,7 @@
 //! The embedded store: sled 0.34.7 behind a journal, made to survive a power cut.
 //!
 //! sled alone does not survive one: its flush is no fsync, it refuses to open on a half-written `conf` or
-//! snapshot, it never syncs the files of large values, and its own thread ignores a failed sync. Eight
+//! snapshot, it never syncs the files of large values, and its own thread ignores a failed sync. Nine
 //! measures help, and a test shows of each that it is needed:
 //!
 //! 1. One thread commits, with one synced write to the journal (`journal.rs`).
@@ -17,6 +17,7 @@
 //!    writes that a failed sync has lost (`repair.rs`).
 //! 8. `db` is open from before sled opens it until after sled has closed it, and is synced through that
 //!    descriptor: Linux reports to it every failed sync, those of sled's own thread too (`opening.rs`).
+//! 9. What a flush replaces is freed once sled's own thread has ceased to use it (`reclaim.rs`).
 //!
 //! sled also takes damage for the end of its log, or skips it. So the number of the newest commit
 //! stands in a file of its own (`mark.rs`), and the part of the log that sled is about to replay is
@@ -24,8 +25,8 @@
 //!
 //! sled survived power cuts without the journal, too, which is for speed and for distinguishing damage
 //! (docs/adr/0001-journal.md). Only this module and `floor.rs`, its baseline in benchmarks, name sled.
-//! Deliberately absent: sled's transactions, its further trees (a batch is atomic within one only) and its
-//! `flush_async` (many at once hang for good).
+//! Deliberately absent: transactions of sled that change something, its further trees (a batch is atomic
+//! within one only) and its `flush_async` (many at once hang for good).
 
 mod checkpoint;
 mod compact;
@@ -33,6 +34,7 @@ mod engine;
 mod layers;
 mod loader;
 mod opening;
+mod reclaim;
 mod restore;
 mod snapshot;
 mod watchdog;
@@ -399,7 +401,7 @@ impl Drop for SledStore {
         let Some(layers) = self.layers.take() else { return };
         let tree = layers.tree.clone();
         drop(layers);
-        let flushed = panics::catch(|| tree.flush().is_ok()).unwrap_or(false);
+        let flushed = panics::catch(|| reclaim::flush(&tree).is_ok()).unwrap_or(false);
         self.watchdog = None;
         // sled panics if the disk fails.
         let closed = panics::catch_silently(|| close(tree)).unwrap_or(false);

@@ -23,6 +23,7 @@ use bytes::Bytes;
 use super::FailureHook;
 use super::layers::Layers;
 use super::opening::{CHECKPOINT, in_sled, sled_error};
+use super::reclaim;
 use crate::Error;
 use crate::archive::Archive;
 use crate::directory::io_error;
@@ -269,7 +270,7 @@ impl SyncedSled {
 
     fn apply(&self, batch: sled::Batch) -> Result<(), Error> {
         self.tree.apply_batch(batch).map_err(|error| sled_error(&error))?;
-        self.tree.flush().map_err(|error| sled_error(&error))?;
+        reclaim::flush(&self.tree).map_err(|error| sled_error(&error))?;
         // sled's flush only has the kernel begin to write (sync_file_range).
         self.db.sync_data().map_err(|error| io_error(&error))
     }

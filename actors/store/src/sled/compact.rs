@@ -23,7 +23,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::opening::{check_shutdown, in_sled, open_tree, sled_error};
 use super::watchdog::close;
-use super::{SledOptions, SledStore};
+use super::{SledOptions, SledStore, reclaim};
 use crate::directory::{FORMAT_FILE, corrupt, io_error, lock, locked, read_format};
 use crate::shutdown::{self, Shutdown};
 use crate::{Error, journal, mark, panics, repair};
@@ -143,7 +143,7 @@ fn copy(old: &sled::Db, new: &sled::Db) -> sled::Result<()> {
         }
     }
     new.apply_batch(batch)?;
-    new.flush().map(drop)
+    reclaim::flush(new).map(drop)
 }
 
 fn is_same(old: &sled::Db, new: &sled::Db) -> sled::Result<bool> {

@@ -9,6 +9,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::checkpoint::SyncedSled;
+use super::reclaim;
 use crate::batch::Epoch;
 use crate::directory::{WITH_JOURNAL, corrupt, io_error, locked, retry};
 use crate::journal::{self, Checkpoint};
@@ -26,7 +27,7 @@ pub(super) const SALT: [u8; 2] = [META, b's'];
 /// flushes, one segment of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each). With sled's
 /// default of 500 the file grows for as long as 1 MB of long texts a second comes and goes
 /// (docs/performance.md, Disk).
-const COLLECT_EVERY: u64 = 100;
+pub(super) const COLLECT_EVERY: u64 = 100;
 
 /// The last shutdown; an error if the directory is damaged in a way that sled would not report.
 pub(super) fn check_shutdown(path: &Path, format: Option<u32>) -> Result<Shutdown, Error> {
@@ -97,7 +98,7 @@ pub(super) fn next_epoch(
         None | Some(Err(_)) => return Err(emptied(path)),
     };
     tree.insert(EPOCH, &(last + 1).to_le_bytes()).map_err(|error| sled_error(&error))?;
-    tree.flush().map_err(|error| sled_error(&error))?;
+    reclaim::flush(tree).map_err(|error| sled_error(&error))?;
     Ok(Epoch(last + 1))
 }
 
@@ -119,7 +120,7 @@ pub(super) fn last_checkpoint(
             notes.insert(&CHECKPOINT, &first.group.to_le_bytes());
             notes.insert(&SALT, &first.salt.to_le_bytes());
             tree.apply_batch(notes).map_err(|error| sled_error(&error))?;
-            tree.flush().map_err(|error| sled_error(&error))?;
+            reclaim::flush(tree).map_err(|error| sled_error(&error))?;
             Ok(first)
         }
         _ => Err(emptied(path)),

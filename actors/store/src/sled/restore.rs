@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::opening::{CHECKPOINT, EPOCH, SALT, in_sled, open_tree, random, sled_error};
+use super::reclaim;
 use super::watchdog::close;
 use crate::batch::Epoch;
 use crate::directory::{corrupt, io_error, lock, write_format};
@@ -86,7 +87,7 @@ impl Restore {
             notes.insert(&CHECKPOINT, &group.to_le_bytes());
             notes.insert(&SALT, &random().to_le_bytes());
             tree.apply_batch(notes).map_err(|error| sled_error(&error))?;
-            tree.flush().map(drop).map_err(|error| sled_error(&error))
+            reclaim::flush(&tree).map(drop).map_err(|error| sled_error(&error))
         })?;
         if !close(tree) {
             return Err(corrupt(&path, "sled could not write it"));

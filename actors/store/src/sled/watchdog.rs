@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::reclaim;
 use crate::panics;
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -29,7 +30,7 @@ impl Watchdog {
         let watch = move || {
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(INTERVAL) {
                 // The flush that waits gets the error.
-                let _ = panics::catch(|| tree.flush());
+                let _ = panics::catch(|| reclaim::flush_beside(&tree));
             }
         };
         let thread = thread::Builder::new().name("store-watchdog".into()).spawn(watch)?;
