@@ -29,7 +29,7 @@ use crate::schema::Schema;
 use crate::task::Role;
 
 pub use check::compile_schema;
-pub(crate) use check::{Checker, Inputs};
+pub(crate) use check::{Checker, Declared, Inputs};
 pub(crate) use gate::unknown_step;
 pub use gate::{HitlSource, gate_of};
 pub use limits::{

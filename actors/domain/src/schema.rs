@@ -17,6 +17,7 @@ mod metered;
 mod refs;
 mod repair;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -68,6 +69,8 @@ struct Shared {
     source: Value,
     /// The length of the source as compact JSON, in bytes.
     length: usize,
+    /// True if the source is compiled in about a millisecond.
+    is_brief: bool,
     compiled: Mutex<Weak<Compiled>>,
 }
 
@@ -125,8 +128,10 @@ impl Schema {
     /// A schema that passed the checks when it was stored.
     #[must_use]
     pub fn checked_before(source: &Value) -> Self {
-        let length = source.to_string().len();
-        Self(Arc::new(Shared { source: source.clone(), length, compiled: Mutex::default() }))
+        let text = source.to_string();
+        let (length, is_brief) = (text.len(), is_brief_text(&text));
+        let compiled = Mutex::default();
+        Self(Arc::new(Shared { source: source.clone(), length, is_brief, compiled }))
     }
 
     /// The length as compact JSON, in bytes.
@@ -145,28 +150,19 @@ impl Schema {
     #[must_use]
     pub fn is_brief(&self) -> bool {
         let compiled = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.length <= BRIEF_LENGTH || compiled.strong_count() > 0
+        self.0.is_brief || compiled.strong_count() > 0
     }
 
-    /// True if `properties` declares this field. A field that only `additionalProperties` accepts is
-    /// not declared.
-    #[must_use]
-    pub fn declares(&self, field: &str) -> bool {
-        refs::properties(self.source(), self.source())
-            .iter()
-            .any(|properties| properties.contains_key(field))
-    }
-
-    /// The names of the properties that the schema declares for its root.
-    #[must_use]
-    pub fn declared(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for properties in refs::properties(self.source(), self.source()) {
-            let new = properties.keys().filter(|name| !names.contains(name)).cloned();
-            let new: Vec<_> = new.collect();
-            names.extend(new);
-        }
-        names
+    /// The names of the fields that `properties` declares for the root. A field that only
+    /// `additionalProperties` accepts is not declared.
+    ///
+    /// # Errors
+    /// The references of the root take too many steps to follow.
+    pub fn declared(&self) -> Result<Vec<&str>, OutOfFuel> {
+        let (mut fuel, mut known) = (Fuel::new(FUEL), HashSet::new());
+        let found = refs::properties(self.source(), self.source(), &mut fuel)?;
+        let names = found.into_iter().flat_map(Map::keys).map(String::as_str);
+        Ok(names.filter(|name| known.insert(*name)).collect())
     }
 
     /// The input with the `default` of each absent property, in nested objects too.
@@ -179,7 +175,7 @@ impl Schema {
         fuel: &mut Fuel,
     ) -> Result<Map<String, Value>, OutOfFuel> {
         let mut filled = input;
-        DefaultFiller { root: self.source(), fuel }.fill(self.source(), &mut filled, 0)?;
+        DefaultFiller::new(self.source(), fuel).fill(self.source(), &mut filled, 0)?;
         Ok(filled)
     }
 
@@ -303,7 +299,12 @@ fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Probl
 
 /// True if a schema is compiled in about a millisecond.
 pub(crate) fn is_brief_source(source: &Value) -> bool {
-    source.to_string().len() <= BRIEF_LENGTH
+    is_brief_text(&source.to_string())
+}
+
+/// Patterns take longer than their length tells.
+fn is_brief_text(text: &str) -> bool {
+    text.len() <= BRIEF_LENGTH && !text.contains("\"pattern")
 }
 
 #[cfg(test)]

@@ -136,7 +136,8 @@ impl Ask {
     #[must_use]
     pub fn compared(&self, schema: Option<&Schema>) -> Vec<String> {
         if self.fields.is_empty() {
-            schema.map(Schema::declared).unwrap_or_default()
+            let declared = schema.and_then(|schema| schema.declared().ok()).unwrap_or_default();
+            declared.into_iter().map(str::to_owned).collect()
         } else {
             self.fields.clone()
         }

@@ -6,7 +6,7 @@
 
 mod map;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -19,6 +19,7 @@ use super::source::{RetrySource, StepSource};
 use super::wait::Wait;
 use crate::condition::{Condition, MAX_PLAN_LENGTH, MAX_PLAN_PATTERNS};
 use crate::error::Rule;
+use crate::fuel::OutOfFuel;
 use crate::graph::{Cyclic, Graph};
 use crate::pattern::Patterns;
 use crate::problem::{Code, Problem, shortened};
@@ -31,9 +32,25 @@ pub(crate) enum Inputs<'a> {
     /// Every field: a plan has no schema.
     Any,
     /// The fields that the schema declares.
-    Declared(&'a Schema),
+    Declared(Declared<'a>),
     /// The schema has faults of its own, so its fields are not known.
     Unknown,
+}
+
+/// The schema of the input, and the fields that it declares.
+pub(crate) struct Declared<'a> {
+    schema: &'a Schema,
+    fields: HashSet<&'a str>,
+}
+
+impl<'a> Declared<'a> {
+    /// The fields of a schema.
+    ///
+    /// # Errors
+    /// Its references take too many steps to follow.
+    pub(crate) fn of(schema: &'a Schema) -> Result<Self, OutOfFuel> {
+        Ok(Self { schema, fields: schema.declared()?.into_iter().collect() })
+    }
 }
 
 /// The checker of one definition.
@@ -258,8 +275,8 @@ impl StepChecker<'_, '_, '_> {
     }
 
     fn input(&mut self, name: &str, field: &str) {
-        match self.checker.inputs {
-            Inputs::Declared(schema) if !schema.declares(field) => {
+        match &self.checker.inputs {
+            Inputs::Declared(declared) if !declared.fields.contains(field) => {
                 let field = shortened(field, 64);
                 let says = format!("refers to input.{field}, which inputSchema does not declare");
                 self.fault(Code::InvalidInputRef, name, &says);

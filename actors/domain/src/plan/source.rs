@@ -124,8 +124,12 @@ const BRIEF_SCHEMAS: usize = 4;
 /// True if the steps are compiled in about a millisecond.
 pub(crate) fn are_brief(steps: &[StepSource]) -> bool {
     let condition = |step: &StepSource| step.condition.as_ref().map_or(0, String::len);
+    // A pattern takes longer than its length tells.
+    let matches =
+        |step: &StepSource| step.condition.as_ref().is_some_and(|it| it.contains("matches"));
     steps.iter().map(StepSource::size).sum::<usize>() <= BRIEF_STEPS
         && steps.iter().map(condition).sum::<usize>() <= BRIEF_CONDITIONS
+        && !steps.iter().any(matches)
         && steps.iter().filter_map(|step| step.output_schema.as_ref()).all(is_brief_source)
         && steps.iter().filter(|step| step.output_schema.is_some()).count() <= BRIEF_SCHEMAS
 }

@@ -9,8 +9,8 @@ use super::MAX_DEPTH;
 use super::refs::target;
 use crate::fuel::{Fuel, OutOfFuel};
 
-/// The fuel of a search through the whole schema for an anchor or an identifier.
-const SEARCH: u64 = 10_000;
+/// The fuel of a byte of the value: the smallest value of a schema has at most about a megabyte.
+const BYTE: u64 = 4;
 
 /// Builds one value, within its fuel.
 pub(super) struct ExampleBuilder<'s, 'f> {
@@ -72,7 +72,7 @@ impl<'s> ExampleBuilder<'s, '_> {
         let list = |keyword| schemas.first(keyword).and_then(|list| list.get(0));
         let named = ["const", "default"].into_iter().find_map(|keyword| schemas.first(keyword));
         if let Some(named) = named.or_else(|| list("enum")).or_else(|| list("examples")) {
-            self.fuel.burn_for(named.to_string().len(), 2)?;
+            self.burn_for(named.to_string().len())?;
             return Ok(named.clone());
         }
         match schemas.kind() {
@@ -86,6 +86,11 @@ impl<'s> ExampleBuilder<'s, '_> {
         }
     }
 
+    /// Burns the fuel of this many bytes of the value.
+    fn burn_for(&mut self, bytes: usize) -> Result<(), OutOfFuel> {
+        self.fuel.burn((bytes as u64).saturating_mul(BYTE))
+    }
+
     /// The schema with those that it refers to, all of its `allOf`, and the first of each choice.
     fn collect(&mut self, schema: &'s Value, found: &mut Applicable<'s>) -> Result<(), OutOfFuel> {
         self.fuel.burn(100)?;
@@ -95,11 +100,10 @@ impl<'s> ExampleBuilder<'s, '_> {
         }
         found.0.push(own);
         for keyword in ["$ref", "$dynamicRef"] {
-            if let Some(to) = own.get(keyword).and_then(Value::as_str) {
-                self.fuel.burn(if to.starts_with("#/") { 1 } else { SEARCH })?;
-                if let Some(schema) = target(self.root, to) {
-                    self.collect(schema, found)?;
-                }
+            if let Some(to) = own.get(keyword).and_then(Value::as_str)
+                && let Some(schema) = target(self.root, to, self.fuel)?
+            {
+                self.collect(schema, found)?;
             }
         }
         for schema in own.get("allOf").and_then(Value::as_array).into_iter().flatten() {
@@ -145,7 +149,7 @@ impl<'s> ExampleBuilder<'s, '_> {
         name: &str,
         depth: usize,
     ) -> Result<Value, OutOfFuel> {
-        self.fuel.burn_for(name.len(), 2)?;
+        self.burn_for(name.len())?;
         let own = declared.iter().find_map(|properties| properties.get(name));
         match own.or_else(|| schemas.first("additionalProperties")) {
             Some(schema) => self.of(schema, depth + 1),
@@ -183,8 +187,9 @@ impl<'s> ExampleBuilder<'s, '_> {
             _ => "simulated",
         };
         let least = schemas.count("minLength");
-        self.fuel.burn_for(least, 2)?;
-        let padded = format!("{text:_<least$}");
+        self.burn_for(least)?;
+        let padding = "_".repeat(least.saturating_sub(text.chars().count()));
+        let padded = format!("{text}{padding}");
         let most = schemas.most("maxLength").filter(|_| format.is_none());
         let Some(most) = most else { return Ok(json!(padded)) };
         let fits = |(_, number): &(char, u32)| f64::from(*number) <= most;

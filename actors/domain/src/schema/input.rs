@@ -2,6 +2,9 @@
 //!
 //! Deliberately absent: values. A message names the field and never repeats its value.
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::{Location, LocationSegment};
@@ -19,24 +22,34 @@ const DEEPEST: usize = 2 * MAX_DEPTH;
 
 /// The filling of an input with defaults.
 pub(super) struct DefaultFiller<'s, 'f> {
-    pub(super) root: &'s Value,
-    pub(super) fuel: &'f mut Fuel,
+    root: &'s Value,
+    fuel: &'f mut Fuel,
+    /// The properties that apply to objects of the schemas so far, by the schemas' addresses.
+    known: HashMap<*const Value, Applicable<'s>>,
 }
 
-impl DefaultFiller<'_, '_> {
+/// All `properties` that apply to an object.
+type Applicable<'s> = Rc<[&'s Map<String, Value>]>;
+
+impl<'s, 'f> DefaultFiller<'s, 'f> {
+    pub(super) fn new(root: &'s Value, fuel: &'f mut Fuel) -> Self {
+        Self { root, fuel, known: HashMap::new() }
+    }
+
     /// Adds the default of each absent property.
     pub(super) fn fill(
         &mut self,
-        schema: &Value,
+        schema: &'s Value,
         object: &mut Map<String, Value>,
         depth: usize,
     ) -> Result<(), OutOfFuel> {
         if depth > DEEPEST {
             return Err(OutOfFuel);
         }
-        for properties in properties(self.root, schema) {
+        self.fuel.burn(10)?;
+        for properties in self.properties(schema)?.iter() {
             self.fuel.burn(200)?;
-            for (name, schema) in properties {
+            for (name, schema) in *properties {
                 self.fuel.burn_for(name.len(), 16)?;
                 if let (false, Some(default)) = (object.contains_key(name), schema.get("default")) {
                     self.fuel.burn_for(default.to_string().len(), 2)?;
@@ -54,6 +67,15 @@ impl DefaultFiller<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    fn properties(&mut self, schema: &'s Value) -> Result<Applicable<'s>, OutOfFuel> {
+        if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
+            return Ok(Rc::clone(known));
+        }
+        let found: Applicable<'s> = properties(self.root, schema, self.fuel)?.into();
+        self.known.insert(std::ptr::from_ref(schema), Rc::clone(&found));
+        Ok(found)
     }
 }
 

@@ -80,5 +80,11 @@ pub(super) const PATTERN_FAULT: &str = "does not match the pattern";
 /// The format `regex`: the pattern is an instance's, so its size is limited too.
 pub(super) fn is_regex(text: &str) -> bool {
     burn(text.len() as u64 * 20);
-    Pattern::compile(text, MAX_NAME_PATTERN).is_ok()
+    let spend = |work: u64| {
+        burn(work / 2);
+        true
+    };
+    let compiled = Pattern::compile(text, MAX_NAME_PATTERN, spend);
+    burn(MAX_NAME_PATTERN as u64 / 8);
+    compiled.is_ok()
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::keywords::{MAX_NAME_PATTERN, MAX_PATTERN, MAX_PATTERNS};
 use super::{MAX_DEPTH, MAX_NODES};
 use crate::error::Rule;
+use crate::fuel::{Fuel, OutOfFuel};
 use crate::pattern::{Invalid, Patterns};
 use crate::problem::{Problem, shortened};
 
@@ -213,42 +214,68 @@ fn last(path: &str) -> &str {
 }
 
 /// The target of a reference within the document: a pointer, an anchor, or a part with this `$id`.
-pub(super) fn target<'s>(root: &'s Value, to: &str) -> Option<&'s Value> {
+pub(super) fn target<'s>(
+    root: &'s Value,
+    to: &str,
+    fuel: &mut Fuel,
+) -> Result<Option<&'s Value>, OutOfFuel> {
+    fuel.burn_for(to.len(), 4)?;
     let (document, fragment) = to.split_once('#').unwrap_or((to, ""));
     let resource = if document.is_empty() {
         root
     } else {
-        find(root, &mut |schema| {
-            let id = schema.get("$id").and_then(Value::as_str);
-            id.is_some_and(|id| id == document || last(id) == last(document))
-        })?
+        let name = last(document);
+        let is_named = |id: &str| id == document || last(id) == name;
+        match find(root, &["$id"], &is_named, fuel)? {
+            Some(resource) => resource,
+            None => return Ok(None),
+        }
     };
     if fragment.is_empty() || fragment.starts_with('/') {
-        return resource.pointer(fragment);
+        return Ok(resource.pointer(fragment));
     }
-    find(resource, &mut |schema| {
-        ["$anchor", "$dynamicAnchor"]
-            .iter()
-            .any(|anchor| schema.get(*anchor).and_then(Value::as_str) == Some(fragment))
-    })
+    find(resource, &["$anchor", "$dynamicAnchor"], &|anchor| anchor == fragment, fuel)
 }
 
-/// The first object of a document for which a predicate holds.
-fn find<'s>(value: &'s Value, is_wanted: &mut impl FnMut(&Value) -> bool) -> Option<&'s Value> {
-    match value {
-        Value::Object(_) if is_wanted(value) => Some(value),
-        Value::Object(members) => members.values().find_map(|value| find(value, is_wanted)),
-        Value::Array(items) => items.iter().find_map(|value| find(value, is_wanted)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+/// The first object of a document of which one of these members is a text that is wanted.
+fn find<'s>(
+    value: &'s Value,
+    members: &[&str],
+    is_wanted: &impl Fn(&str) -> bool,
+    fuel: &mut Fuel,
+) -> Result<Option<&'s Value>, OutOfFuel> {
+    fuel.burn(4)?;
+    let within: &mut dyn Iterator<Item = &'s Value> = match value {
+        Value::Object(object) => {
+            for text in members.iter().filter_map(|name| object.get(*name)?.as_str()) {
+                fuel.burn_for(text.len(), 32)?;
+                if is_wanted(text) {
+                    return Ok(Some(value));
+                }
+            }
+            &mut object.values()
+        }
+        Value::Array(items) => &mut items.iter(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(None),
+    };
+    for value in within {
+        if let Some(found) = find(value, members, is_wanted, fuel)? {
+            return Ok(Some(found));
+        }
     }
+    Ok(None)
 }
 
 /// All `properties` that apply to an object of this schema: its own, those of its references, and
 /// those of its `allOf`. Each schema counts once.
-pub(super) fn properties<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<String, Value>> {
+pub(super) fn properties<'s>(
+    root: &'s Value,
+    schema: &'s Value,
+    fuel: &mut Fuel,
+) -> Result<Vec<&'s Map<String, Value>>, OutOfFuel> {
     let (mut found, mut seen) = (Vec::new(), Vec::new());
-    collect(root, schema, &mut found, &mut seen);
-    found
+    collect(root, schema, &mut found, &mut seen, fuel)?;
+    Ok(found)
 }
 
 fn collect<'s>(
@@ -256,19 +283,23 @@ fn collect<'s>(
     schema: &'s Value,
     found: &mut Vec<&'s Map<String, Value>>,
     seen: &mut Vec<&'s Value>,
-) {
+    fuel: &mut Fuel,
+) -> Result<(), OutOfFuel> {
+    fuel.burn(20)?;
     if seen.len() >= MAX_DEPTH || seen.iter().any(|known| std::ptr::eq(*known, schema)) {
-        return;
+        return Ok(());
     }
     seen.push(schema);
     found.extend(schema.get("properties").and_then(Value::as_object));
     for keyword in ["$ref", "$dynamicRef"] {
-        let to = schema.get(keyword).and_then(Value::as_str);
-        if let Some(schema) = to.and_then(|to| target(root, to)) {
-            collect(root, schema, found, seen);
+        if let Some(to) = schema.get(keyword).and_then(Value::as_str)
+            && let Some(schema) = target(root, to, fuel)?
+        {
+            collect(root, schema, found, seen, fuel)?;
         }
     }
     for schema in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        collect(root, schema, found, seen);
+        collect(root, schema, found, seen, fuel)?;
     }
+    Ok(())
 }

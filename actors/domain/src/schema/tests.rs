@@ -150,7 +150,8 @@ fn a_schema_may_refer_to_itself_by_pointer_identifier_and_anchor() {
             object(&json!({"value": 1, "children": [{"value": 2, "children": [{"value": "x"}]}]}));
         let faults = schema.input(&bad).unwrap_err();
         assert_eq!(faults[0].field, "input.children[0].children[0].value", "{source}");
-        assert!(schema.declares("children") && !schema.declares("x"), "{source}");
+        let declared = schema.declared().expect("the fuel lasts");
+        assert!(declared.contains(&"children") && !declared.contains(&"x"), "{source}");
     }
     let misspelt = object(&json!({"value": 1, "children": [{"value": 1, "extra": 1}]}));
     assert!(schema(&dynamic).input(&misspelt).is_err(), "the strict tree extends to all nodes");
@@ -302,6 +303,41 @@ fn a_hostile_pattern_runs_in_linear_time() {
     assert_eq!(schema.input(&input).unwrap_err().len(), 1);
 }
 
+/// A schema whose 62 references by anchor each lead through `numbers` numbers.
+fn searched(numbers: usize) -> Value {
+    json!({
+        "allOf": vec![json!({"$ref": "#z"}); 62],
+        "examples": [vec![1; numbers]],
+        "unevaluatedProperties": {"$anchor": "z"},
+    })
+}
+
+#[test]
+fn a_search_for_properties_burns_fuel_and_is_made_once() {
+    let items =
+        json!({"properties": {"d": {"items": searched(0)}}, "x": {"examples": [vec![1; 1_000]]}});
+    let schema = Schema::checked_before(&items);
+    let spent = |count: usize| {
+        let (input, mut fuel) = (object(&json!({"d": vec![json!({}); count]})), Fuel::new(FUEL));
+        schema.with_defaults(input, &mut fuel).expect("the fuel lasts");
+        FUEL - fuel.left()
+    };
+    let (one, many) = (spent(1), spent(1_000));
+    assert!((10_000..FUEL / 2).contains(&one), "{one}");
+    assert!((1..20_000).contains(&(many - one)), "{one} for one, {many} for a thousand");
+
+    assert!(Schema::checked_before(&searched(1_000)).declared().is_ok());
+    assert_eq!(Schema::checked_before(&searched(100_000)).declared(), Err(OutOfFuel));
+}
+
+#[test]
+fn a_schema_with_patterns_is_not_compiled_while_others_wait() {
+    let small = |schema: &Value| Schema::checked_before(schema).is_brief();
+    assert!(small(&json!({"type": "string"})));
+    assert!(!small(&json!({"pattern": "a"})));
+    assert!(!small(&json!({"patternProperties": {"a": {}}})));
+}
+
 #[test]
 fn declared_are_the_properties_also_those_of_references_and_of_all_of() {
     let schema = schema(&json!({
@@ -309,8 +345,7 @@ fn declared_are_the_properties_also_those_of_references_and_of_all_of() {
         "allOf": [{"properties": {"b": {}}}, {"$ref": "#/$defs/more"}],
         "$defs": {"more": {"properties": {"c": {}}}},
     }));
-    let declared = ["a", "b", "c", "d"].map(|field| schema.declares(field));
-    assert_eq!(declared, [true, true, true, false]);
+    assert_eq!(schema.declared(), Ok(vec!["a", "b", "c"]));
 }
 
 #[test]
@@ -359,6 +394,7 @@ fn an_example_is_a_value_of_its_schema() {
         json!({}),
         json!(true),
         json!({"type": "string", "minLength": 20}),
+        json!({"type": "string", "minLength": 70_000}),
         json!({"type": "string", "maxLength": 3}),
         json!({"type": "string", "format": "date-time"}),
         json!({"type": "string", "pattern": "^[A-Z]{3}$", "examples": ["EUR"]}),
@@ -391,6 +427,8 @@ fn an_example_without_end_is_none() {
     for source in [
         json!({"required": ["a"], "properties": {"a": {"$ref": "#"}}}),
         json!({"type": "string", "minLength": 1_000_000_000}),
+        json!({"type": "string", "minLength": 2_000_000}),
+        json!({"type": "array", "minItems": 9, "items": {"default": "x".repeat(200_000)}}),
         json!({"type": "array", "minItems": 1_000_000_000}),
     ] {
         assert_eq!(schema(&source).example(&mut Fuel::new(FUEL)), Err(OutOfFuel), "{source}");

@@ -8,9 +8,10 @@ use super::Template;
 use super::source::{Defaults, Industry, TemplateSource, Visibility};
 use super::version::{Version, slug};
 use crate::error::Rule;
+use crate::fuel::OutOfFuel;
 use crate::plan::{
-    Checker, Inputs, check_flow, check_fraction, check_length, check_max_tokens, check_tags,
-    check_timeout, compile_schema,
+    Checker, Declared, Inputs, check_flow, check_fraction, check_length, check_max_tokens,
+    check_tags, check_timeout, compile_schema,
 };
 use crate::problem::{Code, Problem, Problems};
 use crate::render::{PromptTemplate, Reference};
@@ -23,8 +24,14 @@ pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Temp
     let output_schema =
         source.output_schema.as_ref().map(|given| compile_schema("outputSchema", given));
     let output_schema = output_schema.transpose();
-    let inputs = input_schema.as_ref().map_or(Inputs::Unknown, Inputs::Declared);
+    let declared = input_schema.as_ref().map(Declared::of);
+    let is_endless = matches!(declared, Ok(Err(OutOfFuel)));
+    let inputs = declared.ok().and_then(Result::ok).map_or(Inputs::Unknown, Inputs::Declared);
     let mut checker = Checker::new(inputs, env_allow);
+    if is_endless {
+        let says = "has references that take too many steps to follow to its properties";
+        checker.fault(Rule::Ref, "inputSchema", says);
+    }
 
     checker.name_and_description(&source.name, source.description.as_deref());
     let slug = slug(&source.name);

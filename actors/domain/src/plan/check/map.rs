@@ -47,8 +47,8 @@ impl StepChecker<'_, '_, '_> {
 
     /// An input that the schema declares as something else than an array can never be a list.
     fn list_input(&mut self, field: &str, is_whole: bool) {
-        let Inputs::Declared(schema) = self.checker.inputs else { return };
-        if is_whole && declares_no_array(schema, field) {
+        let Inputs::Declared(declared) = &self.checker.inputs else { return };
+        if is_whole && declares_no_array(declared.schema, field) {
             let says = format!(
                 "refers to input.{}, which inputSchema does not declare as an array",
                 crate::problem::shortened(field, 64)

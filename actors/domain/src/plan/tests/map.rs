@@ -88,7 +88,8 @@ fn an_input_that_is_declared_as_something_else_is_no_list() {
         Schema::compile("inputSchema", &schema).expect("a schema")
     };
     let found = |schema: &Schema, list: &str| {
-        let mut checker = Checker::new(Inputs::Declared(schema), &[]);
+        let declared = Declared::of(schema).expect("the fuel lasts");
+        let mut checker = Checker::new(Inputs::Declared(declared), &[]);
         checker.steps(&[over(map(list))]);
         checker.problems.iter().map(|one| (one.field.clone(), one.code)).collect::<Faults>()
     };
