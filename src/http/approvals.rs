@@ -8,7 +8,7 @@ use callboard_domain::Error;
 use callboard_domain::access::{Action as Permission, Caller, allows};
 use callboard_domain::approval::{self, Decider};
 use callboard_domain::audit::{Action, Record};
-use callboard_domain::id::TaskId;
+use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::Approvals;
 use callboard_runtime::handle::{Approve, Reject};
 
@@ -199,14 +199,21 @@ pub(super) async fn calibration(
     Ok(Reply::ok(&CalibrationBody::of(&query, &found)))
 }
 
-/// The users who decide, by name: admins and operators.
+/// The users who decide, by name: admins and operators; none in the sandbox.
 #[utoipa::path(
     get, path = "/api/hitl/reviewers", tag = "hitl",
     responses((status = 200, body = [ReviewerNameBody])),
 )]
-pub(super) async fn reviewers(State(app): State<Arc<App>>, Query(paging): Query<Paging>) -> Answer {
+pub(super) async fn reviewers(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(paging): Query<Paging>,
+) -> Answer {
     let mut users = app.handle.users();
-    users.retain(|user| allows(user.role, Permission::HitlDecide));
+    // The sandbox has no accounts (PROTOCOL.md 7).
+    users.retain(|user| {
+        caller.environment == Environment::Live && allows(user.role, Permission::HitlDecide)
+    });
     users.sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
     let (window, total) = (paging.window(), users.len() as u64);
     let page = users.iter().skip(window.offset).take(window.limit);

@@ -204,6 +204,8 @@ async fn nothing_crosses_between_sandbox_and_production() {
     }
     test.task_when(&all[1].0, |task| task["awaitingApproval"] == true).await;
     test.execution_with_status(&all[1].2, "completed").await;
+    assert!(total(&live, "/api/hitl/reviewers").await > 0);
+    assert_eq!(total(&test, "/api/hitl/reviewers").await, 0, "users are production's");
 
     for (client, (task, plan, execution)) in [(&live, &all[1]), (&test, &all[0])] {
         for path in [

@@ -599,7 +599,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The users who decide, by name: admins and operators. */
+        /** The users who decide, by name: admins and operators; none in the sandbox. */
         get: operations["hitl_reviewers"];
         put?: never;
         post?: never;

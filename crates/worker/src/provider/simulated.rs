@@ -75,7 +75,7 @@ impl Simulated {
         };
         let mut output = Output::default();
         let mut finish_reason = "stop";
-        for (index, word) in pieces(&whole, schema.is_some()).into_iter().enumerate() {
+        for (index, word) in pieces(&whole, schema.is_some()).enumerate() {
             if request.max_tokens.is_some_and(|max| index as u64 >= max) {
                 finish_reason = "length";
                 break;
@@ -83,7 +83,7 @@ impl Simulated {
             if index > 0 {
                 pause(self.options.per_word).await;
             }
-            output.push(word, deltas).await?;
+            output.push(word.to_owned(), deltas).await?;
         }
         let confidence =
             self.confidence(&request.model, digest).filter(|_| finish_reason == "stop");
@@ -166,12 +166,18 @@ fn answer(request: &Request) -> (String, [u8; 4]) {
 }
 
 /// The words of a text, or the tokens of a JSON text of about four characters each.
-fn pieces(whole: &str, is_json: bool) -> Vec<String> {
-    if !is_json {
-        return whole.split_inclusive(' ').map(str::to_owned).collect();
-    }
-    let characters: Vec<char> = whole.chars().collect();
-    characters.chunks(4).map(|token| token.iter().collect()).collect()
+fn pieces(whole: &str, is_json: bool) -> impl Iterator<Item = &str> {
+    let mut rest = whole;
+    std::iter::from_fn(move || {
+        let end = if is_json {
+            rest.char_indices().nth(4).map(|(at, _)| at)
+        } else {
+            rest.find(' ').map(|at| at + 1)
+        };
+        let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// A value of the schema. The schema is a caller's, and the search may take a while.
