@@ -21,7 +21,7 @@ use callboard_runtime::worker::{WorkerCommand, WorkerMessage};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::AsyncReadExt;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
@@ -53,6 +53,8 @@ const RESTART: u16 = 1012;
 const REFUSED: u16 = 1008;
 const TOO_LONG: u16 = 1009;
 const TRY_LATER: u16 = 1013;
+/// The most heartbeats whose answers were not sent yet.
+const HEARTBEATS: usize = 4;
 /// The most frames that are sent in one go, besides the first.
 const MORE_AT_ONCE: usize = 63;
 /// The time for which a socket whose right is gone may stay open for its close frame.
@@ -195,12 +197,13 @@ async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
     first: &ToWorker,
     commands: &mut mpsc::UnboundedReceiver<WorkerCommand>,
+    unanswered: &Unanswered,
 ) -> bool {
     let all = async {
         sink.feed(message(first)).await?;
         for _ in 0..MORE_AT_ONCE {
             let Ok(next) = commands.try_recv() else { break };
-            match frames::to_frame(next) {
+            match unanswered.to_frame(next) {
                 Some(frame) => sink.feed(message(&frame)).await?,
                 // The connection has ended: the next look finds it, because its channel is closed.
                 None => commands.close(),
@@ -209,6 +212,47 @@ async fn send_all(
         sink.flush().await
     };
     matches!(tokio::time::timeout(SEND_WITHIN, all).await, Ok(Ok(())))
+}
+
+/// The room for frames of a worker whose answers were not sent yet.
+struct Unanswered {
+    heartbeats: Semaphore,
+    results: Semaphore,
+}
+
+impl Unanswered {
+    fn new() -> Self {
+        let results = Semaphore::new(frames::MAX_CONCURRENCY as usize);
+        Self { heartbeats: Semaphore::new(HEARTBEATS), results }
+    }
+
+    /// Waits for the room of a message that is answered.
+    async fn add(&self, said: &WorkerMessage) {
+        let room = match said {
+            WorkerMessage::Heartbeat(..) => &self.heartbeats,
+            WorkerMessage::Completed(..) | WorkerMessage::Failed(..) => &self.results,
+            WorkerMessage::Delta(..) | WorkerMessage::Reported(..) | WorkerMessage::Draining => {
+                return;
+            }
+        };
+        // The room is never closed.
+        if let Ok(taken) = room.acquire().await {
+            taken.forget();
+        }
+    }
+
+    /// A command as a frame; an answer gives its room back.
+    fn to_frame(&self, command: WorkerCommand) -> Option<ToWorker> {
+        match &command {
+            WorkerCommand::Leases(..) => self.heartbeats.add_permits(1),
+            WorkerCommand::Ack(..) => self.results.add_permits(1),
+            WorkerCommand::Assign(_)
+            | WorkerCommand::Cancel(..)
+            | WorkerCommand::Drain(_)
+            | WorkerCommand::Close => {}
+        }
+        frames::to_frame(command)
+    }
 }
 
 fn message(frame: &ToWorker) -> Message {
@@ -306,6 +350,7 @@ async fn serve(
     let Socket { mut sink, mut stream } = socket;
     // The socket of a worker that does not read its answers is not read any further.
     let (answers, mut answered) = mpsc::channel::<ToWorker>(16);
+    let unanswered = Unanswered::new();
     let hear = async {
         loop {
             let frame = match next_frame(handle, &mut stream).await {
@@ -319,6 +364,7 @@ async fn serve(
                 Ok(Heard::WorkerMessage(said)) => {
                     let is_long =
                         matches!(&said, WorkerMessage::Delta(_, text) if text.len() > BRIEF);
+                    unanswered.add(&said).await;
                     link.say(if trusted { said } else { frames::untrusted(said) });
                     if is_long {
                         // A worker that streams faster than its texts are passed on waits here.
@@ -337,7 +383,7 @@ async fn serve(
     let send = async {
         loop {
             let first = tokio::select! {
-                command = commands.recv() => command.and_then(frames::to_frame),
+                command = commands.recv() => command.and_then(|it| unanswered.to_frame(it)),
                 answer = answered.recv() => answer,
                 error = right.lost() => {
                     close_lost(&mut sink, &error).await;
@@ -350,7 +396,7 @@ async fn serve(
             };
             // Commands that came meanwhile go along: each send wakes the worker.
             tokio::task::yield_now().await;
-            if !send_all(&mut sink, &first, &mut commands).await {
+            if !send_all(&mut sink, &first, &mut commands, &unanswered).await {
                 break;
             }
         }
@@ -385,6 +431,6 @@ async fn parse(handle: &Handle, text: Utf8Bytes) -> Result<FromWorker, String> {
     if text.len() <= BRIEF {
         return frames::parse(&text);
     }
-    let parsed = handle.compute(move || frames::parse(&text)).await;
+    let parsed = handle.compute(move || frames::parse_long(&text)).await;
     parsed.unwrap_or_else(|error| Err(error.to_string()))
 }

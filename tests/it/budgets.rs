@@ -450,6 +450,36 @@ async fn long_deltas_cost_little_however_many_subscribers_do_not_read_them() {
     client.task_with_status(&id, "completed").await;
 }
 
+/// Before: all of them were read, and their answers stayed in memory for up to 30 s.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_does_not_read_its_answers_is_not_read() {
+    const ALL: usize = 4_000;
+    let server = Server::start();
+    let key = server.key("worker").await;
+    let mut worker = FakeWorker::connect(&server, &key, 1).await;
+    let before = resident(&server);
+    let heartbeat = json!({"type": "heartbeat", "leases": vec!["x".repeat(60); 900]});
+    let mut sent = 0;
+    // What has no room any more waits.
+    while let Ok(()) =
+        tokio::time::timeout(Duration::from_secs(3), worker.send(heartbeat.clone())).await
+    {
+        sent += 1;
+        assert!(sent < ALL, "all are read, with {} MiB after {before}", resident(&server));
+    }
+    let after = resident(&server);
+    println!("{sent} heartbeats of 57 kB were sent; {before} MiB before, {after} MiB after");
+    assert!(after < before + 40, "{before} MiB before, {after} MiB after");
+
+    // A frame costs a multiple of its length, if it holds little but small values.
+    let mut worker = FakeWorker::connect(&server, &key, 1).await;
+    let many = json!({"type": "heartbeat", "leases": vec![""; 40_000]});
+    worker.send(many).await;
+    let refused = worker.next().await.expect("a frame");
+    let says = refused["error"]["message"].as_str().expect("a message");
+    assert!(says.contains("at most 32768 values"), "{says}");
+}
+
 #[tokio::test]
 async fn every_answer_has_the_rate_headers() {
     let fixture = Fixture::open().await;

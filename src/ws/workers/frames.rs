@@ -13,8 +13,10 @@ use callboard_protocol::workers::{
 };
 use callboard_runtime::worker::{self, AckResult, Assignment, WorkerCommand, WorkerMessage};
 
-/// The most leases that one worker may hold.
-const MAX_CONCURRENCY: u32 = 10_000;
+/// The most leases that one worker may hold, and name in a frame.
+pub(super) const MAX_CONCURRENCY: u32 = 10_000;
+/// The most values of a long frame: those of the longest heartbeat, and more.
+const MAX_VALUES: usize = 32_768;
 /// The characters of a worker's own name and version that are kept.
 const KEPT: usize = 128;
 /// The longest message of a failure that is kept, in bytes of JSON: it stands in the task's row.
@@ -31,6 +33,24 @@ pub(super) enum Heard {
 /// A frame from its text.
 pub(super) fn parse(text: &str) -> Result<FromWorker, String> {
     serde_json::from_str(text).map_err(|error| format!("the frame is not understood: {error}"))
+}
+
+/// A long frame from its text. Parsed, each of its values takes more room than in the text.
+pub(super) fn parse_long(text: &str) -> Result<FromWorker, String> {
+    let (mut commas, mut in_string, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b',' if !in_string => commas += 1,
+            _ => {}
+        }
+    }
+    if commas >= MAX_VALUES {
+        return Err(format!("a frame must have at most {MAX_VALUES} values"));
+    }
+    parse(text)
 }
 
 /// The registration of a worker.
@@ -69,12 +89,21 @@ pub(super) fn registration(register: Register) -> Result<Registration, String> {
     let Some(resume) = register.resume else {
         return Ok(Registration { profile, resume: None, unreadable: Vec::new() });
     };
+    check_count(&resume.leases)?;
     let Ok(worker) = resume.worker_id.parse() else {
         let unreadable = resume.leases.iter().map(|lease| shown(lease)).collect();
         return Ok(Registration { profile, resume: None, unreadable });
     };
     let (leases, unreadable) = leases(&resume.leases);
     Ok(Registration { profile, resume: Some((worker, leases)), unreadable })
+}
+
+fn check_count(leases: &[String]) -> Result<(), String> {
+    if leases.len() <= MAX_CONCURRENCY as usize {
+        Ok(())
+    } else {
+        Err(format!("leases must be at most {MAX_CONCURRENCY}"))
+    }
 }
 
 /// The leases among these texts, and the other texts.
@@ -107,6 +136,7 @@ pub(super) fn said(frame: FromWorker) -> Result<Heard, String> {
     match frame {
         FromWorker::Register(_) => Err("this connection is registered already".into()),
         FromWorker::Heartbeat { leases: texts } => {
+            check_count(&texts)?;
             let (leases, unreadable) = leases(&texts);
             Ok(Heard::WorkerMessage(WorkerMessage::Heartbeat(leases, unreadable)))
         }
