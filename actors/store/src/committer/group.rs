@@ -154,6 +154,7 @@ impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
             return Ok(());
         };
         bounds.trim(before);
+        self.staged.trims.entry(log).or_default();
         self.sweep(log, TRIM)
     }
 
@@ -178,8 +179,11 @@ impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
                     .keys(&log::key(log, oldest, 0), &log::key(log, oldest + 1, 0), 1)?
                     .is_empty());
         let last = keys.last().map_or(0, first);
-        let removed = keys.into_iter().filter(|key| next_begins_there || first(key) < last);
-        self.staged.trims.entry(log).or_default().extend(removed);
+        let is_removed = |key: &Vec<u8>| next_begins_there || first(key) < last;
+        let removed: Vec<_> = keys.into_iter().filter(is_removed).collect();
+        if !removed.is_empty() {
+            self.staged.trims.entry(log).or_default().extend(removed);
+        }
         Ok(())
     }
 

@@ -55,6 +55,7 @@ macro_rules! ownership_tests {
             a_scan_of_some_partitions_has_their_rows_only,
             a_drained_node_is_marked_and_a_leaving_one_is_gone,
             a_row_that_another_owner_has_changed_is_listed_once,
+            a_new_owner_knows_how_far_the_last_one_had_trimmed,
         );
     };
     (@each $name:ident, $fixture:ty: $($check:ident),* $(,)?) => {
@@ -295,4 +296,32 @@ async fn total(node: &impl Store, list: u8) -> u64 {
         limit: 10,
     };
     node.query(&query).await.expect("the store answers").total
+}
+
+pub async fn a_new_owner_knows_how_far_the_last_one_had_trimmed<F: ClusterFixture>() {
+    let cluster = F::new(LONG);
+    let first = joined(&cluster, 1).await;
+    claim(&first).await;
+    for _ in 0..10 {
+        write(&first, epoch(&first), 1, "a").await;
+    }
+    let (second, third) = (joined(&cluster, 2).await, joined(&cluster, 3).await);
+    let trim = |node: &F::Node, before| {
+        let mut batch = batch(vec![Op::Trim { log: LOG, before }]);
+        batch.guards.push((P, epoch(node)));
+        node.commit(batch)
+    };
+    for _ in 0..10 {
+        write(&first, epoch(&first), 1, "b").await;
+    }
+    assert!(matches!(trim(&first, 15).await, Outcome::Committed));
+    first.release(PartitionSet::ALL).await.expect("the store answers");
+    claim(&second).await;
+    assert!(matches!(write(&second, epoch(&second), 1, "c").await, Outcome::Committed));
+    assert_eq!(second.log_bounds(LOG).await.expect("the store answers"), (15, 21));
+
+    second.release(PartitionSet::ALL).await.expect("the store answers");
+    claim(&third).await;
+    assert!(matches!(trim(&third, 18).await, Outcome::Committed));
+    assert_eq!(third.log_bounds(LOG).await.expect("the store answers"), (18, 21));
 }

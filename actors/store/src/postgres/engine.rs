@@ -24,7 +24,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::heads::Heads;
 use super::link::{Link, Warned, failed, passes};
-use super::nodes::{Owned, Writer};
+use super::nodes::{Owned, Rights, Writer};
 use super::rows;
 use crate::Error;
 use crate::batch::{Batch, Epoch, LogId, Op, Partition};
@@ -49,6 +49,8 @@ pub(super) struct PgEngine {
     appended: Vec<Appended>,
     /// The newest numbers of the logs in the database.
     newest: BTreeMap<LogId, u64>,
+    /// The rights under which the logs' bounds were read: before, another node may have moved them.
+    read_under: Option<Rights>,
 }
 
 /// A row of log records, under the number that its first record would have without other nodes.
@@ -94,6 +96,7 @@ impl PgEngine {
             deleted: Vec::new(),
             appended: Vec::new(),
             newest: newest(logs),
+            read_under: None,
         }
     }
 
@@ -201,6 +204,15 @@ impl PgEngine {
         }
     }
 
+    /// Reads the bounds of the logs, on which the group is to be staged again.
+    fn read_logs(&mut self) -> Result<Applied, Error> {
+        let rights = self.owned.rights();
+        let logs = self.runtime.block_on(rows::logs(&self.link))?;
+        self.newest = newest(&logs);
+        self.read_under = Some(rights);
+        Ok(Applied::Moved(logs))
+    }
+
     /// The logs that the group appends to: the number of the newest record before, and of new ones.
     fn moves(&self, logs: &BTreeMap<LogId, Bounds>) -> Vec<(i16, i64, i64)> {
         let before = |log| self.newest.get(log).copied().unwrap_or_default();
@@ -279,6 +291,12 @@ impl Engine for PgEngine {
 
     fn commit(&mut self, logs: &BTreeMap<LogId, Bounds>) -> Result<Applied, Error> {
         self.ahead.clear();
+        if self.read_under != Some(self.owned.rights()) {
+            self.put.clear();
+            self.deleted.clear();
+            self.appended.clear();
+            return self.read_logs();
+        }
         // Rows of one table side by side: the database finds them on the same pages.
         self.put.sort_unstable();
         let moves = self.moves(logs);
@@ -308,9 +326,7 @@ impl Engine for PgEngine {
             Answer::NotNext => {
                 runtime.block_on(self.owned.reload(&self.link))?;
                 self.heads = Heads::default();
-                let logs = runtime.block_on(rows::logs(&self.link))?;
-                self.newest = newest(&logs);
-                Ok(Applied::Moved(logs))
+                self.read_logs()
             }
         }
     }

@@ -63,7 +63,11 @@ impl Load {
 
     /// Reads every listed row's entry, and ends the loading unless a later one has begun.
     pub(super) async fn run(self: Arc<Self>, turn: u64, link: Arc<Link>, shared: Arc<Shared>) {
-        let loader = read(&link).await;
+        let loader = match self.read(turn, &link).await {
+            Ok(Some(loader)) => Ok(loader),
+            Ok(None) => return,
+            Err(error) => Err(error),
+        };
         if let Err(error) = &loader {
             tracing::error!(%error, "the list index cannot be loaded");
         }
@@ -81,25 +85,29 @@ impl Load {
         // Building takes seconds, and the runtime's one thread serves the connections.
         let _ = tokio::task::spawn_blocking(finish).await;
     }
-}
 
-async fn read(link: &Link) -> Result<Loader, Error> {
-    let mut loader = Loader::default();
-    let mut from = vec![ROWS, Key::FIRST_LISTED];
-    let to = [ROWS + 1];
-    loop {
-        let page = rows::page(link, &from, &to, PartitionSet::ALL, PAGE).await?;
-        let Some((last, _)) = page.last() else { return Ok(loader) };
-        from.clone_from(last);
-        from.push(0);
-        for (key, row) in page {
-            let key = Key(key[1..].into());
-            let added = split_listed(&row)
-                .and_then(|(block, _)| block.map_or(Some(()), |block| loader.row(&key, block)));
-            added.ok_or_else(|| Error::Corrupt {
-                path: format!("the row {key:?}"),
-                reason: "its entry is malformed".into(),
-            })?;
+    /// Reads every listed row's entry; `None` once a later loading has begun.
+    async fn read(&self, turn: u64, link: &Link) -> Result<Option<Loader>, Error> {
+        let mut loader = Loader::default();
+        let mut from = vec![ROWS, Key::FIRST_LISTED];
+        let to = [ROWS + 1];
+        loop {
+            let page = rows::page(link, &from, &to, PartitionSet::ALL, PAGE).await?;
+            if *self.0.lock().expect("no holder panics") != turn {
+                return Ok(None);
+            }
+            let Some((last, _)) = page.last() else { return Ok(Some(loader)) };
+            from.clone_from(last);
+            from.push(0);
+            for (key, row) in page {
+                let key = Key(key[1..].into());
+                let added = split_listed(&row)
+                    .and_then(|(block, _)| block.map_or(Some(()), |block| loader.row(&key, block)));
+                added.ok_or_else(|| Error::Corrupt {
+                    path: format!("the row {key:?}"),
+                    reason: "its entry is malformed".into(),
+                })?;
+            }
         }
     }
 }

@@ -165,12 +165,13 @@ impl Owned {
 }
 
 impl State {
-    /// Forgets the partitions that another node owns, or that this one has under another epoch.
+    /// Forgets the partitions that another node owns, or that this one has under another epoch. A row that is
+    /// older than the node's claim says nothing about it: epochs ascend.
     fn follow(&mut self, rows: &[PartitionRow]) {
         let me = NodeId(self.writer.node.0);
         for (known, row) in self.epochs.iter_mut().zip(rows) {
             let held = (row.owner == Some(me)).then_some(row.epoch);
-            known.take_if(|known| Some(*known) != held);
+            known.take_if(|known| row.epoch >= *known && Some(*known) != held);
         }
     }
 }
@@ -333,5 +334,33 @@ impl Ownership for PostgresStore {
             let leave = "DELETE FROM callboard.node WHERE id = $1 AND incarnation = $2";
             self.call(leave, &[&node, &incarnation]).await.map(|_| ())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_from_before_a_claim_take_nothing_of_it_away() {
+        let me = NodeId(7);
+        let owned = Owned::new(me);
+        let row = |owner, epoch| PartitionRow { owner, epoch: Epoch(epoch) };
+        let after = |row: PartitionRow| {
+            owned.gain(vec![(Partition(3), Epoch(5))]);
+            let mut rows = vec![free(); PARTITIONS];
+            rows[3] = row;
+            owned.state().follow(&rows);
+            owned.epoch(Partition(3))
+        };
+        assert_eq!(after(row(None, 4)), Some(Epoch(5)), "released before the claim");
+        assert_eq!(after(row(Some(NodeId(8)), 4)), Some(Epoch(5)), "another's before the claim");
+        assert_eq!(after(row(Some(me), 5)), Some(Epoch(5)), "the claim itself");
+        assert_eq!(after(row(None, 5)), None, "released");
+        assert_eq!(after(row(Some(NodeId(8)), 6)), None, "claimed by another");
+    }
+
+    fn free() -> PartitionRow {
+        PartitionRow { owner: None, epoch: Epoch(0) }
     }
 }
