@@ -26,7 +26,7 @@ use callboard_domain::{Error, Timestamp};
 use hyper::body::Body as _;
 use hyper::upgrade;
 use hyper_util::rt::TokioIo;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use url::Url;
 
@@ -97,7 +97,7 @@ struct Inner {
     role: watch::Sender<Role>,
     connections: Mutex<Option<(Arc<Semaphore>, usize)>>,
     body_timeout: Duration,
-    room: Semaphore,
+    room: Arc<Semaphore>,
 }
 
 impl Front {
@@ -109,7 +109,7 @@ impl Front {
     ) -> Self {
         let (peers, role) = (Arc::default(), watch::Sender::new(Role::Standby(None)));
         let (clock, connections) = (Box::new(clock), Mutex::default());
-        let room = Semaphore::new(KEPT_IN_ALL);
+        let room = Arc::new(Semaphore::new(KEPT_IN_ALL));
         Self(Arc::new(Inner { key, clock, peers, role, connections, body_timeout, room }))
     }
 
@@ -204,7 +204,9 @@ impl Front {
     ) -> Result<Response, Box<Request>> {
         let refusal = Refusal::of(&request);
         let room = if note.hops == 0 { self.room_for(&request) } else { None };
-        let (request, kept) = if room.is_some() {
+        let (request, kept) = if let Some(room) = room {
+            let mut request = request;
+            request.extensions_mut().insert(room);
             let kept = tokio::time::timeout(self.0.body_timeout, keep(request)).await;
             let Ok(kept) = kept else {
                 let seconds = self.0.body_timeout.as_secs();
@@ -253,11 +255,18 @@ impl Front {
         }
     }
 
-    /// The room for a copy of a request, if its body is small and there is some.
-    fn room_for(&self, request: &Request) -> Option<SemaphorePermit<'_>> {
+    /// The room for a request's body, if that is small and there is some; a request that was kept before
+    /// has its room.
+    fn room_for(&self, request: &Request) -> Option<Room> {
+        if let Some(room) = request.extensions().get::<Room>() {
+            return Some(room.clone());
+        }
         let size = u32::try_from(request.body().size_hint().exact()?).ok()?;
-        let is_kept = size <= KEPT && !request.headers().contains_key(UPGRADE);
-        is_kept.then(|| self.0.room.try_acquire_many(size).ok())?
+        if size > KEPT || request.headers().contains_key(UPGRADE) {
+            return None;
+        }
+        let room = Arc::clone(&self.0.room).try_acquire_many_owned(size).ok()?;
+        Some(Room { _permit: Arc::new(room) })
     }
 
     /// The request as it goes to another node, and the caller's side of the socket that it asks for.
@@ -299,6 +308,12 @@ impl Answers for Front {
     fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
         *self.connections() = Some((Arc::clone(slots), all));
     }
+}
+
+/// The room of a body that is kept, as long as the request or its copy is there.
+#[derive(Clone)]
+struct Room {
+    _permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// A request and its copy; none if its caller broke off.

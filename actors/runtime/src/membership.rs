@@ -30,6 +30,8 @@ pub use tenure::{Ended, Part, take_part};
 const RENEWALS: u32 = 5;
 /// The longest time between two renewals.
 const RENEW: Duration = Duration::from_secs(1);
+/// The longest wait for the end of a tenure, after a drain.
+const ENDING: Duration = Duration::from_secs(15);
 /// The partition whose owner claims all others.
 const FIRST: Partition = Partition(0);
 
@@ -67,6 +69,8 @@ impl Term {
 enum Order {
     /// Give every partition up.
     Release(oneshot::Sender<()>),
+    /// The tenure has ended in order: give every partition up, if the node has stepped down.
+    Ended(oneshot::Sender<()>),
     /// Release everything and end.
     Leave(oneshot::Sender<()>),
 }
@@ -94,7 +98,7 @@ impl Membership {
         let (view, of_view) = watch::channel(None);
         let (orders, from_orders) = mpsc::unbounded_channel();
         let tenures = AtomicU64::new(0);
-        let keeper = Keeper { ownership, standing, until, view, tenures };
+        let keeper = Keeper { ownership, standing, until, view, tenures, ending_until: None };
         let running = tokio::spawn(keeper.run(from_orders));
         let term = Term(of_until);
         Ok(Self { standing: of_standing, term, view: of_view, orders, running })
@@ -122,6 +126,11 @@ impl Membership {
     /// all writers of these partitions.
     pub async fn release(&self) {
         self.order(Order::Release).await;
+    }
+
+    /// Hands over after a drain: the caller has ended the tenure.
+    pub async fn ended(&self) {
+        self.order(Order::Ended).await;
     }
 
     /// Leaves the cluster, so that another node takes over at once.
@@ -190,10 +199,12 @@ struct Keeper {
     until: watch::Sender<Instant>,
     view: watch::Sender<Option<Arc<View>>>,
     tenures: AtomicU64,
+    /// The end of the wait for the end of a tenure, after a drain.
+    ending_until: Option<Instant>,
 }
 
 impl Keeper {
-    async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let pause = RENEW.min(self.ownership.term() / RENEWALS);
         loop {
             let asked_at = Instant::now();
@@ -212,6 +223,12 @@ impl Keeper {
                     self.give_up(PartitionSet::ALL).await;
                     let _ = done.send(());
                 }
+                Ok(Some(Order::Ended(done))) => {
+                    if self.ending_until.take().is_some() {
+                        self.give_up(PartitionSet::ALL).await;
+                    }
+                    let _ = done.send(());
+                }
                 Ok(Some(Order::Leave(done))) => {
                     self.set(Standing::Standby(None));
                     let left = tokio::time::timeout(self.ownership.term(), self.ownership.leave());
@@ -227,7 +244,7 @@ impl Keeper {
 
     /// Renews the term and acts on the view. A renewal that takes too long, or fails, ends the active
     /// part with the term.
-    async fn renew(&self, asked_at: Instant) {
+    async fn renew(&mut self, asked_at: Instant) {
         let until = *self.until.borrow();
         let term = self.ownership.term();
         let limit = if self.is_active() { until } else { asked_at + term };
@@ -259,12 +276,20 @@ impl Keeper {
         }
     }
 
-    async fn act(&self, view: &View) {
+    async fn act(&mut self, view: &View) {
         match decide(view, self.ownership.id(), self.is_active()) {
             Move::Stay => {}
-            // The caller stops its system, and has the partitions released.
-            Move::StepDown => self.set(Standing::Standby(None)),
-            Move::Release(own) => self.give_up(own).await,
+            Move::StepDown => {
+                let is_complete = view.owned_by(self.ownership.id()) == PartitionSet::ALL;
+                self.ending_until = is_complete.then(|| Instant::now() + ENDING);
+                self.set(Standing::Standby(None));
+            }
+            // The caller ends its tenure, and says so.
+            Move::Release(_) if self.ending_until.is_some_and(|until| Instant::now() < until) => {}
+            Move::Release(own) => {
+                self.ending_until = None;
+                self.give_up(own).await;
+            }
             Move::Follow(address) => self.set(Standing::Standby(Some(address))),
             Move::Claim => {
                 self.set(Standing::Standby(None));

@@ -121,6 +121,40 @@ async fn a_request_waits_for_the_node_that_takes_over() {
 }
 
 #[tokio::test]
+async fn the_bodies_of_requests_that_wait_are_counted() {
+    installed();
+    let standby = front();
+    let url = served(&standby).await;
+    let gone = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = gone.local_addr().expect("an address");
+    drop(gone);
+    let dead = Url::parse(&format!("http://{address}")).expect("a URL");
+    standby.set_role(Role::Standby(Some(dead)));
+    let body: &'static str = "b".repeat(1_000).leak();
+    let asked: Vec<_> = (0..3)
+        .map(|_| {
+            let url = url.clone();
+            tokio::spawn(async move { ask(&url, "/echo", body).await })
+        })
+        .collect();
+    let left = || KEPT_IN_ALL - standby.0.room.available_permits();
+    for _ in 0..100 {
+        if left() < 3_000 {
+            tokio::time::sleep(PAUSE / 10).await;
+        }
+    }
+    for _ in 0..20 {
+        tokio::time::sleep(PAUSE / 10).await;
+        assert_eq!(left(), 3_000, "they wait for their node");
+    }
+    standby.set_role(active(echo()));
+    for answer in asked {
+        assert_eq!(answer.await.expect("an answer").0, 201);
+    }
+    assert_eq!(left(), 0);
+}
+
+#[tokio::test]
 async fn a_request_whose_node_is_replaced_before_it_answers_is_refused() {
     installed();
     let (first, second) = (front(), front());

@@ -98,6 +98,8 @@ pub async fn take_part<P: Part>(
             tokio::time::sleep(PAUSE).await;
             // Claimed again they have new epochs, and everything is read anew.
             membership.release().await;
+        } else {
+            membership.ended().await;
         }
     }
 }

@@ -126,8 +126,31 @@ async fn a_draining_node_hands_over_unless_nobody_else_can_take_over() {
     tokio::time::sleep(2 * TERM).await;
     assert_eq!(*one.membership.standing().borrow(), Standing::Active(0));
     let two = Member::join(&cluster, 2).await;
+    one.is(|it| *it == Standing::Standby(None)).await;
+    one.membership.ended().await;
     two.is_active().await;
     one.follows(2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_node_keeps_its_partitions_until_its_tenure_has_ended() {
+    for is_said in [true, false] {
+        let cluster = Cluster::new(TERM);
+        let one = Member::join(&cluster, 1).await;
+        one.is_active().await;
+        let (two, epoch) = (Member::join(&cluster, 2).await, one.epoch());
+        two.follows(1).await;
+        assert!(one.store.drain(NodeId(1), true).await.expect("the store answers"));
+        one.is(|it| *it == Standing::Standby(None)).await;
+        tokio::time::sleep(ENDING / 2).await;
+        assert!(matches!(one.commit(epoch).await, Outcome::Committed));
+        assert!(!matches!(*two.membership.standing().borrow(), Standing::Active(_)));
+        if is_said {
+            one.membership.ended().await;
+        }
+        two.is_active().await;
+        assert!(matches!(one.commit(epoch).await, Outcome::Fenced));
+    }
 }
 
 #[tokio::test(start_paused = true)]
