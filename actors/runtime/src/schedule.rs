@@ -148,8 +148,24 @@ impl Held<ScheduleItem> {
         while let Some(due) = self.due() {
             self.decide(&due).await?;
         }
+        self.watch_for_queued().await?;
         self.arm();
         Ok(())
+    }
+
+    /// Watches the runs that an occurrence waits for; starts it if they have ended.
+    async fn watch_for_queued(&mut self) -> Done {
+        loop {
+            let waits = self.item.0.as_ref().is_some_and(|own| !own.row.schedule.queued.is_empty());
+            if !waits {
+                return Ok(());
+            }
+            self.forget_ended().await?;
+            if self.item.0.as_ref().is_some_and(|own| !own.row.schedule.running.is_empty()) {
+                return Ok(());
+            }
+            self.start_queued().await?;
+        }
     }
 
     fn due(&self) -> Option<Due> {
@@ -246,7 +262,9 @@ impl Held<ScheduleItem> {
             if !own.row.schedule.queued.is_empty() {
                 node.run_watch.watch((environment, run), self.address);
             }
-            if !schedules::has_ended(node.store(), environment, run).await? {
+            if schedules::has_ended(node.store(), environment, run).await? {
+                node.run_watch.ended((environment, run));
+            } else {
                 running.add(at, run);
             }
         }

@@ -262,6 +262,26 @@ async fn while_a_run_is_under_way_the_overlap_policy_says_what_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_occurrence_that_waits_starts_when_the_run_before_it_ends() {
+    for waiting in [1, 2] {
+        let bench = Bench::new().await;
+        let settings = settings_of("* * * * *", Overlap::Queue, CatchUp::None);
+        let id = bench.scheduled(settings).await;
+        tokio::time::sleep(Duration::from_secs(60 * (waiting + 1) + 20)).await;
+        assert_eq!(bench.outcomes(id).await.len() as u64, waiting + 1);
+        let mut worker = bench.worker(1).await;
+        let mut ends = bench.handle.now();
+        for number in 0..=waiting {
+            let assigned = worker.assignment_while_beating().await;
+            let waited = bench.handle.now().since(ends);
+            assert!(waited < Duration::from_secs(2), "run {number} of {waiting}: {waited:?}");
+            worker.complete(assigned.lease, "x").await;
+            ends = bench.handle.now();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_paused_schedule_rests_a_changed_one_follows_and_a_deleted_one_is_gone() {
     let bench = Bench::new().await;
     let id = bench.scheduled(settings_of("* * * * *", Overlap::Allow, CatchUp::All)).await;
