@@ -140,7 +140,7 @@ pub(crate) const BULKS: Table<u128, bulk::Job> = Table::new(0x41, 1);
 pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<TaskId>> = Table::new(0x42, 1);
 /// Budgets of many tasks, with the spent amount as far as it is summed up.
 pub(crate) const BUDGETS: Table<u128, BudgetRow> = Table::new(0x43, 1);
-/// Costs that are not summed up yet, by task and attempt.
+/// Costs that are not summed up yet, by task and the last digits of its version.
 pub(crate) const SPENT: Table<(u128, u16), SpentRow> = Table::new(0x44, 1);
 /// Long texts, by task and field.
 pub(crate) const TEXTS: Texts = Texts::new(TEXTS_NUMBER).compressed_with(words::OF_TEXTS);

@@ -5,12 +5,14 @@ use callboard_domain::budget::Money;
 use callboard_domain::id::BudgetId;
 use callboard_domain::schema::Schema;
 use callboard_domain::spending::{Budget, BudgetChange, Ledger, Match, OnExceed, Period};
+use callboard_domain::task::{FailureKind, Routing};
 use callboard_domain::usage::Prices;
 
 use super::*;
 
 /// One dollar for each output token, and nothing for input tokens.
-const PRICES: &str = r#"{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1.0}}"#;
+const PRICES: &str = r#"{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1.0},
+    "n": {"input_cost_per_token": 0, "output_cost_per_token": 1.0}}"#;
 
 async fn bench() -> Bench {
     over(Arc::new(MemoryStore::new()), Instant::now()).await
@@ -135,6 +137,55 @@ async fn an_answer_that_does_not_match_its_schema_is_charged_at_once_and_once() 
     assert_eq!(stands(&bench, id), (5.0, 0.0));
     let bench = restart(bench).await;
     assert_eq!(stands(&bench, id), (5.0, 0.0));
+}
+
+#[tokio::test]
+async fn the_answers_of_two_models_in_one_attempt_are_both_charged() {
+    let bench = bench().await;
+    let budget = budget(&bench, 20.0, OnExceed::Wait);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    let fallback_on = Some(vec![FailureKind::OutputInvalid]);
+    let models = vec!["m".to_owned(), "n".to_owned()];
+    let routing = Routing { models, fallback_on, service_tier: None };
+    let both = Request { routing: Some(Box::new(routing)), ..costing(6) };
+    bench.submit(answered_by_an_object(both)).await;
+    let lease = worker.assignment().await.lease;
+    answer_with(&mut worker, lease, "[]", 2).await;
+    let second = worker.assignment().await;
+    assert_eq!((second.task.model(), second.task.attempt), ("n", 1));
+    answer_with(&mut worker, second.lease, "{}", 3).await;
+    assert_eq!(stands(&bench, id), (5.0, 0.0));
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (5.0, 0.0));
+}
+
+#[tokio::test]
+async fn the_tasks_of_a_budget_without_room_do_not_keep_others_from_theirs() {
+    let bench = bench().await;
+    let tagged = |tag: &str, tokens| Request { tags: vec![tag.into()], ..costing(tokens) };
+    for (tag, limit) in [("a", 1.0), ("b", 6.0)] {
+        let matches = Match { tags: vec![tag.into()], ..Match::default() };
+        let budget = Budget { matches, ..budget(&bench, limit, OnExceed::Wait) };
+        bench.handle.create_budget(budget).await.expect("it is taken");
+    }
+    let mut worker = bench.worker(2).await;
+    bench.submit(tagged("b", 6)).await;
+    let first = worker.assignment().await.lease;
+    let mut waiting = Vec::new();
+    for tag in ["a"; 9].into_iter().chain(["b"]) {
+        waiting.push(bench.submit(tagged(tag, 6)).await);
+    }
+    for task in &waiting {
+        while bench.handle.waiting_in(Environment::Live, &bench.task(*task).await) != Some("budget")
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    answer(&mut worker, first, 0).await;
+    let next = tokio::time::timeout(Duration::from_secs(20), worker.assignment()).await;
+    let next = next.expect("it has its turn").lease.task;
+    assert_eq!(Some(&next), waiting.last());
 }
 
 #[tokio::test]
