@@ -140,7 +140,7 @@ async fn recover_executions(
                 let key = timers::TimerKey::Execution(address);
                 shard.timers(timers::Message::Set(key, at));
             }
-            let decided = head.is_first_run() && !head.is_undecided();
+            let decided = head.is_plain_run() && !head.is_undecided();
             let is_moved = with_tasks.contains(&execution) || head.only_awaits();
             if !is_moved || !decided {
                 shard.executions.send(address, execution::Message::Recover);

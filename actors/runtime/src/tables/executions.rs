@@ -61,6 +61,9 @@ pub(crate) struct HeadRow {
     /// True if steps wait for signals and no task is under way; absent from records of events.
     #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
     only_awaits: bool,
+    /// True if a task is being stopped; absent from records of events.
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    stopping: bool,
 }
 
 /// The most steps of an execution that stand in the head's row; a longer execution has a row for each
@@ -101,6 +104,7 @@ impl HeadRow {
             undecided: false,
             waits_until: None,
             only_awaits: false,
+            stopping: false,
         }
     }
 
@@ -112,8 +116,9 @@ impl HeadRow {
         let undecided = execution.has_due()
             && (count < execution.graph().len() || !execution.next_due().is_some_and(is_beside));
         let (waits_until, only_awaits) = (execution.waits_until(), execution.only_awaits());
+        let stopping = execution.stopping().next().is_some();
         let head = Self::without_steps(&execution.head);
-        Self { steps, undecided, waits_until, only_awaits, ..head }
+        Self { steps, undecided, waits_until, only_awaits, stopping, ..head }
     }
 
     /// The steps that stand in this row.
@@ -140,9 +145,9 @@ impl HeadRow {
         self.state.ended_at()
     }
 
-    /// True if the execution runs for the first time: then no task of it is being stopped.
-    pub(crate) fn is_first_run(&self) -> bool {
-        self.run == 1 && self.state.ended_at().is_none()
+    /// True if the execution runs for the first time, and no task of it is being stopped.
+    pub(crate) fn is_plain_run(&self) -> bool {
+        self.run == 1 && self.state.ended_at().is_none() && !self.stopping
     }
 
     /// True if a step was due when this row was written: the next unit was to decide it.

@@ -316,6 +316,59 @@ async fn a_crash_at_any_commit_of_a_map_applies_each_output_once() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_crash_loses_no_order_to_stop_the_other_items_of_a_step_that_failed() {
+    let beside = || StepSource { id: "beside".into(), prompt: "b".into(), ..StepSource::default() };
+    let failing = || {
+        let map = MapSource { on_item_error: Some(OnItemError::Fail), ..MapSource::default() };
+        let PlanSource { steps, .. } = source(map);
+        let steps = steps.into_iter().take(1).chain([beside()]).collect();
+        PlanSource { name: "p".into(), steps, ..PlanSource::default() }
+    };
+    let life = async |bench: &Bench| {
+        let plan = bench.handle.create_plan(&owner(), failing()).await.ok()?.id;
+        bench.handle.execute(&owner(), plan, over(3), None).await.ok()?;
+        let mut worker = bench.worker(4).await;
+        loop {
+            // The connection ends with the crash.
+            let WorkerCommand::Assign(assigned) = worker.commands.recv().await? else { continue };
+            if assigned.inputs.prompt == "read d0" {
+                worker.link.say(WorkerMessage::Failed(assigned.lease, failure(false)));
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                return Some(());
+            }
+        }
+    };
+    let counted = Arc::new(MemoryStore::new());
+    let store = Arc::new(FaultyStore::transparent(counted.clone()));
+    let bench = Bench::over(counted, store.clone()).await;
+    life(&bench).await.expect("nothing fails");
+    let (commits, mut failed) = (store.commits(), 0);
+
+    for k in 1..=commits {
+        let memory = Arc::new(MemoryStore::new());
+        let faulty = FaultyStore::new(memory.clone(), k, Fault::CrashAfter);
+        let bench = Bench::over(memory, Arc::new(faulty)).await;
+        let _ = tokio::time::timeout(Duration::from_secs(20), life(&bench)).await;
+        let bench = bench.restart().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let page = bench.handle.executions(Environment::Live, &Executions::default()).await;
+        let there = page.expect("a list").items;
+        let Some(id) = there.first().map(|one| one.execution.head.spec.id) else { continue };
+        if bench.items(id, vec![ItemStatus::Failed]).await.is_empty() {
+            continue;
+        }
+        failed += 1;
+        let open = vec![Status::Pending, Status::Running];
+        let window = Window { limit: 100, offset: 0 };
+        let open = Tasks { statuses: open, window, ..Tasks::default() };
+        let open = bench.handle.tasks(Environment::Live, &open).await.expect("a list").items;
+        let steps: Vec<_> = open.iter().map(|task| task.spec.origin.step.clone()).collect();
+        assert_eq!(open.len(), 1, "at {k} of {commits}: {steps:?}");
+    }
+    assert!(failed > 1, "{failed}");
+}
+
 /// The worker resumes after each crash, and sends its results again until they are acknowledged.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_items_end_though_the_process_crashes_at_commit_after_commit() {
