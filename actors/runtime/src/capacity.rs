@@ -4,8 +4,8 @@
 //! takes a slot and sends it along with the task; a drop on the way, by a refusal or a crash, gives the
 //! slot back. Deliberately absent: leases themselves, which the worker's machine holds.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_domain::id::{Environment, WorkerId};
 use callboard_domain::worker::Profile;
@@ -23,6 +23,8 @@ pub(crate) struct WorkerCapacity {
     free: AtomicI64,
     open: AtomicBool,
     gone: AtomicBool,
+    /// The queues that found no slot since one was given back, perhaps because another queue only tried it.
+    missed: Mutex<Vec<queue::Address>>,
 }
 
 impl std::fmt::Debug for WorkerCapacity {
@@ -41,7 +43,8 @@ impl WorkerCapacity {
     ) -> Arc<Self> {
         let free = AtomicI64::new(i64::try_from(profile.concurrency).unwrap_or(i64::MAX));
         let (open, gone) = (AtomicBool::new(true), AtomicBool::new(false));
-        Arc::new(Self { address, profile, workers, queues, free, open, gone })
+        let missed = Mutex::default();
+        Arc::new(Self { address, profile, workers, queues, free, open, gone, missed })
     }
 
     /// The worker that has the slots.
@@ -59,15 +62,37 @@ impl WorkerCapacity {
         self.profile.runs(model)
     }
 
-    /// A slot, if there is one.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<SlotPermit> {
+    /// A slot for this queue, if there is one.
+    pub(crate) fn take(self: &Arc<Self>, queue: &queue::Address) -> Option<SlotPermit> {
         if !self.open.load(Ordering::Acquire) {
             return None;
         }
+        self.take_free().or_else(|| {
+            let mut missed = self.missed();
+            if !missed.contains(queue) {
+                missed.push(queue.clone());
+            }
+            // A slot that came back before this was noted.
+            self.take_free()
+        })
+    }
+
+    fn take_free(self: &Arc<Self>) -> Option<SlotPermit> {
         let taken = self
             .free
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |free| (free > 0).then(|| free - 1));
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |free| (free > 0).then(|| free - 1));
         taken.ok().map(|_| SlotPermit(Some(Arc::clone(self))))
+    }
+
+    /// Takes the queues, but for one, that have missed a slot.
+    fn missed_by_others(&self, queue: &queue::Address) -> Vec<queue::Address> {
+        let mut missed = std::mem::take(&mut *self.missed());
+        missed.retain(|other| other != queue);
+        missed
+    }
+
+    fn missed(&self) -> std::sync::MutexGuard<'_, Vec<queue::Address>> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A slot for a lease that the worker has already.
@@ -85,6 +110,7 @@ impl WorkerCapacity {
 
     /// Tells the worker's queues that there is room.
     pub(crate) fn call(&self) {
+        self.missed().clear();
         for queue in self.queue_addresses() {
             self.queues.send_if_awake(&queue, queue::Message::Look);
         }
@@ -134,10 +160,13 @@ impl SlotPermit {
         workers.send(address, worker::Message::Assign(Box::new(assignment), self));
     }
 
-    /// Gives the slot back without a notification: no waiting task would fit.
-    pub(crate) fn release_quietly(mut self) {
+    /// Gives the slot back: no task of the queue fits. Only the other queues that missed it look again.
+    pub(crate) fn release_quietly(mut self, queue: &queue::Address) {
         if let Some(capacity) = self.0.take() {
-            capacity.free.fetch_add(1, Ordering::AcqRel);
+            capacity.free.fetch_add(1, Ordering::SeqCst);
+            for other in capacity.missed_by_others(queue) {
+                capacity.queues.send_if_awake(&other, queue::Message::Look);
+            }
         }
     }
 
@@ -152,5 +181,35 @@ impl Drop for SlotPermit {
             capacity.free.fetch_add(1, Ordering::AcqRel);
             capacity.call();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_that_misses_a_slot_which_another_one_gives_back_is_told() {
+        let of = |name: &str| queue::Address { environment: Environment::Live, queue: name.into() };
+        let profile = Profile {
+            name: "w".into(),
+            version: "1".into(),
+            queues: vec!["a".into(), "b".into()],
+            models: vec!["*".into()],
+            concurrency: 1,
+        };
+        let worker =
+            worker::Address { environment: Environment::Live, worker: WorkerId::from_u128(1) };
+        let capacity = WorkerCapacity::new(worker, profile, Arc::default(), Arc::default());
+        let tried = capacity.take(&of("a")).expect("it is free");
+        assert!(capacity.take(&of("b")).is_none());
+        assert!(capacity.take(&of("a")).is_none());
+        assert_eq!(capacity.missed_by_others(&of("a")), [of("b")]);
+        tried.release_quietly(&of("a"));
+        assert!(capacity.missed().is_empty(), "each is told once");
+        let taken = capacity.take(&of("b")).expect("it is free again");
+        assert!(capacity.take(&of("a")).is_none());
+        drop(taken);
+        assert!(capacity.missed().is_empty(), "all are told");
     }
 }

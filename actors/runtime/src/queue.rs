@@ -230,7 +230,7 @@ impl Held<QueueItem> {
     }
 
     fn give(&mut self, capacity: &Arc<WorkerCapacity>) -> bool {
-        let Some(slot) = capacity.take() else {
+        let Some(slot) = capacity.take(&self.address) else {
             return false;
         };
         let (concurrency, limits) = (&self.node.concurrency, &self.node.flow);
@@ -242,8 +242,8 @@ impl Held<QueueItem> {
             |key, limit| limits.has_room(environment, key, limit),
         );
         let Some(Dequeued { task, model, limited, flow }) = found else {
-            // No task here fits: the slot is put back without a call to the other queues.
-            slot.release_quietly();
+            // No task here fits: the slot is put back without a call to all queues.
+            slot.release_quietly(&self.address);
             return false;
         };
         let running = limited.map(|account| concurrency.start(account));
