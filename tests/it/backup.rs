@@ -167,6 +167,13 @@ async fn a_busy_server_is_backed_up_and_restored_to_any_moment() {
     assert!(!has(&client(&server.url), all.last().expect("there are some")).await);
     server.kill();
 
+    // A backup cannot go back to before its end, whose changes it holds.
+    let begun = first["createdAt"].as_str().expect("a time");
+    let args = ["restore", id, "--in", "backups", "--archive", "archive", "--until", begun];
+    let refused = callboard(&server, "", &[&args[..], &["--data-dir", "no"]].concat()).await;
+    let says = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && says.contains("holds later changes"), "{says}");
+
     // Everything, from the older backup.
     let whole = ["restore", id, "--in", "backups", "--archive", "archive", "--data-dir", "three"];
     done(&server, "", &whole).await;

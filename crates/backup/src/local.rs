@@ -34,5 +34,5 @@ pub fn back_up(
             writer.add_file(&secret)?;
         }
     }
-    writer.finish()
+    writer.finish(None)
 }

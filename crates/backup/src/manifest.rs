@@ -13,6 +13,10 @@ pub struct Manifest {
     pub format: u32,
     /// The time of its creation, which names the backup: `20260131T120000.000Z`.
     pub id: String,
+    /// The time of its end, in the form of `id`: the backup holds what was committed up to then. Absent from
+    /// backups of older programs, and if the server was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
     /// The version of the program that wrote the backup.
     pub version: String,
     /// The lineage of the data directory that was backed up.
@@ -54,6 +58,12 @@ pub struct NamedFile {
 }
 
 impl Manifest {
+    /// The time of the state that the backup holds, in the form of `id`.
+    #[must_use]
+    pub fn state_of(&self) -> &str {
+        self.ended.as_ref().unwrap_or(&self.id)
+    }
+
     /// Every chunk, in the order of the manifest.
     pub fn all_chunks(&self) -> impl Iterator<Item = &Chunk> {
         self.chunks.iter().chain(&self.tail).chain(self.files.iter().map(|file| &file.chunk))

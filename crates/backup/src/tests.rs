@@ -210,7 +210,7 @@ fn an_incomplete_stream_is_no_backup() {
                 writer.push(&piece)?;
             }
         }
-        writer.finish()
+        writer.finish(None)
     };
     for cut in 0..pieces.len() {
         assert!(matches!(write(&pieces[..cut]), Err(Error::Incomplete(_))), "{cut}");

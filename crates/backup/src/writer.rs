@@ -41,6 +41,7 @@ impl<'r> Writer<'r> {
         let manifest = Manifest {
             format: FORMAT,
             id: id.into(),
+            ended: None,
             version: version.into(),
             lineage: 0,
             from_group: 0,
@@ -104,12 +105,13 @@ impl<'r> Writer<'r> {
     ///
     /// # Errors
     /// [`Error::Incomplete`] if the snapshot's end is missing, [`Error::Io`] if the disk fails.
-    pub fn finish(mut self) -> Result<Manifest, Error> {
+    pub fn finish(mut self, ended: Option<String>) -> Result<Manifest, Error> {
         if !self.ended {
             return Err(Error::Incomplete("the stream ended before the backup did".into()));
         }
         self.end_rows()?;
         self.end_tail()?;
+        self.manifest.ended = ended;
         self.repository.add(&self.manifest)?;
         Ok(self.manifest)
     }

@@ -97,7 +97,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
     match command {
         Backup::Create { repository, data_dir, archive } => {
             let repository = Repository::open(&repository, true)?;
-            let id = Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ").to_string();
+            let id = id_of(Timestamp::now());
             let writer = Writer::begin(&repository, &id, env!("CARGO_PKG_VERSION"))?;
             let manifest = match data_dir {
                 Some(data) => back_up(&data, archive, writer)?,
@@ -176,7 +176,7 @@ async fn receive(client: &Client, mut writer: Writer<'_>) -> Result<Manifest, Fa
         let part = response.chunk().await;
         let part =
             part.map_err(|error| Failure::Other(format!("the backup broke off: {error}")))?;
-        let Some(part) = part else { return Ok(writer.finish()?) };
+        let Some(part) = part else { return Ok(writer.finish(Some(id_of(Timestamp::now())))?) };
         frames.push(&part);
         while let Some(piece) = frames.next_piece()? {
             writer.push(&piece)?;
@@ -184,18 +184,29 @@ async fn receive(client: &Client, mut writer: Writer<'_>) -> Result<Manifest, Fa
     }
 }
 
+/// A time as it names a backup.
+fn id_of(time: Timestamp) -> String {
+    time.strftime("%Y%m%dT%H%M%S%.3fZ").to_string()
+}
+
 impl Restoration {
     fn run(&self) -> Result<Value, Failure> {
         let repository = Repository::open(&self.repository, false)?;
         let manifest = match (&self.id, self.until) {
             (None, Some(until)) => {
-                let id = until.strftime("%Y%m%dT%H%M%S%.3fZ").to_string();
-                let before = repository.list()?.into_iter().rfind(|manifest| manifest.id <= id);
+                let id = id_of(until);
+                let is_before = |manifest: &Manifest| manifest.state_of() <= id.as_str();
                 let none = || Failure::Other(format!("there is no backup from before {until}"));
-                before.ok_or_else(none)?
+                repository.list()?.into_iter().rfind(is_before).ok_or_else(none)?
             }
             (id, _) => repository.find(id.as_deref())?,
         };
+        if let Some(until) = self.until
+            && manifest.state_of() > id_of(until).as_str()
+        {
+            let says = "holds later changes than those up to --until; leave out its name";
+            return Err(Failure::Other(format!("backup {} {says}", manifest.id)));
+        }
         let until = self
             .until
             .map_or(u64::MAX, |until| u64::try_from(until.as_millisecond()).unwrap_or_default());
