@@ -319,11 +319,14 @@ impl Held<TaskItem> {
         let tier = completion.service_tier;
         let tier = tier.or(self.item.task.as_ref().and_then(|task| task.spec.service_tier()));
         let cost_of = |model: &str, usage: Usage| prices.usage_in(model, tier, usage.tokens());
+        // A judge is called in no tier.
+        let cost_of_judge =
+            |model: &str, usage: Usage| prices.usage_in(model, None, usage.tokens());
         if let Some(task) = &self.item.task {
             completion.usage = cost_of(task.model(), completion.usage);
         }
         if let Some(judge) = &mut completion.judge {
-            judge.usage = cost_of(&judge.model, judge.usage);
+            judge.usage = cost_of_judge(&judge.model, judge.usage);
             completion.usage += judge.usage;
         }
     }

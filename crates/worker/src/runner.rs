@@ -69,6 +69,8 @@ struct State {
     clock_ahead_ms: i64,
     /// The server's reason for refusing this worker, if it refuses.
     refusal: Option<String>,
+    /// True if the last connection ended before the worker was registered.
+    is_turned_away: bool,
 }
 
 impl<D: Dial> Runner<D> {
@@ -92,6 +94,7 @@ impl<D: Dial> Runner<D> {
             leave_at: None,
             clock_ahead_ms: 0,
             refusal: None,
+            is_turned_away: false,
         };
         Self { dial, state, backoff: Backoff::default() }
     }
@@ -109,6 +112,7 @@ impl<D: Dial> Runner<D> {
             self.state.clock_ahead_ms = dialed.clock_ahead_ms;
             let end =
                 self.state.converse(dialed.socket, shutdown.as_mut(), &mut self.backoff).await;
+            self.state.is_turned_away = !self.state.session.is_up();
             self.state.session.disconnected();
             self.state.outbox.clear();
             match end {
@@ -137,7 +141,9 @@ impl<D: Dial> Runner<D> {
         mut shutdown: Pin<&mut Fuse<F>>,
     ) -> Result<Option<Dialed<D::Socket>>, Error> {
         let Self { dial, state, backoff } = self;
-        let mut wait = Duration::ZERO;
+        // At once after a connection that worked.
+        let mut wait =
+            if state.is_turned_away { backoff.next(rand::random()) } else { Duration::ZERO };
         loop {
             let pause = wait;
             let try_once = async {

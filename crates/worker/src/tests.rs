@@ -158,6 +158,19 @@ async fn a_registration_that_the_key_forbids_ends_the_worker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_is_turned_away_waits_longer_each_time() {
+    let bench = Bench::new(simulated::Options::default());
+    let begun = Instant::now();
+    for _ in 0..8 {
+        let mut line = bench.accept().await;
+        line.hear_a("register").await;
+        line.0.close(None).await.unwrap();
+    }
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_secs(6), "eight tries within {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_is_run_streamed_and_completed() {
     let bench = Bench::new(simulated::Options {
         per_word: Duration::from_millis(200),

@@ -9,7 +9,7 @@ use callboard_domain::task::{
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
-    Ack, Assign, Complete, Fail, FromWorker, Of, Outcome, Register, Task, ToWorker,
+    self, Ack, Assign, Complete, Fail, FromWorker, Of, Outcome, Register, Task, ToWorker,
 };
 use callboard_runtime::worker::{self, AckResult, Assignment, WorkerCommand, WorkerMessage};
 
@@ -161,14 +161,7 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
         return Err("confidence must be a number from 0 to 1".into());
     }
     let source = complete.confidence_source.map(|source| source.as_str().to_owned());
-    let counted = complete.usage;
-    let usage = Usage {
-        input: counted.input,
-        output: counted.output,
-        cache_read: counted.cache_read,
-        cache_write: counted.cache_write,
-        ..Usage::default()
-    };
+    let usage = usage_of(complete.usage);
     let completion = Completion {
         usage,
         confidence: complete.confidence,
@@ -176,12 +169,21 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
         finish_reason: complete.finish_reason.map(|reason| reason.chars().take(64).collect()),
         service_tier: complete.service_tier,
         judge: complete.judge.map(|judge| {
-            let (input, output) = (judge.usage.input, judge.usage.output);
             let model = judge.model.chars().take(MAX_TARGET).collect();
-            Box::new(JudgeUsage { model, usage: Usage { input, output, ..Usage::default() } })
+            Box::new(JudgeUsage { model, usage: usage_of(judge.usage) })
         }),
     };
     Ok(Heard::WorkerMessage(WorkerMessage::Completed(lease, complete.output, completion)))
+}
+
+fn usage_of(counted: workers::Usage) -> Usage {
+    Usage {
+        input: counted.input,
+        output: counted.output,
+        cache_read: counted.cache_read,
+        cache_write: counted.cache_write,
+        ..Usage::default()
+    }
 }
 
 /// The message of a worker whose confidence does not count; its source stays.
