@@ -75,19 +75,24 @@ async fn what_cannot_be_made_is_refused_by_its_place() {
 async fn a_judge_costs_its_own_price_and_counts_in_the_usage() {
     let (_server, client, mut worker) = start().await;
     let judged = json!({"method": "judge", "judgeModel": "gpt-4o-mini"});
-    let id = client.submit(&json!({"prompt": "p", "confidence": judged})).await;
+    let task = json!({"prompt": "p", "serviceTier": "priority", "confidence": judged});
+    let id = client.submit(&task).await;
     let lease = worker.assignment().await["lease"].clone();
     worker
         .send(json!({
             "type": "complete", "lease": lease, "output": "out", "confidence": 0.9,
             "confidenceSource": "judge", "usage": {"input": 3, "output": 5},
-            "judge": {"model": "gpt-4o-mini", "usage": {"input": 100_000, "output": 1000}},
+            "judge": {"model": "gpt-4o-mini",
+                "usage": {"input": 100_000, "cacheRead": 60_000, "output": 1000}},
         }))
         .await;
     assert_eq!(worker.receive("ack").await["result"], "applied");
     let usage = client.task(&id).await["usage"].clone();
     assert_eq!((&usage["input"], &usage["output"]), (&json!(100_003), &json!(1005)));
-    assert!(usage["totalCost"].as_f64().is_some_and(|cost| cost > 0.0), "{usage}");
+    // A judge is called in no tier, and its cached tokens have a price of their own. The rest is next to nothing.
+    let of_judge = 40_000.0 * 0.15e-6 + 60_000.0 * 0.075e-6 + 1000.0 * 0.6e-6;
+    let cost = usage["totalCost"].as_f64().expect("a number");
+    assert!((of_judge..of_judge + 0.000_5).contains(&cost), "{usage}: {of_judge} for the judge");
 }
 
 #[tokio::test]

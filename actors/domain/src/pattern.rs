@@ -400,8 +400,7 @@ mod tests {
             let compiled = Patterns::with_budget(1 << 20).compile(&pattern, 1 << 18);
             let start: String = pattern.chars().take(20).collect();
             assert_eq!(compiled.err(), Some(Invalid::TooLarge), "{start}");
-            let is_counted = work > TRANSLATION || pattern.len() > MAX_LENGTH || work > 1_000_000;
-            assert!(is_counted, "{start} counts {work}");
+            assert!(work > TRANSLATION || pattern.len() > MAX_LENGTH, "{start} counts {work}");
         }
         let mut patterns = Patterns::with_budget(1 << 20);
         let all = (0..200).map(|n| patterns.compile(&format!("{ALL_FOLDED}{n}"), 1 << 18));

@@ -84,13 +84,6 @@ impl WorkerCapacity {
         taken.ok().map(|_| SlotPermit(Some(Arc::clone(self))))
     }
 
-    /// Takes the queues, but for one, that have missed a slot.
-    fn missed_by_others(&self, queue: &queue::Address) -> Vec<queue::Address> {
-        let mut missed = std::mem::take(&mut *self.missed());
-        missed.retain(|other| other != queue);
-        missed
-    }
-
     fn missed(&self) -> std::sync::MutexGuard<'_, Vec<queue::Address>> {
         self.missed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,8 +157,9 @@ impl SlotPermit {
     pub(crate) fn release_quietly(mut self, queue: &queue::Address) {
         if let Some(capacity) = self.0.take() {
             capacity.free.fetch_add(1, Ordering::SeqCst);
-            for other in capacity.missed_by_others(queue) {
-                capacity.queues.send_if_awake(&other, queue::Message::Look);
+            let missed = std::mem::take(&mut *capacity.missed());
+            for other in missed.iter().filter(|other| *other != queue) {
+                capacity.queues.send_if_awake(other, queue::Message::Look);
             }
         }
     }
@@ -200,16 +194,25 @@ mod tests {
         };
         let worker =
             worker::Address { environment: Environment::Live, worker: WorkerId::from_u128(1) };
-        let capacity = WorkerCapacity::new(worker, profile, Arc::default(), Arc::default());
-        let tried = capacity.take(&of("a")).expect("it is free");
-        assert!(capacity.take(&of("b")).is_none());
-        assert!(capacity.take(&of("a")).is_none());
-        assert_eq!(capacity.missed_by_others(&of("a")), [of("b")]);
-        tried.release_quietly(&of("a"));
-        assert!(capacity.missed().is_empty(), "each is told once");
-        let taken = capacity.take(&of("b")).expect("it is free again");
-        assert!(capacity.take(&of("a")).is_none());
+        let queues: Arc<DirectoryOf<QueueKind>> = Arc::default();
+        let (a, b) = (of("a"), of("b"));
+        // Their messages wait here, as those of actors that are being started.
+        queues.broken(&a);
+        queues.broken(&b);
+        let told = || (queues.waiting(&a), queues.waiting(&b));
+        let capacity = WorkerCapacity::new(worker, profile, Arc::default(), Arc::clone(&queues));
+        let tried = capacity.take(&a).expect("it is free");
+        assert!(capacity.take(&b).is_none());
+        assert!(capacity.take(&a).is_none());
+        tried.release_quietly(&a);
+        assert_eq!(told(), (0, 1), "the one that missed it, not the one that tried it");
+        capacity.take(&a).expect("it is free again").release_quietly(&a);
+        assert_eq!(told(), (0, 1), "nobody has missed it since");
+        let taken = capacity.take(&b).expect("it is free again");
+        assert!(capacity.take(&a).is_none());
         drop(taken);
-        assert!(capacity.missed().is_empty(), "all are told");
+        assert_eq!(told(), (1, 2), "all are told that a lease is over");
+        capacity.take(&b).expect("it is free again").release_quietly(&b);
+        assert_eq!(told(), (1, 2));
     }
 }

@@ -168,6 +168,15 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         entries.insert(address.clone(), entry);
     }
 
+    /// The number of messages that wait for an actor to be started.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self, address: &A) -> usize {
+        match self.entries().by_address.get(address) {
+            Some(Entry::Starting { waiting, .. }) => waiting.len(),
+            Some(Entry::Awake { .. }) | None => 0,
+        }
+    }
+
     /// The address whose actor has broken, if it was the actor of any.
     pub(crate) fn address_of(&self, who: ActorId) -> Option<A> {
         let entries = self.entries();

@@ -224,7 +224,7 @@ impl Keeper {
                     let _ = done.send(());
                 }
                 Ok(Some(Order::Ended(done))) => {
-                    if self.ending_until.take().is_some() {
+                    if self.ending_until.is_some() {
                         self.give_up(PartitionSet::ALL).await;
                     }
                     let _ = done.send(());
@@ -286,10 +286,7 @@ impl Keeper {
             }
             // The caller ends its tenure, and says so.
             Move::Release(_) if self.ending_until.is_some_and(|until| Instant::now() < until) => {}
-            Move::Release(own) => {
-                self.ending_until = None;
-                self.give_up(own).await;
-            }
+            Move::Release(own) => self.give_up(own).await,
             Move::Follow(address) => self.set(Standing::Standby(Some(address))),
             Move::Claim => {
                 self.set(Standing::Standby(None));
@@ -325,7 +322,8 @@ impl Keeper {
         Ok(self.ownership.claim(rest).await? == rest)
     }
 
-    async fn give_up(&self, partitions: PartitionSet) {
+    async fn give_up(&mut self, partitions: PartitionSet) {
+        self.ending_until = None;
         self.set(Standing::Standby(None));
         if let Err(error) = self.ownership.release(partitions).await {
             tracing::warn!(%error, "the partitions stay until the node's term is over");

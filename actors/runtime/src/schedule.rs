@@ -10,6 +10,7 @@
 //! nothing to do. Deliberately absent: the choice of the occurrences that run
 //! ([`callboard_domain::schedule`]).
 
+mod overlap;
 mod start;
 mod watch;
 
@@ -17,9 +18,7 @@ use std::sync::Arc;
 
 use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, ScheduleId};
-use callboard_domain::schedule::{
-    Decision, Due, Outcome, Running, Schedule, Settings, Started, Timetable,
-};
+use callboard_domain::schedule::{Decision, Due, Outcome, Schedule, Settings, Timetable};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
 use tokio::sync::oneshot;
@@ -153,21 +152,6 @@ impl Held<ScheduleItem> {
         Ok(())
     }
 
-    /// Watches the runs that an occurrence waits for; starts it if they have ended.
-    async fn watch_for_queued(&mut self) -> Done {
-        loop {
-            let waits = self.item.0.as_ref().is_some_and(|own| !own.row.schedule.queued.is_empty());
-            if !waits {
-                return Ok(());
-            }
-            self.forget_ended().await?;
-            if self.item.0.as_ref().is_some_and(|own| !own.row.schedule.running.is_empty()) {
-                return Ok(());
-            }
-            self.start_queued().await?;
-        }
-    }
-
     fn due(&self) -> Option<Due> {
         let own = self.item.0.as_ref()?;
         own.row.schedule.due(&own.timetable, self.node.now())
@@ -209,68 +193,6 @@ impl Held<ScheduleItem> {
         if !old.is_empty() {
             // The outcome is not awaited: the rest goes the next time.
             drop(durable::commit_rows(shard, partition, old));
-        }
-        Ok(())
-    }
-
-    async fn occur(&mut self, at: Timestamp) -> Done {
-        let Some(own) = &self.item.0 else { return Ok(()) };
-        let Schedule { settings, running, queued, .. } = &own.row.schedule;
-        match settings.overlap.decide(running.len(), queued.len()) {
-            Decision::Start => self.begin(at, true).await.map(drop),
-            Decision::CancelAndStart => {
-                self.cancel_running().await;
-                self.forget_ended().await?;
-                self.begin(at, true).await.map(drop)
-            }
-            Decision::Queue => {
-                self.record(at, Outcome::Queued, |mut schedule| {
-                    schedule.queued.push(at);
-                    schedule
-                })
-                .await
-            }
-            Decision::Skip => self.record(at, Outcome::Skipped, |schedule| schedule).await,
-        }
-    }
-
-    /// Starts the occurrences that waited for the runs that have ended.
-    async fn start_queued(&mut self) -> Done {
-        loop {
-            let Some(own) = &self.item.0 else { return Ok(()) };
-            let schedule = &own.row.schedule;
-            let (Some(at), true) = (schedule.queued.first().copied(), schedule.running.is_empty())
-            else {
-                return Ok(());
-            };
-            self.begin(at, false).await?;
-        }
-    }
-
-    /// Takes the runs that have ended from those that are under way; the rest is watched if an
-    /// occurrence waits for it.
-    async fn forget_ended(&mut self) -> Done {
-        let Some(own) = &self.item.0 else { return Ok(()) };
-        if own.row.schedule.running.is_empty() {
-            return Ok(());
-        }
-        let node = Arc::clone(&self.node);
-        let environment = self.address.environment;
-        let mut running = Running::default();
-        for (at, run) in own.row.schedule.running.of(self.address.schedule) {
-            // Watched before it is looked at, so that no end is lost between the two.
-            if !own.row.schedule.queued.is_empty() {
-                node.run_watch.watch((environment, run), self.address);
-            }
-            if schedules::has_ended(node.store(), environment, run).await? {
-                node.run_watch.ended((environment, run));
-            } else {
-                running.add(at, run);
-            }
-        }
-        if let Some(own) = &mut self.item.0 {
-            // Written with the next commit: a restart looks again.
-            own.row.schedule.running = running;
         }
         Ok(())
     }
@@ -434,22 +356,6 @@ impl Held<ScheduleItem> {
         let _ = reply.send(run.ok_or(Error::Internal));
         self.arm();
         Ok(())
-    }
-
-    /// Cancels the runs that are under way; one that ends meanwhile is left alone.
-    async fn cancel_running(&self) {
-        let Some(own) = &self.item.0 else { return };
-        let handle = crate::Handle::new(Arc::clone(&self.node));
-        let (environment, by) = (self.address.environment, self.address.schedule.to_string());
-        for (_, run) in own.row.schedule.running.of(self.address.schedule) {
-            let cancelled = match run {
-                Started::Task(id) => handle.cancel(environment, id, &by).await.map(drop),
-                Started::Execution(id) => handle.cancel_execution(environment, id).await.map(drop),
-            };
-            if let Err(error) = cancelled {
-                tracing::debug!(%error, ?run, "a run of a schedule is not cancelled");
-            }
-        }
     }
 }
 

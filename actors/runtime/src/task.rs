@@ -19,7 +19,6 @@ use callboard_domain::task::{
     self, Chance, Completion, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
 };
 use callboard_domain::unit::{self, Refusal};
-use callboard_domain::usage::Usage;
 use ractor::ActorProcessingErr;
 use tokio::sync::oneshot;
 
@@ -313,20 +312,16 @@ impl Held<TaskItem> {
 
     /// Fills in the cost: the model's own calls at the price of the model that was used, in the service
     /// tier that the provider says it gave, or else the one that was asked for; those of a judge at the
-    /// judge's price.
+    /// judge's price, in no tier.
     fn price(&self, completion: &mut Completion) {
         let prices = &self.node.settings.prices;
         let tier = completion.service_tier;
         let tier = tier.or(self.item.task.as_ref().and_then(|task| task.spec.service_tier()));
-        let cost_of = |model: &str, usage: Usage| prices.usage_in(model, tier, usage.tokens());
-        // A judge is called in no tier.
-        let cost_of_judge =
-            |model: &str, usage: Usage| prices.usage_in(model, None, usage.tokens());
         if let Some(task) = &self.item.task {
-            completion.usage = cost_of(task.model(), completion.usage);
+            completion.usage = prices.usage_in(task.model(), tier, completion.usage.tokens());
         }
         if let Some(judge) = &mut completion.judge {
-            judge.usage = cost_of_judge(&judge.model, judge.usage);
+            judge.usage = prices.usage_in(&judge.model, None, judge.usage.tokens());
             completion.usage += judge.usage;
         }
     }

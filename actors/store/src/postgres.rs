@@ -123,9 +123,9 @@ impl PostgresStore {
         };
         let owned = Arc::new(Owned::new(node));
         let newest: BTreeMap<_, _> = logs.iter().map(|(log, it)| (*log, it.newest)).collect();
-        let shared = Arc::new(Shared::new(logs.clone()));
+        let shared = Arc::new(Shared::new(logs));
         shared.expect_others(newest);
-        let engine = PgEngine::new(handle.clone(), Arc::clone(&link), Arc::clone(&owned), &logs);
+        let engine = PgEngine::new(handle.clone(), Arc::clone(&link), Arc::clone(&owned));
         let committer = Committer::new(engine, Epoch(0), Arc::clone(&shared));
         let (inbox, jobs) = mpsc::channel();
         let run = move || committer.run(&jobs, |error| on_failure(error));

@@ -16,7 +16,7 @@ pub struct Manifest {
     /// The time of its end, in the form of `id`: the backup holds what was committed up to then. Absent from
     /// backups of older programs, and if the server was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<String>,
+    pub ended_at: Option<String>,
     /// The version of the program that wrote the backup.
     pub version: String,
     /// The lineage of the data directory that was backed up.
@@ -61,7 +61,7 @@ impl Manifest {
     /// The time of the state that the backup holds, in the form of `id`.
     #[must_use]
     pub fn state_of(&self) -> &str {
-        self.ended.as_ref().unwrap_or(&self.id)
+        self.ended_at.as_ref().unwrap_or(&self.id)
     }
 
     /// Every chunk, in the order of the manifest.

@@ -41,7 +41,7 @@ impl<'r> Writer<'r> {
         let manifest = Manifest {
             format: FORMAT,
             id: id.into(),
-            ended: None,
+            ended_at: None,
             version: version.into(),
             lineage: 0,
             from_group: 0,
@@ -105,13 +105,13 @@ impl<'r> Writer<'r> {
     ///
     /// # Errors
     /// [`Error::Incomplete`] if the snapshot's end is missing, [`Error::Io`] if the disk fails.
-    pub fn finish(mut self, ended: Option<String>) -> Result<Manifest, Error> {
+    pub fn finish(mut self, ended_at: Option<String>) -> Result<Manifest, Error> {
         if !self.ended {
             return Err(Error::Incomplete("the stream ended before the backup did".into()));
         }
         self.end_rows()?;
         self.end_tail()?;
-        self.manifest.ended = ended;
+        self.manifest.ended_at = ended_at;
         self.repository.add(&self.manifest)?;
         Ok(self.manifest)
     }

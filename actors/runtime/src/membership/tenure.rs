@@ -69,6 +69,7 @@ pub async fn take_part<P: Part>(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a tenure ended before it had begun");
+                    membership.ended().await;
                     continue;
                 }
             },
@@ -85,6 +86,7 @@ pub async fn take_part<P: Part>(
             changed = standing.changed() => (false, changed.is_err()),
             () = lost => (true, false),
         };
+        let was_active = running.is_some();
         if let Some(running) = running {
             part.stand_by(None);
             part.end(running).await;
@@ -98,7 +100,7 @@ pub async fn take_part<P: Part>(
             tokio::time::sleep(PAUSE).await;
             // Claimed again they have new epochs, and everything is read anew.
             membership.release().await;
-        } else {
+        } else if was_active {
             membership.ended().await;
         }
     }

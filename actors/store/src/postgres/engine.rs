@@ -79,12 +79,7 @@ enum Answer {
 }
 
 impl PgEngine {
-    pub(super) fn new(
-        runtime: Handle,
-        link: Arc<Link>,
-        owned: Arc<Owned>,
-        logs: &BTreeMap<LogId, Bounds>,
-    ) -> Self {
+    pub(super) fn new(runtime: Handle, link: Arc<Link>, owned: Arc<Owned>) -> Self {
         Self {
             runtime,
             link,
@@ -95,7 +90,7 @@ impl PgEngine {
             put: Vec::new(),
             deleted: Vec::new(),
             appended: Vec::new(),
-            newest: newest(logs),
+            newest: BTreeMap::new(),
             read_under: None,
         }
     }
@@ -208,7 +203,7 @@ impl PgEngine {
     fn read_logs(&mut self) -> Result<Applied, Error> {
         let rights = self.owned.rights();
         let logs = self.runtime.block_on(rows::logs(&self.link))?;
-        self.newest = newest(&logs);
+        self.newest = logs.iter().map(|(log, bounds)| (*log, bounds.newest)).collect();
         self.read_under = Some(rights);
         Ok(Applied::Moved(logs))
     }
@@ -330,8 +325,4 @@ impl Engine for PgEngine {
             }
         }
     }
-}
-
-fn newest(logs: &BTreeMap<LogId, Bounds>) -> BTreeMap<LogId, u64> {
-    logs.iter().map(|(log, bounds)| (*log, bounds.newest)).collect()
 }
