@@ -13,7 +13,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
-use callboard_protocol::workers::{ErrorBody, FromWorker, Registered, ToWorker};
+use callboard_protocol::workers::{ErrorBody, FromWorker, MAX_FRAME, Registered, ToWorker};
 use callboard_runtime::Handle;
 use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::handle::WorkerLink;
@@ -37,8 +37,6 @@ mod frames;
 
 use frames::{Heard, Registration};
 
-/// The longest frame that is taken: an output, and the JSON around it.
-const MAX_FRAME: usize = 32 << 20;
 /// The longest frame that is parsed on the thread that serves others, too.
 const BRIEF: usize = 64 << 10;
 /// The time for which a refused socket's further bytes are read and dropped: a worker that is still

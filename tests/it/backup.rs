@@ -116,6 +116,8 @@ async fn a_busy_server_is_backed_up_and_restored_to_any_moment() {
     let second = done(&server, &token, &["create", "--in", "backups"]).await;
     assert_eq!(done(&server, &token, &["list", "--in", "backups"]).await["pagination"]["total"], 2);
     done(&server, &token, &["verify", "--in", "backups"]).await;
+    let unknown = callboard(&server, "", &["verify", "20200101T000000.000Z", "--in", "backups"]);
+    assert_eq!(unknown.await.status.code(), Some(3), "it does not exist");
 
     // A moment that lies two seconds behind the second backup, with tasks on both sides.
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -147,6 +147,11 @@ impl SlotPermit {
         self.capacity().address.worker
     }
 
+    /// True if the slot is one of this capacity.
+    pub(crate) fn is_at(&self, capacity: &Arc<WorkerCapacity>) -> bool {
+        Arc::ptr_eq(self.capacity(), capacity)
+    }
+
     /// Gives the worker a task, and the slot with it.
     pub(crate) fn assign(self, assignment: Assignment) {
         let (address, workers) = (self.capacity().address, Arc::clone(&self.capacity().workers));

@@ -116,16 +116,20 @@ impl Models {
         model: &str,
         blocked: &Blocked,
     ) -> bool {
-        match self.room(environment, model) {
-            Ok(()) => true,
-            Err(NoRoom { until }) => {
-                if let Some(until) = until {
-                    blocked.note(until);
-                }
-                self.shared.is_awaited.store(true, Ordering::Release);
-                false
-            }
+        if !self.is_metering(environment) {
+            return true;
         }
+        let now = self.shared.clock.moment();
+        let mut meters = self.shared.lock();
+        let Some(Err(NoRoom { until })) = meters.get_mut(model).map(|meter| meter.room(now)) else {
+            return true;
+        };
+        if let Some(until) = until {
+            blocked.note(until);
+        }
+        // Noted under the lock: a call that ends later tells the queues.
+        self.shared.is_awaited.store(true, Ordering::Release);
+        false
     }
 
     /// Passes if a call of the model may begin now.
@@ -177,12 +181,13 @@ impl Models {
                 Some(call) => meter.resize(call, demand, now),
                 None => meter.begin_with(demand, now),
             };
+            if begun.is_err() {
+                // The queue finds out when it looks.
+                self.shared.is_awaited.store(true, Ordering::Release);
+            }
             begun.map(|call| (name, call))
         };
-        if reserved.is_err() {
-            // The queue finds out when it looks.
-            self.shared.is_awaited.store(true, Ordering::Release);
-        } else {
+        if reserved.is_ok() {
             // The call may need less than it had reserved.
             self.shared.notify_queues();
         }

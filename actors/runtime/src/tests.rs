@@ -331,6 +331,27 @@ async fn a_worker_never_has_more_leases_than_it_asked_for() {
 }
 
 #[tokio::test]
+async fn a_worker_that_comes_back_while_it_is_given_a_task_has_no_lease_too_many() {
+    let bench = Bench::new().await;
+    let worker = bench.worker(1).await;
+    let two = vec![request(), request()];
+    bench.handle.submit(&owner(), two, true, None).await.expect("they are taken");
+    // The first task is on its way to the former connection.
+    let mut back = bench.resumed(1, Some((&worker, vec![]))).await;
+    let mut done = Vec::new();
+    for _ in 0..2 {
+        let given = back.assignment().await;
+        let more = tokio::time::timeout(Duration::from_millis(50), back.assignment()).await;
+        assert!(more.is_err(), "a second lease for a worker of one task");
+        assert_eq!((given.task.attempt, given.task.losses), (1, 0));
+        back.complete(given.lease, "x").await;
+        done.push(given.task.spec.id);
+    }
+    done.dedup();
+    assert_eq!(done.len(), 2);
+}
+
+#[tokio::test]
 async fn what_was_under_way_goes_on_after_a_restart() {
     let bench = Bench::new().await;
     let mut worker = bench.worker(1).await;

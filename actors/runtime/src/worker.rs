@@ -138,12 +138,7 @@ impl Item for WorkerItem {
             Message::Register(registration) => held.register(*registration),
             Message::Heard(link, said) => held.heard(link, *said).await,
             Message::Disconnected(link) => held.disconnected(link),
-            Message::Assign(assignment, slot) => {
-                let lease = assignment.lease;
-                item.view().worker.assign(lease, held.node.ports.clock.moment());
-                item.slots.insert(lease, (slot, Some(Output::of(&assignment.task))));
-                item.send(WorkerCommand::Assign(assignment));
-            }
+            Message::Assign(assignment, slot) => held.assign(assignment, slot),
             Message::Watch(lease) => {
                 item.view().worker.adopt(lease, held.node.ports.clock.moment());
             }
@@ -216,6 +211,19 @@ impl Held<WorkerItem> {
         tracing::info!(worker = %self.address.worker, "a worker connected");
         self.publish("worker.connected");
         capacity.offer();
+    }
+
+    /// Gives the worker a task; a slot of a former connection gives nothing, as its lease would be one
+    /// too many for this one.
+    fn assign(&mut self, assignment: Box<Assignment>, slot: SlotPermit) {
+        let lease = assignment.lease;
+        if self.item.link.as_ref().is_none_or(|link| !slot.is_at(&link.capacity)) {
+            self.give_back(lease, task::Message::Undelivered(lease.lease));
+            return;
+        }
+        self.item.view().worker.assign(lease, self.node.ports.clock.moment());
+        self.item.slots.insert(lease, (slot, Some(Output::of(&assignment.task))));
+        self.item.send(WorkerCommand::Assign(assignment));
     }
 
     fn disconnected(&mut self, link: u64) {

@@ -264,6 +264,11 @@ fn megabytes(bytes: u64) -> String {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Other(error.to_string())
+        match error {
+            Error::NotFound(_) => Self::Missing(error.to_string()),
+            Error::Damaged(_) | Error::Incomplete(_) | Error::Io(_) | Error::Store(_) => {
+                Self::Other(error.to_string())
+            }
+        }
     }
 }

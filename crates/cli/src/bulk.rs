@@ -1,7 +1,5 @@
 //! `callboard bulk`.
 
-use std::time::Duration;
-
 use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -10,6 +8,7 @@ use super::access::Remote;
 use super::failure::Failure;
 use super::input::{self, Body, Window};
 use super::output::{Column, details};
+use super::wait;
 
 const COLUMNS: [Column; 8] = [
     ("ID", "id"),
@@ -21,9 +20,6 @@ const COLUMNS: [Column; 8] = [
     ("FAILED", "failed"),
     ("CREATED", "createdAt"),
 ];
-
-/// The time between two looks at a job that the command waits for.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// The commands on many tasks.
 #[derive(Debug, Clone, Subcommand)]
@@ -95,6 +91,7 @@ pub struct Start {
 /// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), Failure> {
     let client = access.client()?;
+    let is_awaited = command.is_awaited();
     let job = match command {
         Bulk::List(window) => {
             let page = client.page(window.of(Call::get(&["bulk"]))).await?;
@@ -112,12 +109,33 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
             start.run(&client, body, "reject").await?
         }
     };
-    access.output.item(&job, shown)
+    let printed = access.output.item(&job, shown);
+    let (id, failed) = (job["id"].as_str().unwrap_or_default(), job["failed"].as_u64());
+    match failed.filter(|failed| is_awaited && *failed > 0) {
+        Some(failed) => Err(Failure::WorkFailed(format!(
+            "the job {id} failed for {failed} of {} tasks",
+            job["total"]
+        ))),
+        None => printed,
+    }
 }
 
 /// A job in words.
 pub(super) fn shown(job: &Value) -> String {
     details(job, &COLUMNS.map(|(_, path)| (path, path)), &[])
+}
+
+impl Bulk {
+    /// True if the command waits for the end of its job.
+    const fn is_awaited(&self) -> bool {
+        match self {
+            Self::Cancel(start)
+            | Self::Retry(start)
+            | Self::Reprioritize { start, .. }
+            | Self::Reject { start, .. } => start.wait,
+            Self::Show { .. } | Self::List(_) => false,
+        }
+    }
 }
 
 impl Start {
@@ -135,12 +153,10 @@ impl Start {
             .set("expect", self.expect)
             .flag("dryRun", self.dry_run);
         let call = Call::post(&["bulk"]).json(&body.value());
-        let mut job = client.data(call.idempotency_key(self.idempotency_key.as_deref())?).await?;
-        while self.wait && job["status"] == "running" {
-            tokio::time::sleep(LOOK).await;
-            let id = job["id"].as_str().unwrap_or_default().to_owned();
-            job = client.data(Call::get(&["bulk", &id])).await?;
+        let job = client.data(call.idempotency_key(self.idempotency_key.as_deref())?).await?;
+        match job["id"].as_str() {
+            Some(id) if self.wait => wait::bulk_job(client, id).await,
+            _ => Ok(job),
         }
-        Ok(job)
     }
 }

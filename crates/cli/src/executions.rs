@@ -11,7 +11,7 @@ use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body};
 use super::output::{Column, Format, details, note, table};
-use super::wait::verdict;
+use super::wait::conclude;
 use super::watch::{self, View};
 
 mod fork;
@@ -235,10 +235,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
         Executions::Watch { id, timeout } => {
             let mut view = View::watched(access.output.format());
             let execution = watch::follow(&client, &id, &mut view, timeout).await?;
-            if access.output == Format::Json {
-                show(&access, &execution)?;
-            }
-            verdict("execution", &execution)
+            let is_last = access.output == Format::Json;
+            let printed = if is_last { show(&access, &execution) } else { Ok(()) };
+            conclude("execution", &execution, printed)
         }
         Executions::Cancel { id } => {
             let execution = client.data(Call::delete(&["plans", "executions", &id])).await?;
@@ -270,8 +269,7 @@ pub(super) async fn wait(
 ) -> Result<(), Failure> {
     note(&format!("{id} runs"));
     let execution = watch::follow(client, id, &mut View::awaited(), limit).await?;
-    show(access, &execution)?;
-    verdict("execution", &execution)
+    conclude("execution", &execution, show(access, &execution))
 }
 
 /// Shows the steps that would run.

@@ -333,10 +333,9 @@ async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), F
         let call = call.query("stream", Some(true)).events_after(None);
         let stream = EventStream::open(client, &call).await?;
         let task = stream::follow(client, access.output.format(), stream).await?;
-        if access.output != Format::Table {
-            access.output.item(&task, shown)?;
-        }
-        return wait::verdict("task", &task);
+        let is_shown = access.output.format() == Format::Table;
+        let printed = if is_shown { Ok(()) } else { access.output.item(&task, shown) };
+        return wait::conclude("task", &task, printed);
     }
     let task = client.data(call).await?;
     match task["id"].as_str() {
@@ -355,9 +354,7 @@ async fn ended(
     limit: Option<Duration>,
 ) -> Result<(), Failure> {
     let task = wait::task(client, id, limit).await?;
-    let printed = access.output.item(&task, shown);
-    wait::verdict("task", &task)?;
-    printed
+    wait::conclude("task", &task, access.output.item(&task, shown))
 }
 
 fn shown(task: &Value) -> String {

@@ -56,9 +56,19 @@ pub(super) async fn task(
     id: &str,
     limit: Option<Duration>,
 ) -> Result<Value, Failure> {
+    let ended = end_of(client, ["tasks", id], limit, has_ended, Some(Progress::default()));
     tokio::select! {
-        ended = task_end(client, id, limit) => ended,
+        ended = ended => ended,
         _ = tokio::signal::ctrl_c() => Err(continues("tasks wait", id)),
+    }
+}
+
+/// The bulk job once it has acted on every task; at Ctrl-C notes the command that shows it.
+pub(super) async fn bulk_job(client: &Client, id: &str) -> Result<Value, Failure> {
+    let is_over = |job: &Value| job["status"] != "running";
+    tokio::select! {
+        ended = end_of(client, ["bulk", id], None, is_over, None) => ended,
+        _ = tokio::signal::ctrl_c() => Err(continues("bulk show", id)),
     }
 }
 
@@ -72,17 +82,24 @@ pub(super) fn continues(command: &str, id: &str) -> Failure {
     Failure::Interrupted
 }
 
-async fn task_end(client: &Client, id: &str, limit: Option<Duration>) -> Result<Value, Failure> {
+/// The item at a path of the API once it has ended. `progress` notes what a task waits for.
+async fn end_of(
+    client: &Client,
+    path: [&str; 2],
+    limit: Option<Duration>,
+    is_over: impl Fn(&Value) -> bool,
+    mut progress: Option<Progress>,
+) -> Result<Value, Failure> {
     let deadline = limit.map(|limit| Instant::now() + limit);
-    let (mut outage, mut pause, mut progress) =
-        (Outage::default(), FIRST_PAUSE, Progress::default());
+    let (mut outage, mut pause) = (Outage::default(), FIRST_PAUSE);
     loop {
-        match client.data(Call::get(&["tasks", id])).await {
-            Ok(task) if has_ended(&task) => return Ok(task),
-            Ok(task) => {
+        match client.data(Call::get(&path)).await {
+            Ok(item) if is_over(&item) => return Ok(item),
+            Ok(item) => {
                 outage.over();
-                if let Some(state) = progress.news(&task, Instant::now()) {
-                    note(&progress::words(client, &task, state).await);
+                let news = progress.as_mut().and_then(|it| it.news(&item, Instant::now()));
+                if let Some(state) = news {
+                    note(&progress::words(client, &item, state).await);
                 }
             }
             Err(error) => {
@@ -94,7 +111,7 @@ async fn task_end(client: &Client, id: &str, limit: Option<Duration>) -> Result<
         let until = Instant::now() + pause;
         if deadline.is_some_and(|deadline| deadline <= until) {
             tokio::time::sleep_until(deadline.unwrap_or(until)).await;
-            return Err(still_under_way(id));
+            return Err(still_under_way(path[1]));
         }
         tokio::time::sleep_until(until).await;
         pause = pause.mul_f64(1.5).min(LONGEST_PAUSE);
@@ -112,7 +129,7 @@ pub(super) fn has_ended(item: &Value) -> bool {
 }
 
 /// Passes if the work ended well; else fails with the reason.
-pub(super) fn verdict(kind: &str, item: &Value) -> Result<(), Failure> {
+fn verdict(kind: &str, item: &Value) -> Result<(), Failure> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (id, status) = (text(&item["id"]), text(&item["status"]));
     if status == "completed" {
@@ -128,6 +145,17 @@ pub(super) fn verdict(kind: &str, item: &Value) -> Result<(), Failure> {
         "TASK_TIMEOUT" | "EXECUTION_TIMEOUT" => Failure::TimedOut(ending),
         _ => Failure::WorkFailed(ending),
     })
+}
+
+/// The end of a command that has waited for an item and printed it: that of the work, also if nobody reads
+/// the output any more.
+pub(super) fn conclude(
+    kind: &str,
+    item: &Value,
+    printed: Result<(), Failure>,
+) -> Result<(), Failure> {
+    verdict(kind, item)?;
+    printed
 }
 
 #[cfg(test)]

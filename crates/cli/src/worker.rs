@@ -9,6 +9,7 @@ use callboard_common::secret::Secret;
 use callboard_domain::usage::Prices;
 use callboard_otlp::Exporter;
 use callboard_worker::{Identity, Options, provider};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use tokio::sync::oneshot;
 use url::Url;
@@ -71,10 +72,10 @@ pub struct Worker {
     #[arg(long)]
     pub name: Option<String>,
     /// The queues to serve, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "default")]
+    #[arg(long, value_delimiter = ',', default_value = "default", value_parser = NonEmptyStringValueParser::new())]
     pub queues: Vec<String>,
     /// The models to announce, separated by commas: names, prefixes such as `gpt-*`; by default all.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     pub models: Option<Vec<String>>,
     /// Provider that runs the model.
     #[command(flatten)]

@@ -20,6 +20,9 @@ use callboard_domain::task::{Message, ServiceTier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The bytes of the longest frame: an output, and the JSON around it.
+pub const MAX_FRAME: usize = 32 << 20;
+
 /// A frame from a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]

@@ -23,7 +23,7 @@ use callboard_domain::confidence::Source;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::usage::Tokens;
 use callboard_protocol::workers::{
-    Assign, Complete, ErrorBody, Fail, FromWorker, JudgeUsage, Task, Usage,
+    Assign, Complete, ErrorBody, Fail, FromWorker, JudgeUsage, MAX_FRAME, Task, Usage,
 };
 
 /// The most time before the deadline in which no further call is made.
@@ -34,6 +34,9 @@ const GATHER: Duration = Duration::from_millis(50);
 const ENOUGH: usize = 1024;
 /// The pieces that may wait between the provider and the gathering.
 const PIECES: usize = 64;
+
+/// The member that a frame has beside those of a result.
+const TYPE: &str = r#""type":"complete","#;
 
 /// Text of a lease on its way to the server.
 pub(super) type Text = (String, String);
@@ -77,7 +80,7 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
     let result = result.map(|Measured { completion, judge }| (completion, judge));
     span.end(result.as_ref().map(|(completion, _)| completion));
     match result {
-        Ok((completion, judge)) => complete(lease, completion, judge),
+        Ok((completion, judge)) => bounded(complete(lease, completion, judge)),
         Err(failure) => fail(lease, failure),
     }
 }
@@ -137,14 +140,14 @@ fn request(task: Task, ask: Option<&Ask>) -> Request {
     }
 }
 
-fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens)>) -> FromWorker {
+fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens)>) -> Complete {
     let used = |Tokens { input, output, cache_read, cache_write }: Tokens| Usage {
         input,
         output,
         cache_read,
         cache_write,
     };
-    FromWorker::Complete(Complete {
+    Complete {
         lease,
         output: completion.output,
         usage: used(completion.usage),
@@ -154,7 +157,23 @@ fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens
         service_tier: completion.service_tier,
         limits: limits_of(completion.limits),
         judge: judge.map(|(model, tokens)| JudgeUsage { model, usage: used(tokens) }),
-    })
+    }
+}
+
+/// The failure that takes the place of a result whose frame the server would refuse.
+fn bounded(complete: Complete) -> FromWorker {
+    // A byte takes at most six in JSON.
+    if complete.output.len() < MAX_FRAME / 8 {
+        return FromWorker::Complete(complete);
+    }
+    let length = serde_json::to_string(&complete).map_or(0, |text| text.len()) + TYPE.len();
+    if length <= MAX_FRAME {
+        return FromWorker::Complete(complete);
+    }
+    let why = format!(
+        "the output takes {length} bytes as JSON, and a frame may have at most {MAX_FRAME}"
+    );
+    fail(complete.lease, Failure::refused(why))
 }
 
 /// The limits that the provider reported, if any.

@@ -197,6 +197,47 @@ async fn a_closed_pipe_ends_a_command_quietly() {
 }
 
 #[tokio::test]
+async fn work_that_failed_is_10_even_if_nobody_reads_what_the_command_prints() {
+    let fake = Fake::start(|asked, _| match asked.line.as_str() {
+        line if line.contains("/executions/") => {
+            if line.contains("stream") {
+                return Told::Refused(403, "FORBIDDEN");
+            }
+            Told::Data(json!({"id": "dt_exec_1", "status": "failed", "error": {"code": "X"}}))
+        }
+        "POST /api/bulk" => Told::Data(json!({"id": "blk_1", "status": "running"})),
+        _ => Told::Data(json!({"id": "dt_task_1", "status": "failed", "total": 3, "failed": 1})),
+    })
+    .await;
+    let home = Home::new(&fake.url).with_key("svc_live_x");
+    for arguments in [
+        &["executions", "retry", "dt_exec_1", "--wait", "-o", "json"][..],
+        &["executions", "watch", "dt_exec_1", "-o", "json"],
+        &["tasks", "wait", "dt_task_1"],
+        &["bulk", "cancel", "--queue", "q", "--wait"],
+    ] {
+        let mut child = home.command(arguments).stdout(Stdio::piped()).spawn().expect("it starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().await.expect("it ends");
+        assert_eq!(output.status.code(), Some(10), "{arguments:?}: {output:?}");
+    }
+    let shown = home.run(&["bulk", "show", "blk_1"]).await.ok();
+    assert!(shown.contains("failed"), "to show a job is no wait for it: {shown}");
+}
+
+#[tokio::test]
+async fn a_wait_for_a_bulk_job_outlives_a_restart_of_the_server() {
+    let fake = Fake::start(|asked, before| match (asked.line.as_str(), before) {
+        ("POST /api/bulk", _) | (_, 1) => Told::Data(json!({"id": "blk_1", "status": "running"})),
+        (_, 0) => Told::Refused(503, "UNAVAILABLE"),
+        _ => Told::Data(json!({"id": "blk_1", "status": "completed", "total": 1, "failed": 0})),
+    })
+    .await;
+    let home = Home::new(&fake.url).with_key("svc_live_x");
+    home.run(&["bulk", "cancel", "--queue", "q", "--wait"]).await.ok();
+}
+
+#[tokio::test]
 async fn what_is_no_callboard_server_is_named() {
     let router = axum::Router::new().fallback(|| async { "<html>welcome</html>" });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");

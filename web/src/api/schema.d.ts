@@ -3130,8 +3130,8 @@ export interface components {
             /** @description The usage of all its model calls. */
             usage?: components["schemas"]["Usage"];
             /**
-             * @description The reason that it waits while it is pending: worker, approval, backoff, limit, budget or signal; none
-             *     where it waits for other steps.
+             * @description The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget or
+             *     signal; none where it waits for other steps.
              */
             waitingFor?: string;
             /**

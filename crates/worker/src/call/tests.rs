@@ -97,6 +97,18 @@ async fn text_is_gathered_for_a_moment_and_the_rest_goes_before_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_result_that_no_frame_can_hold_is_a_failure() {
+    let quotes: &'static str = "\"".repeat(MAX_FRAME / 2).leak();
+    let (frame, _) =
+        run_it(Scripted { pieces: vec![after(0, quotes)], end: End::Complete }, 1).await;
+    let FromWorker::Fail(failed) = frame else { panic!("a failure") };
+    assert!(!failed.retryable && failed.error.message.contains("as JSON"), "{failed:?}");
+    let pieces = vec![after(0, &quotes[..MAX_FRAME / 2 - 1000])];
+    let (frame, _) = run_it(Scripted { pieces, end: End::Complete }, 1).await;
+    assert!(matches!(frame, FromWorker::Complete(_)), "one that fits is sent");
+}
+
+#[tokio::test(start_paused = true)]
 async fn much_text_goes_out_at_once() {
     let long: &'static str = "x".repeat(ENOUGH).leak();
     let pieces = vec![after(0, long), after(1, "y"), after(1000, "z")];
