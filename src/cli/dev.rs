@@ -17,11 +17,13 @@ use callboard_cli::process::{Signals, announce, block_on, exit};
 use callboard_cli::worker::{ProviderName, provider};
 use callboard_common::secret::Secret;
 use callboard_domain::access::Role;
+use callboard_domain::account::User;
 use callboard_domain::audit::By;
-use callboard_domain::credential::DEFAULT_LIFETIME;
+use callboard_domain::credential::{self, DEFAULT_LIFETIME};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::task::{Channels, Gate, Hold, Inputs, Request, Status};
 use callboard_runtime::accounts::NewKey;
+use callboard_runtime::ports::{Clock, Machine};
 use callboard_runtime::{Handle, Owner};
 use callboard_worker::provider::Provider;
 use callboard_worker::{self as worker, Options};
@@ -84,8 +86,12 @@ impl Prepared {
     async fn run(self) -> Result<(), String> {
         let Self { dev, config, provider, keys, password } = self;
         let model = config.models.default.clone();
+        let begun = Machine::new().now();
         let service = Service::start(config).await.map_err(|error| error.to_string())?;
         let (handle, url) = (service.handle(), service.url());
+        // A directory of another server has its own admin already.
+        let is_new = |user: &User| user.email.as_str() == ADMIN && user.created_at >= begun;
+        let password = password.filter(|_| handle.users().iter().any(|user| is_new(user)));
         let credentials = credentials(&handle, &keys).await?;
         let loan = signed_in(&service, &url).await;
         let link = link(&service);
@@ -104,7 +110,7 @@ impl Prepared {
             spans: service.spans(),
         };
         let server = tokio::spawn(service.serve(received(stops)));
-        let worker = tokio::spawn(worker::run(options, received(leaves)));
+        let mut worker = tokio::spawn(worker::run(options, received(leaves)));
         welcome(&url, &keys, password.as_deref(), &model, &dev);
         if let Some(link) = &link {
             announce(&format!("  dashboard  {}  (signs in once)", link.expose()));
@@ -122,10 +128,12 @@ impl Prepared {
             }
             std::future::pending::<()>().await;
         };
-        tokio::select! {
-            () = signals.first() => {}
-            () = first => {}
-        }
+        let refused = tokio::select! {
+            () = signals.first() => None,
+            () = first => None,
+            ended = &mut worker => Some(ended),
+        };
+        let is_refused = refused.is_some();
         announce("stopping: running tasks have 25 s; Ctrl-C again ends at once");
         if let Some(loan) = loan
             && let Err(why) = loan.give_back().await
@@ -135,13 +143,20 @@ impl Prepared {
         let stopped = async {
             // The worker's last results need a server that listens. A send fails if the receiver has ended.
             let _ = leave.send(());
-            let _ = worker.await;
+            if !is_refused {
+                let _ = worker.await;
+            }
             let _ = stop.send(());
             server.await
         };
-        match signals.finish(stopped).await {
+        let stopped = match signals.finish(stopped).await {
             Ok(outcome) => outcome.map_err(|error| error.to_string()),
             Err(error) => Err(format!("the server broke: {error}")),
+        };
+        match refused {
+            Some(Ok(Err(error))) => Err(format!("the worker has ended: {error}")),
+            Some(Err(error)) => Err(format!("the worker broke: {error}")),
+            Some(Ok(Ok(()))) | None => stopped,
         }
     }
 }
@@ -170,14 +185,22 @@ fn link(service: &Service) -> Option<Secret> {
     service.sign_in_url(&admin).inspect_err(warn).ok()
 }
 
-/// The keys of the first start, or fresh ones.
+/// The keys of an earlier start; fresh ones if there are none, or they are not valid any more.
 async fn credentials(handle: &Handle, path: &Path) -> Result<Credentials, String> {
     let cannot = |what: &str, error: &dyn std::fmt::Display| {
         format!("{} cannot be {what}: {error}", path.display())
     };
     match fs::read(path) {
         Ok(bytes) => {
-            return serde_json::from_slice(&bytes).map_err(|error| cannot("understood", &error));
+            let known: Credentials =
+                serde_json::from_slice(&bytes).map_err(|error| cannot("understood", &error))?;
+            let is_valid = |key: &str| {
+                credential::parse(key).and_then(|(_, it)| handle.caller_of_key(&it)).is_ok()
+            };
+            if is_valid(&known.api_key) && is_valid(&known.worker_key) {
+                return Ok(known);
+            }
+            fs::remove_file(path).map_err(|error| cannot("replaced", &error))?;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(cannot("read", &error)),

@@ -70,7 +70,7 @@ pub(super) async fn follow(
     let permit = app.streams.open(caller.account)?;
     let feed = Feed::open(&app, &caller, wanted, resume).await?;
     let gap = resume.filter(|_| !feed.resumed()).map(|from| (from, feed.cursor()));
-    let follower = Follower { gap, prev: resume, feed, _permit: permit };
+    let follower = Follower { gap, prev: resume, told: resume, feed, _permit: permit };
     let events = stream::unfold(follower, |mut follower| async move {
         let event = follower.next().await?;
         Some((event, follower))
@@ -105,6 +105,8 @@ struct Follower {
     /// The events between these places are no longer kept: the client reads the state anew.
     gap: Option<(u64, u64)>,
     prev: Option<u64>,
+    /// The newest place that the client knows.
+    told: Option<u64>,
     feed: Feed,
     _permit: OpenPermit,
 }
@@ -114,9 +116,18 @@ impl Follower {
         if let Some((from, to)) = self.gap.take() {
             return Some(self.gap(from, to));
         }
+        if self.told.is_none() {
+            return Some(self.place());
+        }
         loop {
             // A store that cannot be read ends the stream; the client comes back with its cursor.
-            let item = match self.feed.next().await? {
+            let item = match tokio::time::timeout(KEEP_ALIVE, self.feed.next()).await {
+                Ok(item) => item?,
+                // Events may have passed that the client does not want.
+                Err(_) if self.told != Some(self.feed.cursor()) => return Some(self.place()),
+                Err(_) => continue,
+            };
+            let item = match item {
                 FeedItem::Item(item) => item,
                 FeedItem::Live => continue,
             };
@@ -126,7 +137,7 @@ impl Follower {
             let event = Event::default().event(name_of(&item)).data(written(&item, "", self.prev));
             return Some(match item {
                 StreamItem::Stored(at, _) => {
-                    self.prev = Some(at);
+                    (self.prev, self.told) = (Some(at), Some(at));
                     event.id(cursor(at))
                 }
                 StreamItem::Delta(_) | StreamItem::Depth(_) | StreamItem::Gap(..) => event,
@@ -134,8 +145,15 @@ impl Follower {
         }
     }
 
+    /// An id without an event: the place from which the client goes on if it loses the connection now.
+    fn place(&mut self) -> Event {
+        let at = self.feed.cursor();
+        self.told = Some(at);
+        Event::default().id(cursor(at))
+    }
+
     fn gap(&mut self, from: u64, to: u64) -> Event {
-        self.prev = Some(to);
+        (self.prev, self.told) = (Some(to), Some(to));
         let (from, to) = (cursor(from), cursor(to));
         let data = json!({"from": from, "to": to, "reason": "expired"}).to_string();
         Event::default().event("gap").id(to).data(data)

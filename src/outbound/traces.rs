@@ -160,6 +160,7 @@ impl Tracer for Traces {
             .with("callboard.worker.id", worker.to_string())
             .with("gen_ai.request.model", held.spec.model.clone());
         let failed = match &after.state {
+            _ if let Some(failure) = held.failure_before(after) => Some(failure.code.as_str()),
             State::Completed { .. } | State::AwaitingApproval { .. } => None,
             State::Ready if after.losses > held.losses => Some("WORKER_LOST"),
             State::Ready => Some("UNDELIVERED"),
@@ -179,9 +180,10 @@ impl Tracer for Traces {
         let first = span_of_execution(head.spec.id);
         // A retry is a span of its own beneath the first run, whose identifier its tasks name.
         let (id, parent, began) = if head.run == 1 {
-            (first, trace.span(), head.spec.created_at)
+            (first, trace.span(), head.started_at)
         } else {
-            (first ^ u64::from(head.run), first, head.started_at)
+            let began = head.retried_at.unwrap_or(head.started_at);
+            (first ^ u64::from(head.run), first, began)
         };
         let times = (time(began), time(now));
         let span =

@@ -636,6 +636,17 @@ impl Events {
         Self(events)
     }
 
+    pub(crate) async fn breaks(&mut self) {
+        let item = self.0.next().await;
+        assert!(matches!(item, StreamItem::Broken), "{item:?}");
+    }
+
+    /// Returns once the connection stands again.
+    pub(crate) async fn opens_again(&mut self) {
+        let open = async { while !matches!(self.0.next().await, StreamItem::Opened { .. }) {} };
+        tokio::time::timeout(PATIENCE, open).await.expect("in time");
+    }
+
     pub(crate) async fn next(&mut self) -> (String, Value) {
         match tokio::time::timeout(PATIENCE, self.0.next()).await.expect("in time") {
             StreamItem::Event(event) => (event.name, event.body),

@@ -251,6 +251,82 @@ async fn an_execution_stands_between_its_request_and_its_tasks() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_another_model_follows_has_its_own_error() {
+    let (receiver, url) = Receiver::start().await;
+    let server = traced_server(&url);
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let task = json!({"prompt": "p", "models": ["a", "b"]});
+    traced(&client, "/api/tasks", &task, CALLER).await;
+    let error = json!({"code": "PROVIDER_RATE_LIMITED", "message": "busy"});
+    let lease = worker.assignment().await["lease"].clone();
+    worker.send(json!({"type": "fail", "lease": lease, "error": error, "retryable": true})).await;
+    assert_eq!(worker.receive("ack").await["result"], "applied");
+    let lease = worker.assignment().await["lease"].clone();
+    worker.complete(&lease, "x").await;
+    let attempts = receiver.named("attempt", 2).await;
+    let errors: Vec<_> =
+        attempts.iter().map(|it| attributes(it).get("error.type").cloned()).collect();
+    assert_eq!(errors, [Some("PROVIDER_RATE_LIMITED".to_owned()), None]);
+}
+
+#[tokio::test]
+async fn an_execution_lasts_from_its_beginning_and_a_retry_from_its_own() {
+    let (receiver, url) = Receiver::start().await;
+    let server = traced_server(&url);
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let plan = client.plan(&json!([{"id": "a", "prompt": "p"}])).await;
+    let millis = |time: std::time::SystemTime| {
+        u64::try_from(time.duration_since(std::time::UNIX_EPOCH).expect("later").as_millis())
+            .expect("small")
+    };
+    let at = millis(std::time::SystemTime::now()) + 1_500;
+    let start_at = jiff::Timestamp::from_millisecond(i64::try_from(at).expect("small"));
+    let begin = json!({"startAt": start_at.expect("a time").to_string()});
+    let begun = traced(&client, &format!("/api/plans/{plan}/execute"), &begin, CALLER).await;
+    let id = begun["id"].as_str().expect("an id");
+    let lease = worker.assignment().await["lease"].clone();
+    let error = json!({"code": "PROVIDER_ERROR", "message": "no"});
+    worker.send(json!({"type": "fail", "lease": lease, "error": error, "retryable": false})).await;
+    client.execution_with_status(id, "failed").await;
+    let retried = client.post(&format!("/api/plans/executions/{id}/retry"), &json!({})).await;
+    assert_eq!(retried.status.as_u16() / 100, 2, "{}", retried.body);
+    let lease = worker.assignment_while_beating().await["lease"].clone();
+    worker.complete(&lease, "x").await;
+    client.execution_with_status(id, "completed").await;
+    let [first, second] = &receiver.named("execution", 2).await[..] else { panic!("two runs") };
+    assert!(first.start_time_unix_nano >= at * 1_000_000, "it began at its startAt");
+    assert!(second.start_time_unix_nano >= first.end_time_unix_nano, "not with the first run");
+}
+
+#[tokio::test]
+async fn headers_that_are_given_take_the_place_of_those_of_the_environment() {
+    let (receiver, url) = Receiver::start().await;
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let file = server.dir.path().join("headers");
+    std::fs::write(&file, "authorization=Bearer given").expect("it is written");
+    let child = Command::new(env!("CARGO_BIN_EXE_callboard"))
+        .args(["worker", "--server", &server.url, "--provider", "simulated"])
+        .args(["--otel-endpoint", &url, "--otel-headers-file"])
+        .arg(file)
+        .env("CALLBOARD_API_KEY", server.key("worker").await)
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer other,x-team=b")
+        .stdin(Stdio::null())
+        .spawn();
+    let _worker = Worker(child.expect("the program starts"));
+    traced(&client, "/api/tasks", &json!({"prompt": "p", "model": "gpt-x"}), CALLER).await;
+    receiver.named("chat gpt-x", 1).await;
+    let sent = receiver.0.lock().expect("no holder panics");
+    for headers in &sent.headers {
+        assert_eq!(headers["authorization"], "Bearer given");
+        assert_eq!(headers["content-type"], "application/x-protobuf");
+        assert!(headers.get("x-team").is_none());
+    }
+}
+
+#[tokio::test]
 async fn a_context_that_is_not_recorded_is_passed_on_as_it_came() {
     let (receiver, url) = Receiver::start().await;
     let unsampled = CALLER.replace("-01", "-00");

@@ -104,6 +104,7 @@ impl Execution {
             version: 0,
             run: 1,
             started_at: now,
+            retried_at: None,
             deadline: None,
             budget: Budget::default(),
             error: None,

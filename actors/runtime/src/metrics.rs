@@ -22,7 +22,7 @@ use callboard_domain::budget::Money;
 use callboard_domain::delivery;
 use callboard_domain::execution;
 use callboard_domain::machine::Step;
-use callboard_domain::task::{self, EndingCode, Request, State, Status, Task};
+use callboard_domain::task::{self, EndingCode, Request, Status, Task};
 use callboard_domain::unit::Change;
 use callboard_domain::{Error, Timestamp};
 use tokio::sync::mpsc;
@@ -155,18 +155,15 @@ impl Metrics {
         let task = &step.next;
         for fact in &step.facts {
             let model = self.models.of(task.model());
-            model.entries[task.status() as usize].add(1);
+            if *fact != task::Fact::Reprioritized {
+                model.entries[task.status() as usize].add(1);
+            }
             match fact {
                 task::Fact::Started => {
                     // The wait for a further attempt is not a queue's alone.
                     if task.started_at == Some(now) {
                         let waits = &self.queues.of(&task.spec.queue).waits;
                         waits.record(millis(now.since(task.eligible_since())));
-                    }
-                }
-                task::Fact::Retrying => {
-                    if let (State::Backoff { .. }, Some(error)) = (&task.state, &task.error) {
-                        self.retries[error.code as usize].add(1);
                     }
                 }
                 task::Fact::Failed => {
@@ -180,6 +177,7 @@ impl Metrics {
                 }
                 task::Fact::Created
                 | task::Fact::Reprioritized
+                | task::Fact::Retrying
                 | task::Fact::AwaitingApproval
                 | task::Fact::Cancelled => {}
             }
@@ -206,11 +204,15 @@ impl Metrics {
         if after.losses > before.losses {
             self.lost_leases.add(1);
         }
-        if let (None, Some(result)) = (&before.result, &after.result) {
-            model.input.add(result.usage.input);
-            model.output.add(result.usage.output);
-            model.cost.add(Money::from_usd(result.usage.total_cost).as_nanos());
+        if let Some(failure) = before.failure_before(after) {
+            self.retries[failure.code as usize].add(1);
         }
+        // Answers that did not count were paid for too, each at the model that gave it.
+        let (earlier, all) = (before.paid(), after.paid());
+        model.input.add(all.input.saturating_sub(earlier.input));
+        model.output.add(all.output.saturating_sub(earlier.output));
+        let [earlier, all] = [earlier, all].map(|it| Money::from_usd(it.total_cost).as_nanos());
+        model.cost.add(all.saturating_sub(earlier));
     }
 
     /// Counts an attempt of a delivery that is over, by the state that it led to.

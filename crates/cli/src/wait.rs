@@ -93,7 +93,7 @@ async fn end_of(
     let deadline = limit.map(|limit| Instant::now() + limit);
     let (mut outage, mut pause) = (Outage::default(), FIRST_PAUSE);
     loop {
-        match client.data(Call::get(&path)).await {
+        match in_time(client.data(Call::get(&path)), deadline, path[1]).await? {
             Ok(item) if is_over(&item) => return Ok(item),
             Ok(item) => {
                 outage.over();
@@ -115,6 +115,23 @@ async fn end_of(
         }
         tokio::time::sleep_until(until).await;
         pause = pause.mul_f64(1.5).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits for an answer no longer than until `deadline`.
+///
+/// # Errors
+/// The time is over: the item is still running.
+pub(super) async fn in_time<T>(
+    answer: impl Future<Output = T>,
+    deadline: Option<Instant>,
+    id: &str,
+) -> Result<T, Failure> {
+    match deadline {
+        Some(deadline) => {
+            tokio::time::timeout_at(deadline, answer).await.map_err(|_| still_under_way(id))
+        }
+        None => Ok(answer.await),
     }
 }
 

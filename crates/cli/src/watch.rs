@@ -25,7 +25,7 @@ use tokio::time::Instant;
 pub(super) use view::View;
 
 use super::failure::Failure;
-use super::wait::{Outage, continues, has_ended, still_under_way};
+use super::wait::{Outage, continues, has_ended, in_time, still_under_way};
 use event::{is_end, is_news};
 
 /// The longest time between two reads of the state, with a stream and without.
@@ -66,7 +66,8 @@ async fn until_end(
             return Err(still_under_way(id));
         }
         if due <= Instant::now() {
-            match client.data(Call::get(&["plans", "executions", id])).await {
+            let call = Call::get(&["plans", "executions", id]);
+            match in_time(client.data(call), deadline, id).await? {
                 Ok(execution) => {
                     outage.over();
                     view.state(&execution, heard)?;

@@ -10,18 +10,22 @@
 //! of a trace decides, and texts: no attribute holds a prompt or an output.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use async_trait::async_trait;
 use callboard_common::secret::Secret;
 use callboard_domain::trace::TraceContext;
 use opentelemetry::trace::{SpanContext, SpanId, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks};
+use reqwest::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use url::Url;
@@ -203,14 +207,13 @@ impl Exporter {
             client = client.tls_certs_only([]);
         }
         let client = client.build().map_err(|error| refused(&error))?;
+        let headers = options.headers.map(|it| headers_of(it.expose())).transpose()?;
+        let client = Client { client, headers };
         let mut builder = SpanExporter::builder().with_http().with_http_client(client);
         if let Some(mut endpoint) = options.endpoint {
             let path = format!("{}/v1/traces", endpoint.path().trim_end_matches('/'));
             endpoint.set_path(&path);
             builder = builder.with_endpoint(endpoint.to_string());
-        }
-        if let Some(headers) = options.headers {
-            builder = builder.with_headers(headers_of(headers.expose())?);
         }
         let mut exporter = builder.build().map_err(|error| refused(&error))?;
         let mut resource = Resource::builder()
@@ -241,18 +244,38 @@ impl Exporter {
     }
 }
 
+/// The client of the exporter, which lets headers of the environment replace those that it is given: here
+/// given ones take the place of the environment's.
+#[derive(Debug)]
+struct Client {
+    client: reqwest::Client,
+    /// The headers that were given, if any were.
+    headers: Option<HeaderMap>,
+}
+
+#[async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        if let Some(headers) = &self.headers {
+            let mut own = headers.clone();
+            for name in [CONTENT_TYPE, CONTENT_ENCODING, USER_AGENT] {
+                own.extend(request.headers_mut().remove(&name).map(|value| (name, value)));
+            }
+            *request.headers_mut() = own;
+        }
+        self.client.send_bytes(request).await
+    }
+}
+
 /// `name=value` pairs, with commas or line ends between them.
-fn headers_of(text: &str) -> Result<HashMap<String, String>, Error> {
+fn headers_of(text: &str) -> Result<HeaderMap, Error> {
     let pairs = text.split([',', '\n']).map(str::trim).filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| {
         let (name, value) = pair.split_once('=').ok_or(Error::Headers)?;
-        let (name, value) = (name.trim(), value.trim());
-        let header = reqwest::header::HeaderName::try_from(name);
-        let is_value = reqwest::header::HeaderValue::try_from(value).is_ok();
-        if header.is_err() || !is_value {
-            return Err(Error::Headers);
-        }
-        Ok((name.to_owned(), value.to_owned()))
+        let name = HeaderName::try_from(name.trim()).map_err(|_| Error::Headers)?;
+        let mut value = HeaderValue::try_from(value.trim()).map_err(|_| Error::Headers)?;
+        value.set_sensitive(true);
+        Ok((name, value))
     });
     pairs.collect()
 }

@@ -187,6 +187,33 @@ async fn a_running_task_is_delivered_before_the_server_goes() {
 }
 
 #[tokio::test]
+async fn on_the_directory_of_another_server_it_makes_its_keys_and_names_no_password() {
+    let home = Home::new("");
+    let mut server = Server::start();
+    assert!(server.terminate());
+    let directory = server.data().display().to_string();
+    for keys in [None, Some(r#"{"apiKey":"svc_live_gone","workerKey":"svc_live_gone"}"#)] {
+        let file = server.data().join("dev-keys.json");
+        if let Some(keys) = keys {
+            std::fs::write(&file, keys).expect("it is written");
+        }
+        let arguments = ["dev", "--simulated", "--listen", "127.0.0.1:0", "--data-dir", &directory];
+        let mut command =
+            home.command(&[&arguments[..], &["--first-prompt", "Say hello."]].concat());
+        let mut child = command.env_remove("CALLBOARD_SERVER").spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        // The worker has its key: it runs the first task.
+        let mut shown = Vec::new();
+        while !shown.last().is_some_and(|line: &String| line.contains(": completed")) {
+            shown.push(lines.next_line().await.expect("text").expect("it goes on"));
+        }
+        assert!(shown.iter().all(|line| !line.contains("password")), "{shown:#?}");
+        stop(child).await;
+        assert_eq!(mode(&file), 0o600);
+    }
+}
+
+#[tokio::test]
 async fn a_second_interrupt_ends_at_once() {
     let home = Home::new("");
     let data = tempfile::tempdir().expect("a directory");

@@ -1,13 +1,15 @@
 //! Events and texts on the command line, as they come.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::program::Home;
-use crate::support::{FakeWorker, Server};
+use crate::support::{Events, FakeWorker, Server};
 
 #[tokio::test]
 async fn events_are_followed_one_a_line() {
@@ -100,6 +102,54 @@ async fn following_goes_on_over_a_restart_without_a_hole() {
     next(&second).await;
     let line = said.next_line().await.expect("text").expect("a line");
     assert!(line.contains("resumes where it broke off"), "{line}");
+}
+
+#[tokio::test]
+async fn a_stream_without_events_yet_loses_none_over_a_restart() {
+    let mut server = Server::start();
+    let client = server.client("operator").await;
+    let forwarded = Forwarded::start(&server.url).await;
+    let through = client.at(&forwarded.url);
+    client.submit(&json!({"prompt": "p", "queue": "quiet"})).await;
+    let mut events = Events::open(&through, "events=task.created&queue=quiet", None).await;
+    // Nothing comes, but the place at which the stream began.
+    tokio::time::timeout(Duration::from_secs(1), events.next()).await.expect_err("no event");
+    server.kill();
+    events.breaks().await;
+    server.restart();
+    let id = client.at(&server.url).submit(&json!({"prompt": "p", "queue": "quiet"})).await;
+    forwarded.to.lock().expect("no panic").clone_from(&server.url);
+    events.opens_again().await;
+    let (name, event) = events.next().await;
+    assert_eq!((name.as_str(), &event["resource"]["id"]), ("task.created", &json!(id)));
+}
+
+/// The place is sent at most every 15 s, by the server's own clock.
+#[tokio::test]
+async fn a_stream_whose_filter_leaves_all_out_has_a_newer_place_all_the_same() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let request = client.request(Method::GET, "/api/events?queue=quiet");
+    let mut stream = request.send().await.expect("an answer");
+    let mut text = String::new();
+    let mut ids = async |count: usize| {
+        while text.matches("id: ").count() < count {
+            let chunk = tokio::time::timeout(Duration::from_secs(25), stream.chunk()).await;
+            let chunk = chunk.expect("in time").expect("a chunk").expect("it goes on");
+            text.push_str(std::str::from_utf8(&chunk).expect("text"));
+        }
+        let id = text.lines().rev().find_map(|line| line.strip_prefix("id: "));
+        id.expect("one").to_owned()
+    };
+    let first = ids(1).await;
+    client.submit(&json!({"prompt": "p"})).await;
+    let second = ids(2).await;
+    assert_ne!(first, second);
+    assert!(!text.contains("data"), "{text}");
+    let id = client.submit(&json!({"prompt": "p", "queue": "quiet"})).await;
+    let mut events = Events::open(&client, "queue=quiet", Some(&second)).await;
+    let (_, event) = events.next().await;
+    assert_eq!((&event["prev"], &event["resource"]["id"]), (&json!(second), &json!(id)));
 }
 
 #[tokio::test]

@@ -238,6 +238,19 @@ async fn a_wait_for_a_bulk_job_outlives_a_restart_of_the_server() {
 }
 
 #[tokio::test]
+async fn a_wait_ends_in_time_even_if_the_server_does_not_answer() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let home = Home::new(&format!("http://{}", listener.local_addr().expect("an address")));
+    let home = home.with_key("svc_live_x");
+    for (name, id) in [("tasks", "dt_task_1"), ("executions", "dt_exec_1")] {
+        let wait = if name == "tasks" { "wait" } else { "watch" };
+        let begun = std::time::Instant::now();
+        home.run(&[name, wait, id, "--timeout", "1s"]).await.failed(8);
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_callboard_server_is_named() {
     let router = axum::Router::new().fallback(|| async { "<html>welcome</html>" });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");

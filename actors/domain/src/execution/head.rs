@@ -82,6 +82,9 @@ pub struct Head {
     pub run: u32,
     /// The instant of the first start; before that, the instant of the request.
     pub started_at: Timestamp,
+    /// The start of the current run, if it is a retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried_at: Option<Timestamp>,
     /// The deadline of the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,

@@ -227,6 +227,7 @@ impl Turn {
             head.started_at = self.now;
         }
         head.state = State::Running;
+        head.retried_at = Some(self.now);
         head.run += 1;
         head.error = None;
         for step in self.next.tally.badly() {

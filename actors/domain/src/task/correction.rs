@@ -7,6 +7,7 @@ use super::{
 };
 use crate::Timestamp;
 use crate::machine::Step;
+use crate::usage::Usage;
 
 impl Task {
     pub(super) fn output_invalid(
@@ -87,6 +88,14 @@ impl Task {
             correction.amendment.amend(&mut inputs.prompt);
         }
         inputs
+    }
+
+    /// The usage of all answers so far, of those that did not count too.
+    #[must_use]
+    pub fn paid(&self) -> Usage {
+        let answer = self.result.as_deref();
+        let answer = answer.or(self.correction.as_deref().map(|it| &it.answer));
+        answer.map(|answer| answer.usage).unwrap_or_default()
     }
 
     /// An answer with the usage of the earlier ones, which did not count.

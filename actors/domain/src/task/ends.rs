@@ -87,6 +87,24 @@ impl Task {
             .order(Effect::Enqueue)
     }
 
+    /// The failure of this attempt, if another one follows it in `after`, the state that it led to.
+    #[must_use]
+    pub fn failure_before<'a>(&self, after: &'a Self) -> Option<&'a Ending> {
+        let is_failure = match after.state {
+            State::Backoff { .. } => true,
+            // Neither a lost worker nor a lease that never reached it.
+            State::Ready => after.retries > self.retries || after.route != self.route,
+            State::Scheduled { .. }
+            | State::Running { .. }
+            | State::AwaitingApproval { .. }
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. }
+            | State::Rejected { .. } => false,
+        };
+        after.error.as_ref().filter(|_| is_failure)
+    }
+
     pub(super) fn cancelled(&self, now: Timestamp) -> Step<Self> {
         let mut next = self.with(State::Cancelled { at: now });
         next.error = Some(Ending { code: EndingCode::Cancelled, message: "cancelled".into() });

@@ -43,6 +43,8 @@ pub(crate) struct HeadRow {
     run: u32,
     #[serde(rename = "t")]
     started_at: Timestamp,
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    retried_at: Option<Timestamp>,
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     deadline: Option<Timestamp>,
     #[serde(rename = "b")]
@@ -97,6 +99,7 @@ impl HeadRow {
             version: head.version,
             run: head.run,
             started_at: head.started_at,
+            retried_at: head.retried_at,
             deadline: head.deadline,
             budget: head.budget.clone(),
             error: head.error.clone(),
@@ -164,6 +167,7 @@ impl HeadRow {
             version: self.version,
             run: self.run,
             started_at: self.started_at,
+            retried_at: self.retried_at,
             deadline: self.deadline,
             budget: self.budget,
             error: self.error,

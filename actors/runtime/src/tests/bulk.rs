@@ -104,6 +104,9 @@ async fn another_priority_changes_the_order_and_a_running_task_is_passed_over() 
     };
     let job = started(&bench, &urgent).await;
     assert_eq!(ended(&bench, job.id).await.succeeded, 1);
+    let figures = bench.handle.figures().await.expect("everybody answers");
+    let (_, model) = figures.models.iter().find(|(name, _)| name == "m").expect("it is known");
+    assert_eq!(model.entries[0], ("pending", 3), "a change of priority enters no status");
     let all = BulkOrder { filter: Tasks::default(), priority: Some(6), ..urgent };
     let skipped =
         BulkOrder { filter: Tasks { statuses: vec![Status::Running], ..Tasks::default() }, ..all };

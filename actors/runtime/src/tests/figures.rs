@@ -1,6 +1,7 @@
 //! Figures: counted once, in production only, and right at once after a start.
 
-use callboard_domain::task::{Ending, EndingCode, Failure};
+use callboard_domain::schema::Schema;
+use callboard_domain::task::{Ending, EndingCode, Failure, FailureKind, Routing};
 
 use super::*;
 use crate::metrics::{Figures, Model, Queue};
@@ -85,6 +86,36 @@ async fn a_worker_that_falls_silent_is_counted_by_its_lost_leases() {
     assert_eq!((figures.lost_leases, figures.workers_active), (1, 0));
     assert_eq!(entries(&figures, "m")[..2], [2, 1]);
     assert_eq!(queue(&figures, "default").depth, 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_did_not_count_is_its_own_models_and_its_retry_has_its_code() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let schema = Schema::compile("outputSchema", &serde_json::json!({"type": "object"}));
+    let routing = Routing {
+        models: vec!["m".into(), "b".into()],
+        fallback_on: Some(vec![FailureKind::OutputInvalid]),
+        service_tier: None,
+    };
+    let mut request = Request { routing: Some(Box::new(routing)), ..request() };
+    request.inputs.output_schema = Some(schema.expect("a schema"));
+    let id = bench.submit(request).await;
+    for (model, output) in [("m", 10), ("b", 20)] {
+        let asked = worker.assignment().await;
+        assert_eq!(asked.task.model(), model);
+        let usage = Usage { input: 1, output, total_cost: 0.5, ..Usage::default() };
+        let paid = Completion { usage, ..completion() };
+        worker.link.say(WorkerMessage::Completed(asked.lease, "no object".into(), paid));
+        worker.ack(asked.lease, Of::Complete).await;
+    }
+    bench.until(id, |task| task.retries == 1).await;
+    bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it can be");
+    let figures = bench.figures().await;
+    assert_eq!((model(&figures, "m").output, model(&figures, "b").output), (10, 20));
+    assert_eq!((model(&figures, "m").input, model(&figures, "b").input), (1, 1));
+    let retries: Vec<_> = figures.retries.iter().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(retries, [&("OUTPUT_INVALID", 2)]);
 }
 
 #[tokio::test]
