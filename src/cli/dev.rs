@@ -91,7 +91,7 @@ impl Prepared {
         let (handle, url) = (service.handle(), service.url());
         // A directory of another server has its own admin already.
         let is_new = |user: &User| user.email.as_str() == ADMIN && user.created_at >= begun;
-        let password = password.filter(|_| handle.users().iter().any(|user| is_new(user)));
+        let password = password.filter(|_| handle.users().iter().any(is_new));
         let credentials = credentials(&handle, &keys).await?;
         let loan = signed_in(&service, &url).await;
         let link = link(&service);

@@ -11,7 +11,7 @@
 //! sled counts them; so an opening finds in the journal every group that the archive lacks. A segment takes
 //! 64 MiB; each opening begins a new one.
 //!
-//! A write that fails stops no server: the archive then has a gap, which the log and [`Archive::fault`]
+//! A write that fails, or takes too long, stops no server: the archive then has a gap, which the log and [`Archive::fault`]
 //! report, and later groups go to a new segment. A restore does not pass a gap.
 //!
 //! Deliberately absent: the removal of old segments (`callboard backup prune`).
@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, MutexGuard, mpsc};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
@@ -41,27 +41,43 @@ const CHECKSUM: usize = 4;
 const SEGMENT: u64 = 64 << 20;
 const SUFFIX: &str = ".journal";
 
-/// The archive of one opened directory.
+/// The time that an append may take before the archive gets a gap: the journal waits for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The archive of one opened directory, written by a thread of its own, so that a disk that does not answer
+/// stops nobody else.
 #[derive(Debug)]
 pub(crate) struct Archive {
-    directory: PathBuf,
-    salt: u64,
-    epoch: Epoch,
+    appends: mpsc::Sender<Append>,
     state: Mutex<State>,
+    patience: Duration,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    segment: Option<(File, u64)>,
     fault: Option<String>,
+    /// The answer to an append that took too long.
+    late: Option<mpsc::Receiver<io::Result<()>>>,
+}
+
+/// Groups to append, and where the outcome goes.
+type Append = (Vec<Bytes>, mpsc::Sender<io::Result<()>>);
+
+/// The segments of an archive, as its thread writes them.
+struct Segments {
+    directory: PathBuf,
+    salt: u64,
+    epoch: Epoch,
+    /// The file that takes more groups, its length, and the number of its last group.
+    current: Option<(File, u64, u64)>,
 }
 
 impl Archive {
     /// Opens the archive in `directory`, and appends those of `groups` that it lacks: the groups after the
-    /// last `checkpoint`, in order.
+    /// last `checkpoint`, in order, up to the journal's end.
     ///
     /// # Errors
-    /// [`Error::Io`] if the directory cannot be made or read.
+    /// [`Error::Io`] if the directory cannot be made or read, or holds groups behind the journal's end.
     pub(crate) fn open(
         directory: &Path,
         checkpoint: Checkpoint,
@@ -71,10 +87,21 @@ impl Archive {
         let failed = |error: &io::Error| {
             Error::Io(format!("the archive {}: {error}", directory.display()).into())
         };
-        fs::create_dir_all(directory).map_err(|error| failed(&error))?;
-        let state = Mutex::default();
-        let archive = Self { directory: directory.into(), salt: checkpoint.salt, epoch, state };
-        let last = archive.last().map_err(|error| failed(&error))?;
+        create(directory).map_err(|error| failed(&error))?;
+        let (directory_of, salt) = (directory.into(), checkpoint.salt);
+        let segments = Segments { directory: directory_of, salt, epoch, current: None };
+        let last = segments.last().map_err(|error| failed(&error))?;
+        let end = groups.last().map_or(checkpoint.group, |group| number(group));
+        if let Some(last) = last.filter(|last| *last > end) {
+            return Err(Error::Io(
+                format!(
+                    "the archive {} has the journal up to group {last}, and this data directory ends at group {end}: \
+                     the directory is an older copy; name another archive",
+                    directory.display()
+                )
+                .into(),
+            ));
+        }
         if last.is_none_or(|last| last < checkpoint.group) {
             tracing::warn!(
                 archived = last.unwrap_or_default(),
@@ -82,28 +109,52 @@ impl Archive {
                 "the archive has no older groups of the journal: make a backup to restore from"
             );
         }
+        let archive = Self::of(segments.thread().map_err(|error| failed(&error))?, PATIENCE);
         let missing = groups.iter().filter(|group| last.is_none_or(|last| last < number(group)));
-        archive.append(&missing.cloned().collect::<Vec<_>>());
+        archive.append(missing.cloned().collect());
         Ok(archive)
     }
 
-    /// Appends groups, synced. A failure leaves a gap and is reported.
-    pub(crate) fn append(&self, groups: &[Bytes]) {
-        let Some(first) = groups.first() else { return };
-        let mut state = self.state();
-        match self.write(&mut state, number(first), groups) {
+    fn of(appends: mpsc::Sender<Append>, patience: Duration) -> Self {
+        Self { appends, state: Mutex::default(), patience }
+    }
+
+    /// Appends groups, synced. A failure, or a disk that does not answer in time, leaves a gap and is reported.
+    pub(crate) fn append(&self, groups: Vec<Bytes>) {
+        let Some(first) = groups.first().map(|group| number(group)) else { return };
+        let late = self.state().late.take();
+        if let Some(late) = late
+            && let Err(mpsc::TryRecvError::Empty) = late.try_recv()
+        {
+            // The groups are missing from the archive; its disk still holds on to earlier ones.
+            self.state().late = Some(late);
+            return;
+        }
+        let (done, outcome) = mpsc::channel();
+        // Fails only if the thread has broken, and then nobody answers.
+        let _ = self.appends.send((groups, done));
+        let appended = match outcome.recv_timeout(self.patience) {
+            Ok(appended) => appended,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                self.state().late = Some(outcome);
+                Err(io::Error::new(io::ErrorKind::TimedOut, "its disk does not answer"))
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                Err(io::Error::other("its thread has broken"))
+            }
+        };
+        match appended {
             Ok(()) => {
-                if state.fault.take().is_some() {
+                if self.state().fault.take().is_some() {
                     tracing::warn!(
-                        from = number(first),
+                        from = first,
                         "the archive is written again, behind a gap: make a backup"
                     );
                 }
             }
             Err(error) => {
-                state.segment = None;
                 tracing::error!(%error, "the archive cannot be written: it has a gap from here on");
-                state.fault = Some(error.to_string());
+                self.state().fault = Some(error.to_string());
             }
         }
     }
@@ -116,10 +167,27 @@ impl Archive {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no holder panics")
     }
+}
 
-    fn write(&self, state: &mut State, first: u64, groups: &[Bytes]) -> io::Result<()> {
-        let (mut file, length) = match state.segment.take() {
-            Some((file, length)) if length < SEGMENT => (file, length),
+impl Segments {
+    /// Starts the thread, which ends with the sender.
+    fn thread(mut self) -> io::Result<mpsc::Sender<Append>> {
+        let (appends, orders) = mpsc::channel::<Append>();
+        let run = move || {
+            for (groups, done) in orders {
+                let first = groups.first().map_or(0, |group| number(group));
+                let _ = done.send(self.write(first, &groups));
+            }
+        };
+        std::thread::Builder::new().name("archive".into()).spawn(run)?;
+        Ok(appends)
+    }
+
+    /// Appends groups, synced; to a new segment after a failure or a gap.
+    fn write(&mut self, first: u64, groups: &[Bytes]) -> io::Result<()> {
+        let follows = |written: &(File, u64, u64)| written.1 < SEGMENT && written.2 + 1 == first;
+        let (mut file, length) = match self.current.take().filter(follows) {
+            Some((file, length, _)) => (file, length),
             _ => (self.begin(first)?, HEADER as u64),
         };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -131,13 +199,20 @@ impl Archive {
         }
         file.write_all(&bytes)?;
         file.sync_data()?;
-        state.segment = Some((file, length + bytes.len() as u64));
+        let last = groups.last().map_or(first, |group| number(group));
+        self.current = Some((file, length + bytes.len() as u64, last));
         Ok(())
     }
 
     /// A new segment, whose name is durable.
     fn begin(&self, first: u64) -> io::Result<File> {
         let path = self.directory.join(name(lineage(self.salt), first));
+        let has_groups = |path: &Path| -> io::Result<bool> {
+            Ok(Segment::read(path)?.is_some_and(|segment| segment.records().next().is_some()))
+        };
+        if path.exists() && has_groups(&path)? {
+            return Err(io::Error::other(format!("{} holds other groups", path.display())));
+        }
         let mut file = File::create(path)?;
         let mut header = Vec::with_capacity(HEADER);
         header.extend_from_slice(&Format::CURRENT.magic());
@@ -150,11 +225,13 @@ impl Archive {
         Ok(file)
     }
 
-    /// The number of the last group that is archived.
+    /// The number of the last group that is archived, durably.
     fn last(&self) -> io::Result<Option<u64>> {
         let Some((first, path)) = segments(&self.directory, lineage(self.salt))?.pop_last() else {
             return Ok(None);
         };
+        // A process that was killed may have left groups that no sync has seen.
+        File::open(&path)?.sync_all()?;
         let last = Segment::read(&path)?.and_then(|segment| segment.records().last());
         Ok(Some(last.map_or(first.saturating_sub(1), |(_, group)| number(&group))))
     }
@@ -195,7 +272,12 @@ impl ArchiveReader {
             let segment = Segment::read(&path).map_err(|error| io_error(&error))?;
             let Some(segment) = segment.filter(|segment| lineage(segment.salt) == self.lineage)
             else {
-                // The header was torn before a group followed, or is damaged: then a group is missing.
+                // The header was torn before a group followed, or is damaged: then a group is missing, as the
+                // next segment shows.
+                let length = fs::metadata(&path).map_err(|error| io_error(&error))?.len();
+                if self.segments.is_empty() && length > HEADER as u64 {
+                    return Err(self.damaged(&path));
+                }
                 continue;
             };
             let mut records = segment.records();
@@ -204,26 +286,31 @@ impl ArchiveReader {
                 if number < self.next {
                     continue;
                 }
-                if time > until {
-                    return Ok(self.next - 1);
-                }
+                // The missing groups may be from before `until`, whatever comes behind them.
                 if number > self.next {
                     let reason = format!("group {} of the journal is not in it", self.next);
                     return Err(corrupt(&path, &reason));
+                }
+                if time > until {
+                    return Ok(self.next - 1);
                 }
                 each(time, segment.epoch, &group)?;
                 self.next += 1;
             }
             // Groups that the next segment has again were torn in this one.
             if self.segments.is_empty() && records.is_damaged(until) {
-                let reason = format!(
-                    "it is damaged behind group {} of the journal; an earlier moment can be restored",
-                    self.next - 1
-                );
-                return Err(corrupt(&path, &reason));
+                return Err(self.damaged(&path));
             }
         }
         Ok(self.next - 1)
+    }
+
+    fn damaged(&self, path: &Path) -> Error {
+        let last = self.next - 1;
+        let reason = format!(
+            "it is damaged behind group {last} of the journal; an earlier moment can be restored"
+        );
+        corrupt(path, &reason)
     }
 }
 
@@ -362,6 +449,18 @@ impl Records {
         let concerns = time.is_none_or(|time| time <= until);
         is_damaged && (concerns || later.is_some_and(|later| later <= until))
     }
+}
+
+/// Makes a directory, and its name durable.
+fn create(directory: &Path) -> io::Result<()> {
+    let missing = directory.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+    let missing: Vec<_> = missing.map(Path::to_owned).collect();
+    fs::create_dir_all(directory)?;
+    for made in missing {
+        let parent = made.parent().filter(|it| !it.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// The segments of a lineage by the numbers of their first groups.

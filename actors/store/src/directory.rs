@@ -16,6 +16,8 @@ pub(crate) const FORMAT: u32 = 3;
 /// The first format with a journal.
 pub(crate) const WITH_JOURNAL: u32 = 2;
 pub(crate) const FORMAT_FILE: &str = "callboard-format";
+/// The content of the format's file in a directory whose restore is not complete.
+const RESTORING: &str = "restoring";
 
 /// Locks the directory for this process. A store that was just closed keeps the lock for a moment.
 pub(crate) fn lock(path: &Path) -> Result<File, Error> {
@@ -55,6 +57,10 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, Error> {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
         Err(error) => return Err(io_error(&error)),
     };
+    if text.trim() == RESTORING {
+        let reason = "its restore was not completed; remove it, and restore the backup again";
+        return Err(corrupt(path, reason));
+    }
     match text.trim().parse() {
         Ok(format) if format <= FORMAT => Ok(Some(format)),
         Ok(format) => {
@@ -70,6 +76,11 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, Error> {
 /// Notes the format, last of all: a directory with a format was complete once.
 pub(crate) fn write_format(path: &Path) -> io::Result<()> {
     replace(path, FORMAT_FILE, &format!("{FORMAT}\n"))
+}
+
+/// Notes durably that a restore into the directory has begun; [`write_format`] takes its place.
+pub(crate) fn note_restore(path: &Path) -> io::Result<()> {
+    replace(path, FORMAT_FILE, &format!("{RESTORING}\n"))
 }
 
 /// Replaces the file `name` in `directory`, durably and in one step.

@@ -38,8 +38,8 @@ pub struct Repository {
 /// The result of a pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pruned {
-    /// The number of removed backups.
-    pub backups: usize,
+    /// The removed backups.
+    pub backups: Vec<Manifest>,
     /// The number of removed chunks.
     pub chunks: usize,
     /// The bytes of the removed chunks.
@@ -133,7 +133,7 @@ impl Repository {
         sync(&self.path.join("backups"))?;
         let named: BTreeSet<&str> =
             kept.iter().flat_map(Manifest::all_chunks).map(|chunk| chunk.sha256.as_str()).collect();
-        let mut pruned = Pruned { backups: all.len(), chunks: 0, bytes: 0 };
+        let mut pruned = Pruned { backups: all, chunks: 0, bytes: 0 };
         let chunks = self.path.join("chunks");
         for folder in fs::read_dir(&chunks).map_err(failed(&chunks))? {
             let folder = folder.map_err(failed(&chunks))?.path();

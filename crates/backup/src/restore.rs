@@ -42,7 +42,7 @@ pub fn restore(
     let store = to.join("store");
     let mut restore = Restore::begin(&store, CACHE)?;
     let mut files = Vec::new();
-    // The store becomes complete last: until then, opening the directory finds no store.
+    // The store becomes complete last: until then, an opening of the directory is refused.
     let restored = write(repository, manifest, &mut restore, archive).and_then(|restored| {
         write_files(repository, manifest, to, &mut files)?;
         restore.finish(restored.group)?;
@@ -128,6 +128,15 @@ impl Manifest {
     /// [`Error::Store`] if a file cannot be removed.
     pub fn prune_archive(&self, archive: &Path) -> Result<usize, Error> {
         Ok(callboard_store::prune_archive(archive, self.lineage, self.group)?)
+    }
+
+    /// Removes the archived groups of the backup's data directory, but for the newest segment, to which a
+    /// server may be writing. Returns the number of removed segments.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if a file cannot be removed.
+    pub fn remove_archive(&self, archive: &Path) -> Result<usize, Error> {
+        Ok(callboard_store::prune_archive(archive, self.lineage, u64::MAX - 1)?)
     }
 
     /// Restores the backup to a temporary directory in the repository, opens the store there and reads

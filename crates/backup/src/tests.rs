@@ -81,7 +81,7 @@ fn a_second_backup_stores_the_changed_rows_only_and_each_restores() {
     assert!(restore(&repository, &first, &fixture.path("two"), None).is_err());
     // Pruning keeps the chunks of the newest.
     let pruned = repository.prune(1).expect("it prunes");
-    assert!(pruned.backups == 1 && pruned.chunks > 0, "{pruned:?}");
+    assert!(pruned.backups.len() == 1 && pruned.chunks > 0, "{pruned:?}");
     repository.verify(&second).expect("it is intact");
     assert!(matches!(repository.find(Some("1")), Err(Error::NotFound(_))));
     assert_eq!(repository.prune(1).expect("it prunes").chunks, 0);

@@ -145,9 +145,11 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
         Backup::Prune { repository, keep, archive } => {
             let repository = Repository::open(&repository, false)?;
             let pruned = repository.prune(usize::try_from(keep).unwrap_or(usize::MAX))?;
-            let segments = archive.map_or(Ok(0), |archive| prune_archive(&repository, &archive))?;
+            let removed = &pruned.backups;
+            let prune = |archive: PathBuf| prune_archive(&repository, removed, &archive);
+            let segments = archive.map_or(Ok(0), prune)?;
             let pruned = json!({
-                "backups": pruned.backups,
+                "backups": pruned.backups.len(),
                 "chunks": pruned.chunks,
                 "megabytes": megabytes(pruned.bytes),
                 "archiveSegments": segments,
@@ -225,8 +227,13 @@ impl Restoration {
     }
 }
 
-/// Removes the archived groups that the oldest backup of each lineage holds already.
-fn prune_archive(repository: &Repository, archive: &Path) -> Result<usize, Failure> {
+/// Removes the archived groups that the oldest backup of each lineage holds already, and those of a lineage
+/// whose last backup was `pruned`: a restore began another one.
+fn prune_archive(
+    repository: &Repository,
+    pruned: &[Manifest],
+    archive: &Path,
+) -> Result<usize, Failure> {
     let mut removed = 0;
     let mut seen = Vec::new();
     for manifest in repository.list()? {
@@ -234,6 +241,9 @@ fn prune_archive(repository: &Repository, archive: &Path) -> Result<usize, Failu
             seen.push(manifest.lineage);
             removed += manifest.prune_archive(archive)?;
         }
+    }
+    for manifest in pruned.iter().filter(|manifest| !seen.contains(&manifest.lineage)) {
+        removed += manifest.remove_archive(archive)?;
     }
     Ok(removed)
 }

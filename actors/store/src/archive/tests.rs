@@ -174,7 +174,7 @@ fn an_archive_restores_any_moment_over_openings_and_compactions() {
         drop(store);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_millis();
         moments.push((u64::try_from(now).expect("it is soon"), then));
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
         let archive = Some(fixture.path("archive"));
         crate::sled::compact(&fixture.path("store"), 8 << 20, archive).expect("it compacts");
     }
@@ -196,6 +196,8 @@ fn a_lost_segment_is_a_gap_and_a_torn_end_is_none() {
     for round in 1..4 {
         let store = fixture.open("store");
         put(&store, round, "later");
+        drop(store);
+        std::thread::sleep(Duration::from_millis(5));
     }
     let all = segments(&fixture.path("archive"), lineage).expect("it can be read");
     let paths: Vec<_> = all.values().cloned().collect();
@@ -208,10 +210,22 @@ fn a_lost_segment_is_a_gap_and_a_torn_end_is_none() {
     fs::write(last, bytes).expect("it can be written");
     let whole = fixture.restore(&pieces, Some(u64::MAX), "whole").expect("it restores");
     assert_eq!(until + 1, whole);
-    // A segment in the middle.
+    // A bit of the last header, behind which there are groups.
+    let mut damaged = fs::read(last).expect("it can be read");
+    damaged[7] ^= 0x10;
+    let intact = std::mem::replace(&mut damaged, fs::read(last).expect("it can be read"));
+    fs::write(last, intact).expect("it can be written");
+    let header = fixture.restore(&pieces, Some(u64::MAX), "header").expect_err("it is damaged");
+    assert!(header.to_string().contains("is damaged behind"), "{header}");
+    fs::write(last, damaged).expect("it can be written");
+    // A segment in the middle. What comes behind it may be later than the moment.
+    let before = Segment::read(&paths[paths.len() - 3]).expect("it can be read").expect("whole");
+    let (until, _) = before.records().last().expect("there is one");
     fs::remove_file(&paths[paths.len() - 2]).expect("it can be removed");
-    let missing = fixture.restore(&pieces, Some(u64::MAX), "gap").expect_err("a group is missing");
-    assert!(missing.to_string().contains("is not in it"), "{missing}");
+    for (until, name) in [(u64::MAX, "gap"), (until + 1, "gap until")] {
+        let missing = fixture.restore(&pieces, Some(until), name).expect_err("a group is missing");
+        assert!(missing.to_string().contains("is not in it"), "{missing}");
+    }
     // Pruning keeps the chunks that a later backup needs.
     assert_eq!(
         prune_archive(&fixture.path("archive"), lineage, whole).expect("it works"),
@@ -334,18 +348,88 @@ fn an_archive_that_cannot_be_written_stops_no_commit_and_says_so() {
     put(&store, 0, "first");
     let archive = fixture.path("archive");
     while fs::read_dir(&archive).expect("it is there").next().is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     drop(store);
     let store = fixture.open("store");
     fs::remove_dir_all(&archive).expect("it can be removed");
     put(&store, 1, "second");
     while store.archive_fault().is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     fs::create_dir(&archive).expect("it can be made");
     put(&store, 2, "third");
     while store.archive_fault().is_some() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn an_archive_whose_disk_does_not_answer_stops_nobody_and_goes_on_behind_a_gap() {
+    let fixture = Fixture::new();
+    let store = fixture.open("store");
+    put(&store, 0, "first");
+    drop(store);
+    let all = segments(&fixture.path("archive"), lineage_of(&fixture)).expect("it can be read");
+    let segment = Segment::read(all.values().next().expect("one")).expect("read").expect("whole");
+    let groups: Vec<_> = segment.records().map(|(_, group)| group).collect();
+    let (appends, orders) = mpsc::channel::<Append>();
+    let archive = Archive::of(appends, Duration::from_millis(50));
+    archive.append(groups.clone());
+    assert!(archive.fault().is_some_and(|fault| fault.contains("does not answer")));
+    // While it holds on, nobody waits for it.
+    let begun = std::time::Instant::now();
+    (0..100).for_each(|_| archive.append(groups.clone()));
+    assert!(begun.elapsed() < Duration::from_millis(50));
+    let (_, done) = orders.try_recv().expect("the first append");
+    assert!(orders.try_recv().is_err(), "the others are the gap");
+    done.send(Ok(())).expect("it is awaited");
+    let answering = std::thread::spawn(move || orders.recv().expect("one").1.send(Ok(())));
+    archive.append(groups);
+    assert_eq!(archive.fault(), None);
+    answering.join().expect("no panic").expect("it is awaited");
+}
+
+fn lineage_of(fixture: &Fixture) -> u32 {
+    let file = fs::read_dir(fixture.path("archive")).expect("it is there").next().expect("one");
+    let name = file.expect("it can be read").file_name().into_string().expect("text");
+    u32::from_str_radix(&name[..8], 16).expect("a lineage")
+}
+
+#[test]
+fn an_older_copy_of_a_directory_is_not_mixed_with_the_archive_of_a_newer_one() {
+    let fixture = Fixture::new();
+    let store = fixture.open("store");
+    put(&store, 0, "base");
+    drop(store);
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([fixture.path("store"), fixture.path("copy")])
+        .status();
+    assert!(copied.expect("it runs").success());
+    let store = fixture.open("store");
+    (1..4).for_each(|number| put(&store, number, "old"));
+    drop(store);
+    let on_failure = Box::new(|error: &Error| panic!("{error}"));
+    let options = SledOptions::new(fixture.path("copy"), 8 << 20, on_failure);
+    let options = SledOptions { archive: Some(fixture.path("archive")), ..options };
+    let refused = SledStore::open(options).expect_err("the archive is ahead").to_string();
+    assert!(refused.contains("an older copy; name another archive"), "{refused}");
+    drop(fixture.open("store"));
+}
+
+#[test]
+fn a_directory_whose_restore_was_not_completed_is_no_store() {
+    let fixture = Fixture::new();
+    let (pieces, _) = fixture.first_snapshot();
+    let mut restore = Restore::begin(&fixture.path("half"), 8 << 20).expect("it begins");
+    for piece in &pieces {
+        if let Piece::Rows(ops) | Piece::Overlay(ops) = piece {
+            restore.write(ops).expect("it can be written");
+        }
+    }
+    drop(restore);
+    let options = SledOptions::new(fixture.path("half"), 8 << 20, Box::new(|_| ()));
+    let refused = SledStore::open(options).expect_err("it is not complete").to_string();
+    assert!(refused.contains("its restore was not completed"), "{refused}");
 }

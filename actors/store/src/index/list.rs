@@ -21,6 +21,11 @@ use super::terms::{TermId, Terms};
 use super::{MERGE_BATCH, grow};
 use crate::row::Block;
 
+/// The terms that a list may have besides twice those that it kept at its last rebuild, if it is small.
+const MANY_TERMS: usize = 16_384;
+/// The documents of a list that is rebuilt in some milliseconds.
+const SMALL: usize = 65_536;
+
 /// The number of a key's prefix, up to the document id.
 pub(super) type PrefixId = u16;
 
@@ -43,6 +48,8 @@ pub(super) struct List {
     pub(super) delta: BTreeMap<u128, DeltaEntry>,
     /// The number of documents in the delta that are older than the newest main one.
     late: usize,
+    /// The number of terms after the last rebuild.
+    kept_terms: usize,
     /// Rows of a document that a later put of another row hides: `(stamp, prefix)`.
     pub(super) shadowed: HashMap<u128, Vec<(u64, PrefixId)>>,
 }
@@ -151,9 +158,14 @@ impl List {
         self.delta.insert(document, DeltaEntry { prefix, sort: block.sort, terms });
         if self.delta.len() - self.late >= 2 * MERGE_BATCH {
             self.merge();
-        } else if self.late > self.rebuild_threshold() {
+        } else if self.late > self.rebuild_threshold() || self.has_many_dead_terms() {
             self.rebuild();
         }
+    }
+
+    /// True if most terms may be of documents that are gone, in a list that is rebuilt in a moment.
+    fn has_many_dead_terms(&self) -> bool {
+        self.terms.len() > MANY_TERMS + 2 * self.kept_terms && self.ids.len() < SMALL
     }
 
     fn slot(&self, document: u128) -> Option<u32> {
@@ -253,6 +265,7 @@ impl List {
         (self.ids, self.prefixes) = (ids, prefixes);
         self.columns = sort.map(|values| Column::build(values.into_iter()));
         self.late = 0;
+        self.kept_terms = self.terms.len();
     }
 }
 

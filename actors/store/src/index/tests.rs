@@ -190,6 +190,41 @@ proptest! {
 }
 
 #[test]
+fn terms_of_documents_that_are_gone_do_not_pile_up() {
+    let mut lists = Lists::default();
+    let of = |document: u128| Entry {
+        list: LIST,
+        terms: (0..32)
+            .map(|n: u8| (1, [&document.to_be_bytes()[..], &[n]].concat().into()))
+            .collect(),
+        sort: [None; 2],
+    };
+    for document in 0..3_000 {
+        let new = Some(block(1, &of(document)));
+        lists.apply(&[Change { key: key(document), old: None, new }], &|_| None);
+        if let Some(gone) = document.checked_sub(500) {
+            let old = Some(block(1, &of(gone)));
+            lists.apply(&[Change { key: key(gone), old, new: None }], &|_| None);
+        }
+    }
+    let terms = lists.lists[&LIST].terms.len();
+    assert!(terms < 4 * 500 * 32, "{terms} terms of 500 documents");
+    assert_eq!(
+        lists
+            .select(&Query {
+                list: LIST,
+                filters: Vec::new(),
+                order: Order::Document,
+                descending: false,
+                offset: 0,
+                limit: 1
+            })
+            .total,
+        500
+    );
+}
+
+#[test]
 fn a_row_behind_another_is_still_in_the_list() {
     let mut lists = Lists::default();
     let rows = [0, 1].map(|table| Key::new(Key::FIRST_LISTED + table, 1, &7_u128.to_be_bytes()));

@@ -216,7 +216,7 @@ impl Checkpointer {
         drop(copied);
         if let Some(archive) = &self.archive {
             // An opening archives again from the last checkpoint on, so the archive comes before sled.
-            archive.append(&unarchived);
+            archive.append(unarchived);
         }
         sled.write(&rows, last)?;
         // Freed when the overlay is unlocked again.

@@ -1,7 +1,7 @@
 //! Makes a new directory from a snapshot and the groups after it.
 //!
-//! The directory begins a lineage of its own, and an opening finds it closed. The directory has no
-//! format until it is complete, so that an opening takes an incomplete one for none.
+//! The directory begins a lineage of its own, and an opening finds it closed. Until it is complete, its
+//! format says that it is being restored, which an opening refuses.
 //!
 //! Deliberately absent: the order and the completeness of the rows, which the caller checks.
 
@@ -15,7 +15,7 @@ use super::opening::{CHECKPOINT, EPOCH, SALT, in_sled, open_tree, random, sled_e
 use super::reclaim;
 use super::watchdog::close;
 use crate::batch::Epoch;
-use crate::directory::{corrupt, io_error, lock, write_format};
+use crate::directory::{corrupt, io_error, lock, note_restore, write_format};
 use crate::journal::{self, decode_ops};
 use crate::mark::Mark;
 use crate::{Error, repair, shutdown};
@@ -43,6 +43,7 @@ impl Restore {
             return Err(Error::Io(text.into()));
         }
         let lock = lock(path)?;
+        note_restore(path).map_err(io)?;
         let (tree, db) = open_tree(path, cache_bytes)?;
         Ok(Self { tree, db, path: path.into(), epoch: 0, _lock: lock })
     }

@@ -1,9 +1,15 @@
+use std::sync::Mutex;
+
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::Outcome;
 use crate::batch::{Batch, BatchId};
 use crate::memory::MemoryStore;
+use crate::{
+    Epoch, LogId, Outcome, Page, Partition, PartitionSet, Query, ReadFuture, Record, Row, Stats,
+    Ticket,
+};
 
 const ENVIRONMENT: u8 = 1;
 
@@ -156,6 +162,71 @@ async fn a_text_with_another_texts_chunk_is_refused() {
     write(&store, vec![other.remove(1)]).await;
     let error = TEXTS.get(&store, ENVIRONMENT, 7, 1).await.unwrap_err();
     assert!(error.to_string().contains("its chunks do not belong together"), "{error}");
+}
+
+/// A store in which something is committed between the first chunk of a text and the others.
+struct Interrupted(MemoryStore, Mutex<Option<Vec<Op>>>);
+
+impl Store for Interrupted {
+    fn commit(&self, batch: Batch) -> Ticket {
+        self.0.commit(batch)
+    }
+    fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {
+        self.0.get(key)
+    }
+    fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        if let Some(ops) = self.1.lock().expect("no panic").take() {
+            drop(self.0.commit(Batch { id: BatchId(0), guards: Vec::new(), ops }));
+        }
+        self.0.scan(from, to, limit)
+    }
+    fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
+        self.0.query(query)
+    }
+    fn scan_partitions(
+        &self,
+        partitions: PartitionSet,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> ReadFuture<'_, Vec<Row>> {
+        self.0.scan_partitions(partitions, from, to, limit)
+    }
+    fn read_log(&self, log: LogId, after: u64, limit: usize) -> ReadFuture<'_, Vec<Record>> {
+        self.0.read_log(log, after, limit)
+    }
+    fn log_bounds(&self, log: LogId) -> ReadFuture<'_, (u64, u64)> {
+        self.0.log_bounds(log)
+    }
+    fn tail(&self) -> UnboundedReceiver<Vec<Record>> {
+        self.0.tail()
+    }
+    fn epoch(&self, partition: Partition) -> Option<Epoch> {
+        self.0.epoch(partition)
+    }
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_is_erased_or_replaced_while_it_is_read_is_not_damaged() {
+    let (long, other) = ("a".repeat(9000), "b".repeat(9000));
+    let texts = [None, Some("short"), Some(other.as_str())];
+    for text in texts {
+        let store = MemoryStore::new();
+        write(&store, TEXTS.put(ENVIRONMENT, 7, 1, &long)).await;
+        let ops = match text {
+            None => TEXTS.delete_all(&store, ENVIRONMENT, 7).await.unwrap(),
+            Some(text) => {
+                let all = TEXTS.delete_all(&store, ENVIRONMENT, 7).await.unwrap();
+                [all, TEXTS.put(ENVIRONMENT, 7, 1, text)].concat()
+            }
+        };
+        let store = Interrupted(store, Mutex::new(Some(ops)));
+        let read = TEXTS.get(&store, ENVIRONMENT, 7, 1).await.unwrap();
+        assert_eq!(read.as_deref(), text);
+    }
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl Texts {
         ops
     }
 
-    /// The text of a field.
+    /// The text of a field. A text that is replaced or removed meanwhile is read as it is then.
     ///
     /// # Errors
     /// The store's, and [`Error::Corrupt`] if the text cannot be read.
@@ -105,11 +105,32 @@ impl Texts {
         field: u8,
     ) -> Result<Option<String>, Error> {
         let first = self.key(environment, document, field, 0);
-        let corrupt = |reason: &str| corrupt(self.number, &first, reason);
-        let Some(row) = store.get(&first).await? else {
-            return Ok(None);
-        };
-        let (is_compressed, payload) = self.open_chunk(&first, &row)?;
+        let mut row = store.get(&first).await?;
+        loop {
+            let Some(begun) = row else { return Ok(None) };
+            let of = (environment, document, field);
+            let damage = match self.read(store, of, &first, &begun).await {
+                Err(error @ Error::Corrupt { .. }) => error,
+                read => return read.map(Some),
+            };
+            // The chunks are read one after the other, and a commit may come between.
+            row = store.get(&first).await?;
+            if row.as_ref() == Some(&begun) {
+                return Err(damage);
+            }
+        }
+    }
+
+    /// The text whose first chunk is `row`.
+    async fn read(
+        &self,
+        store: &dyn Store,
+        (environment, document, field): (u8, u128, u8),
+        first: &Key,
+        row: &[u8],
+    ) -> Result<String, Error> {
+        let corrupt = |reason: &str| corrupt(self.number, first, reason);
+        let (is_compressed, payload) = self.open_chunk(first, row)?;
         let head = payload.split_first_chunk::<4>();
         let head = head.and_then(|(length, rest)| Some((length, rest.split_first_chunk::<4>()?)));
         let (length, (crc, start)) = head.ok_or_else(|| corrupt("it is cut short"))?;
@@ -142,7 +163,7 @@ impl Texts {
             let decompressed = decompress(&text, dictionary, MAX_COMPRESSED);
             text = decompressed.ok_or_else(|| corrupt("it cannot be decompressed"))?;
         }
-        String::from_utf8(text).map(Some).map_err(|_| corrupt("it is not UTF-8"))
+        String::from_utf8(text).map_err(|_| corrupt("it is not UTF-8"))
     }
 
     /// The stored length of a text, in bytes; `None` if there is no text.
