@@ -193,7 +193,7 @@ async fn words(response: Response<Body>) -> String {
 /// The wait that a receiver asks for: seconds, or an instant.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = httpdate::parse_http_date(text).ok()?;
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!(asked("Sun, 06 Nov 1994 08:49:37 GMT"), Some(0), "it has passed");
         let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_mins(2));
         assert!((118..=120).contains(&asked(&soon).expect("an instant")));
-        for wrong in ["soon", "-1", "1.5"] {
+        for wrong in ["", "soon", "-1", "1.5"] {
             assert_eq!(asked(wrong), None, "{wrong}");
         }
         assert_eq!(retry_after(&HeaderMap::new()), None);

@@ -284,8 +284,8 @@ async fn an_execution_lasts_from_its_beginning_and_a_retry_from_its_own() {
     let at = millis(std::time::SystemTime::now()) + 1_500;
     let start_at = jiff::Timestamp::from_millisecond(i64::try_from(at).expect("small"));
     let begin = json!({"startAt": start_at.expect("a time").to_string()});
-    let begun = traced(&client, &format!("/api/plans/{plan}/execute"), &begin, CALLER).await;
-    let id = begun["id"].as_str().expect("an id");
+    let started = traced(&client, &format!("/api/plans/{plan}/execute"), &begin, CALLER).await;
+    let id = started["id"].as_str().expect("an id");
     let lease = worker.assignment().await["lease"].clone();
     let error = json!({"code": "PROVIDER_ERROR", "message": "no"});
     worker.send(json!({"type": "fail", "lease": lease, "error": error, "retryable": false})).await;

@@ -36,6 +36,7 @@ const PAGES: [path: string, page: Page][] = [
 ];
 
 const SignIn = lazy(() => import("./session/sign-in"));
+const MustChange = lazy(() => import("./pages/admin/must-change"));
 const ROUTES = PAGES.map(([path, page]) => [path, lazy(page)] as const);
 
 export function App() {
@@ -77,7 +78,13 @@ function Content() {
   return (
     <LiveProvider key={who.user.id}>
       <Layout>
-        <Pages />
+        {who.user.passwordChangeRequired ? (
+          <Suspense fallback={<Loading />}>
+            <MustChange />
+          </Suspense>
+        ) : (
+          <Pages />
+        )}
       </Layout>
     </LiveProvider>
   );

@@ -96,6 +96,9 @@ pub struct ReviewRequest {
     /// The method by which the confidence was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Source>,
+    /// The model that answered, if it is not the task's first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Minimum confidence to skip review, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
@@ -261,6 +264,7 @@ impl Approval {
             why: held.why,
             confidence: held.confidence,
             method: held.method,
+            model: Some(held.model).filter(|model| *model != task.model).map(str::to_owned),
             threshold: gate.threshold,
             shown: Salt::commit(held.salt, held.output),
             escalates_at: now.after(time.mul_f64(share)),
@@ -347,6 +351,8 @@ pub struct HeldOutput<'a> {
     pub confidence: Option<f64>,
     /// The method by which the confidence was made.
     pub method: Option<Source>,
+    /// The model that answered.
+    pub model: &'a str,
     /// The output.
     pub output: &'a str,
     /// The salt of the commitments to the output and to the texts of reviewers.

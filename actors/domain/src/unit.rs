@@ -377,8 +377,8 @@ impl Unit {
             task::State::AwaitingApproval { why, .. } => {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
                 let method = next.result.as_deref().and_then(Completion::method);
-                let held =
-                    HeldOutput { why, confidence, method, output, salt: Some(sources.salt()) };
+                let (model, salt) = (next.model(), Some(sources.salt()));
+                let held = HeldOutput { why, confidence, method, model, output, salt };
                 let (asked, policy) =
                     (sources.ask(&next.spec, ReviewerPool::Anybody), sources.policy());
                 let spec = Arc::clone(&next.spec);
@@ -475,7 +475,8 @@ impl Unit {
         let mut retried = None;
         if let (Some(id), Some(inputs), Some(task)) = (id, retry, items.task) {
             let origin = Origin { retry_of: Some(task.spec.id), ..task.spec.origin.clone() };
-            let spec = Spec { id, origin, start_at: None, ..Spec::clone(&task.spec) };
+            let priority = task.priority();
+            let spec = Spec { id, origin, priority, start_at: None, ..Spec::clone(&task.spec) };
             let worst_cost = sources.worst_cost(spec.called(), &inputs, spec.max_tokens);
             self.create(spec, inputs);
             retried = Some(Retry { task: id, worst_cost });

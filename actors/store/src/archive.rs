@@ -91,7 +91,7 @@ impl Archive {
         let (directory_of, salt) = (directory.into(), checkpoint.salt);
         let segments = Segments { directory: directory_of, salt, epoch, current: None };
         let last = segments.last().map_err(|error| failed(&error))?;
-        let end = groups.last().map_or(checkpoint.group, |group| number(group));
+        let end = groups.last().map_or(checkpoint.group, number);
         if let Some(last) = last.filter(|last| *last > end) {
             return Err(Error::Io(
                 format!(
@@ -121,7 +121,7 @@ impl Archive {
 
     /// Appends groups, synced. A failure, or a disk that does not answer in time, leaves a gap and is reported.
     pub(crate) fn append(&self, groups: Vec<Bytes>) {
-        let Some(first) = groups.first().map(|group| number(group)) else { return };
+        let Some(first) = groups.first().map(number) else { return };
         let late = self.state().late.take();
         if let Some(late) = late
             && let Err(mpsc::TryRecvError::Empty) = late.try_recv()
@@ -175,7 +175,7 @@ impl Segments {
         let (appends, orders) = mpsc::channel::<Append>();
         let run = move || {
             for (groups, done) in orders {
-                let first = groups.first().map_or(0, |group| number(group));
+                let first = groups.first().map_or(0, number);
                 let _ = done.send(self.write(first, &groups));
             }
         };
@@ -199,7 +199,7 @@ impl Segments {
         }
         file.write_all(&bytes)?;
         file.sync_data()?;
-        let last = groups.last().map_or(first, |group| number(group));
+        let last = groups.last().map_or(first, number);
         self.current = Some((file, length + bytes.len() as u64, last));
         Ok(())
     }

@@ -36,7 +36,7 @@ pub struct Repository {
 }
 
 /// The result of a pruning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pruned {
     /// The removed backups.
     pub backups: Vec<Manifest>,

@@ -54,11 +54,11 @@ function shown(client: QueryClient, path: string) {
 
 test("what was read before a subscription began is read again, and nothing else is", async () => {
   const client = new QueryClient();
-  const [tasks, workers] = [shown(client, "/api/tasks"), shown(client, "/api/workers")];
+  const [tasks, outputs] = [shown(client, "/api/tasks"), shown(client, "/api/hitl")];
   await tasks.answer("before");
-  await workers.answer("before");
+  await outputs.answer("before");
   begun(client, ["task.created"]);
-  expect([tasks.count(), workers.count()]).toEqual([2, 1]);
+  expect([tasks.count(), outputs.count()]).toEqual([2, 1]);
   await tasks.answer("after");
   expect(tasks.data()).toBe("after");
 });

@@ -185,3 +185,35 @@ test("a topic that nobody uses is given up after a while, not between two pages"
   clock.pass(3_000);
   expect(latest().sent.at(-1)).toEqual({ type: "unsubscribe", sub: "s1" });
 });
+
+test("who listens again to a kept topic reads again what came meanwhile", () => {
+  live.start();
+  const stop = live.subscribe(["hitl.*"], undefined, () => undefined);
+  ready();
+  latest().says({ type: "subscribed", sub: "s1", cursor: "e1", resumed: false });
+  stop();
+  clock.pass(500);
+  let read = 0;
+  live.subscribe(
+    ["hitl.*"],
+    undefined,
+    () => undefined,
+    () => read++,
+  )();
+  expect(read).toBe(0);
+  latest().says(event("e2", "e1"));
+  live.subscribe(
+    ["hitl.*"],
+    undefined,
+    () => undefined,
+    () => read++,
+  );
+  expect(read).toBe(1);
+  live.subscribe(
+    ["hitl.*"],
+    undefined,
+    () => undefined,
+    () => read++,
+  );
+  expect(read).toBe(1);
+});

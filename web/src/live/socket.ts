@@ -29,6 +29,8 @@ type Topic = {
   filter?: Filter;
   cursor?: string;
   listeners: Map<Listener, Begun | undefined>;
+  /** Events came while nobody listened. */
+  missed?: boolean;
 };
 type Frame = Partial<LiveEvent> & {
   type: string;
@@ -124,6 +126,10 @@ export class LiveSocket {
     }
     const mine = topic;
     mine.listeners.set(listener, begun);
+    if (mine.missed) {
+      mine.missed = false;
+      begun?.();
+    }
     return () => {
       mine.listeners.delete(listener);
       if (mine.listeners.size > 0) return;
@@ -204,6 +210,7 @@ export class LiveSocket {
           if (frame.prev && topic.cursor && frame.prev !== topic.cursor) this.miss();
           topic.cursor = frame.cursor;
         }
+        topic.missed = topic.missed || topic.listeners.size === 0;
         for (const listener of topic.listeners.keys()) listener(frame as LiveEvent);
         break;
       }

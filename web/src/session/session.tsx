@@ -2,6 +2,9 @@
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { ApiError, api, type DataOf, get, unwrap } from "../api/client";
+import { usePreference } from "../lib/preferences";
+import { sendNow } from "../pages/review/decisions";
+import { toastError } from "../ui/toast";
 
 export type Who = DataOf<"/api/auth/session">;
 const KEY = ["/api/auth/session"];
@@ -36,6 +39,11 @@ export function useWho(): Who {
   return data;
 }
 
+/** A draft of the user who is signed in, which no other user of this browser sees. */
+export function useOwn<T>(name: string, fallback: T): [T, (value: T | undefined) => void] {
+  return usePreference<T>(`${useWho().user.id}.${name}`, fallback);
+}
+
 /** Turns the token of a sign-in into the cookie, and forgets the token. */
 export function useSignIn() {
   const client = useQueryClient();
@@ -51,13 +59,22 @@ export function useSignIn() {
 export function useSignOut() {
   const client = useQueryClient();
   return async () => {
-    await unwrap(api.POST("/api/auth/logout")).catch(() => undefined);
+    // Decisions that wait are this user's, so they are sent before the session ends.
+    await sendNow();
+    try {
+      await unwrap(api.POST("/api/auth/logout"));
+    } catch (error) {
+      const isOver = error instanceof ApiError && error.status === 401;
+      if (!isOver) return toastError(error, "You are still signed in");
+    }
     become(client, null);
   };
 }
 
 /** Another user sees nothing of what the one before has read. */
 function become(client: QueryClient, who: Who | null) {
+  // Nobody else sends them: they are refused now, and that is told.
+  if (who === null) void sendNow();
   client.setQueryData(KEY, who);
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
 }

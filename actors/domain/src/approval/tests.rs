@@ -42,6 +42,7 @@ fn opened(policy: Policy, asked: Assignee) -> Step<Approval> {
         why: HoldReason::BelowThreshold,
         confidence: Some(0.71),
         method: None,
+        model: "m",
         output: "the output",
         salt: None,
     };

@@ -121,10 +121,12 @@ impl Handle {
             let person = |account: &str| self.node.accounts.person_of(account);
             check_four_eyes(&found.task, &by, person)?;
         }
-        let mut edit = modified_output.filter(|edit| found.commit(edit) != found.opening.shown);
+        // An edit that equals the output is none, as it was sent or as it was repaired.
+        let is_edit = |edit: &String| found.commit(edit) != found.opening.shown;
+        let mut edit = modified_output.filter(is_edit);
         if let (Some(text), true) = (&edit, found.decision.is_none() && found.task.checked) {
             let repaired = self.check_edit(environment, &found, text).await?;
-            edit = repaired.or(edit);
+            edit = repaired.or(edit).filter(is_edit);
         }
         let decision = Decision::Approve { by, edit, comment };
         self.call_approval(environment, task, |reply| Message::Decide(Box::new(decision), reply))

@@ -49,6 +49,7 @@ impl Handle {
         }
         let now = self.now();
         let mut ops = tables::erased(store, environment, now, &step).await.map_err(read)?;
+        ops.extend(deliveries::without_answers(store, environment, id).await.map_err(read)?);
         match task.spec.origin.step.as_ref().map(|(execution, _)| *execution) {
             None => self.commit(id, ops).await?,
             Some(execution) => {

@@ -90,16 +90,38 @@ pub(crate) async fn is_awaited(
     task: TaskId,
 ) -> Result<bool, Error> {
     let pending = delivery::Status::Pending.as_str().as_bytes();
-    let query = Query {
+    let mut query = about(environment, task);
+    query.filters.push(Filter::AnyOf(term::STATUS, vec![pending.into()]));
+    Ok(store.query(&Query { limit: 0, ..query }).await?.total > 0)
+}
+
+/// The ended deliveries about the task, without the answers of receivers, which may quote its texts.
+pub(crate) async fn without_answers(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Vec<Op>, Error> {
+    let mut ops = Vec::new();
+    for id in store.query(&about(environment, task)).await?.documents {
+        let number = environment.number();
+        let Some(found) = ENDED_DELIVERIES.get(store, number, &id).await? else { continue };
+        if found.last_error.is_some() {
+            let rest = Delivery { last_error: None, ..found };
+            let entry = Some(listed(environment, &rest));
+            ops.push(ENDED_DELIVERIES.put(number, &id, &rest, entry));
+        }
+    }
+    Ok(ops)
+}
+
+/// The deliveries about a task.
+fn about(environment: Environment, task: TaskId) -> Query {
+    Query {
         list: delivery_list(environment),
-        filters: vec![
-            Filter::AnyOf(term::TASK, vec![task_term(task)]),
-            Filter::AnyOf(term::STATUS, vec![pending.into()]),
-        ],
+        filters: vec![Filter::AnyOf(term::TASK, vec![task_term(task)])],
         order: Order::Document,
         descending: false,
         offset: 0,
-        limit: 0,
-    };
-    Ok(store.query(&query).await?.total > 0)
+        limit: 1_000,
+    }
 }

@@ -446,6 +446,7 @@ fn full_approval(salt: Option<Salt>) -> (Approval, Approval, Vec<Entry>) {
         why: HoldReason::BelowThreshold,
         confidence: Some(0.75),
         method: None,
+        model: "m",
         output: "an output",
         salt,
     };

@@ -1,18 +1,18 @@
 //! Approvals on the memory store: one decision wins, gates never mix, timers fire once, crashes lose
 //! nothing.
 
-use callboard_domain::approval::{Action, Approval, Decider, Outcome, State as Held};
+use callboard_domain::approval::{Action, Approval, Decider, Outcome, Record, State as Held};
 use callboard_domain::execution::{Stage, Status as Phase};
 use callboard_domain::id::{ExecutionId, UserId};
 use callboard_domain::plan::{PlanSource, StepSource};
 use callboard_domain::query::Approvals;
-use callboard_domain::task::Gate;
-use callboard_domain::{Error, access, account};
+use callboard_domain::task::{Ending, EndingCode, Failure, Gate, Routing};
+use callboard_domain::{Error, access, account, bulk};
 
 use super::executions::{diamond, stages};
 use super::*;
 use crate::accounts::NewUser;
-use crate::handle::{Approve, Reject, Start};
+use crate::handle::{Approve, BulkOrder, Reject, Start};
 
 fn held_request() -> Request {
     Request { gate: Some(Gate { timeout_ms: 60_000, ..Gate::ALWAYS }), ..request() }
@@ -329,6 +329,49 @@ async fn timers_fire_once_after_a_stop_and_after_a_jump_of_the_clock() {
     let bench = bench.restart().await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(bench.actions(id).await, expected, "due while nothing ran");
+}
+
+#[tokio::test]
+async fn the_record_of_a_review_names_the_model_that_answered() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let models = vec!["m".into(), "b".into()];
+    let routing = Some(Box::new(Routing { models, ..Routing::default() }));
+    let id = bench.submit(Request { routing, ..held_request() }).await;
+    let first = worker.assignment().await.lease;
+    let ending = Ending { code: EndingCode::ProviderRateLimited, message: "busy".into() };
+    let failure = Failure { ending, retryable: true, retry_after: None };
+    worker.link.say(WorkerMessage::Failed(first, failure));
+    worker.ack(first, Of::Fail).await;
+    let second = worker.assignment().await;
+    assert_eq!(second.task.model(), "b");
+    worker.complete(second.lease, "x").await;
+    let record = Record::from(&bench.approval(id).await);
+    assert_eq!(record.model.as_deref(), Some("b"));
+    let own = bench.held(&mut worker, "y").await;
+    let own = bench.approval(own).await;
+    assert_eq!((own.opening.model.as_ref(), own.task.model.as_str()), (None, "m"));
+}
+
+#[tokio::test]
+async fn a_rejected_task_is_tried_again_with_the_priority_that_it_was_given_later() {
+    let bench = Bench::new().await;
+    let id = bench.submit(held_request()).await;
+    let urgent = BulkOrder {
+        action: bulk::Action::Reprioritize,
+        priority: Some(9),
+        reason: None,
+        filter: Tasks::default(),
+        expect: None,
+    };
+    bench.handle.start_bulk(&owner(), &urgent, None).await.expect("it is taken");
+    bench.until(id, |task| task.priority() == 9).await;
+    let mut worker = bench.worker(1).await;
+    let lease = worker.assignment().await.lease;
+    worker.complete(lease, "x").await;
+    bench.handle.reject(Environment::Live, id, reject("usr_a", true)).await.expect("it waits");
+    let retried = worker.assignment().await.task;
+    assert_eq!((retried.spec.origin.retry_of, retried.priority()), (Some(id), 9));
 }
 
 #[tokio::test(start_paused = true)]

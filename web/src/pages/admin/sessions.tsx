@@ -1,16 +1,16 @@
 /** One's own sessions and password; for an admin, the sessions of anybody. */
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
 import { api, type ItemOf, unwrap } from "../../api/client";
 import { usePage, useRows } from "../../api/hooks";
 import { plural, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { useMay, useWho } from "../../session/session";
-import { Button, Failed, Field, Loading, Panel } from "../../ui/basics";
+import { Button, Failed, Loading, Panel } from "../../ui/basics";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 import { Sized } from "../definition/sized";
+import { Password } from "./password";
 
 type Session = ItemOf<"/api/auth/sessions">;
 
@@ -132,64 +132,5 @@ export default function Sessions() {
       </Panel>
       {(!user || user === who.user.id) && <Password onDone={again} />}
     </>
-  );
-}
-
-function Password({ onDone }: { onDone: () => Promise<void> }) {
-  const [current, setCurrent] = useState("");
-  const [next, setNext] = useState("");
-  const [error, setError] = useState<Error>();
-  const submit = async () => {
-    setError(undefined);
-    try {
-      await unwrap(api.POST("/api/auth/password", { body: { current, new: next } }));
-      setCurrent("");
-      setNext("");
-      toast("The password is changed. All other sessions have ended.");
-      await onDone();
-    } catch (refused) {
-      setError(refused as Error);
-    }
-  };
-  return (
-    <Panel title="Change your password">
-      <form
-        className="definition-pad stack admin-form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit();
-        }}
-      >
-        <Field label="Present password">
-          {(props) => (
-            <input
-              {...props}
-              className="input"
-              type="password"
-              required
-              autoComplete="current-password"
-              value={current}
-              onChange={(event) => setCurrent(event.target.value)}
-            />
-          )}
-        </Field>
-        <Field label="New password" hint="All your other sessions end." fault={error?.message}>
-          {(props) => (
-            <input
-              {...props}
-              className="input"
-              type="password"
-              required
-              autoComplete="new-password"
-              value={next}
-              onChange={(event) => setNext(event.target.value)}
-            />
-          )}
-        </Field>
-        <div>
-          <Button type="submit">Change</Button>
-        </div>
-      </form>
-    </Panel>
   );
 }

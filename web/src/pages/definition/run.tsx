@@ -1,9 +1,11 @@
 /** Starts a template or a plan: input, what differs for this run, and a dry run before the button. */
+
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
 import { count, duration, money } from "../../lib/format";
-import { usePreference } from "../../lib/preferences";
+import { freshKey } from "../../lib/fresh-key";
+import { useOwn } from "../../session/session";
 import { Button, Failed, Field, Panel } from "../../ui/basics";
 import { toast } from "../../ui/toast";
 import { costs, OverBudget } from "./estimate";
@@ -36,7 +38,7 @@ export function Run({
   hitl?: Schemas["Hitl"];
 }) {
   const [, navigate] = useLocation();
-  const [input, setInput] = usePreference<Input>(`draft.run.${target.id}`, {});
+  const [input, setInput] = useOwn<Input>(`draft.run.${target.id}`, {});
   const [models, setModels] = useState<Record<string, string>>({});
   const [queues, setQueues] = useState<Record<string, string>>({});
   const [held, setHeld] = useState<string[]>(hitl?.requiredFor ?? []);
@@ -46,7 +48,7 @@ export function Run({
   const [error, setError] = useState<Error>();
   const [busy, setBusy] = useState<"dry" | "run">();
   // One key for one intent: pressing twice, or again after a lost answer, starts one run.
-  const [key, setKey] = useState(() => crypto.randomUUID());
+  const [key, setKey] = useState(freshKey);
 
   const fields = formOf(schema);
   const lacks = missing(fields ?? [], input);
@@ -63,7 +65,7 @@ export function Run({
       const result = await start(target, isDry ? withDryRun(body) : body, isDry ? undefined : key);
       if (isDry) return setDry({ of: text, result: result as DryRun });
       setInput(undefined);
-      setKey(crypto.randomUUID());
+      setKey(freshKey());
       toast("It runs.");
       navigate(`/executions/${(result as Schemas["Execution"]).id}`);
     } catch (refused) {

@@ -4,6 +4,7 @@ import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
 import { plural } from "../../lib/format";
+import { useOwn } from "../../session/session";
 import { Button } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { Mark } from "../../ui/status";
@@ -15,8 +16,11 @@ import "./definition.css";
 
 type Kind = "template" | "plan";
 
-export default function Write({ kind, initial }: { kind: Kind; initial: string }) {
-  const [text, setText] = useState(initial);
+/** `of` names what is written: its draft outlives the page. */
+export default function Write({ kind, initial, of }: { kind: Kind; initial: string; of: string }) {
+  const [draft, keep] = useOwn<string | undefined>(`draft.write.${kind}.${of}`, undefined);
+  const text = draft ?? initial;
+  const [started, setStarted] = useState({ text, number: 0 });
   const [refused, setRefused] = useState<{ of: string; faults: Fault[] }>();
   const [busy, setBusy] = useState(false);
   const [goTo, setGoTo] = useState<{ line: number }>();
@@ -38,6 +42,7 @@ export default function Write({ kind, initial }: { kind: Kind; initial: string }
       const isOfKind = ({ queryKey }: { queryKey: readonly unknown[] }) =>
         String(queryKey[0]).startsWith(path);
       await client.invalidateQueries({ predicate: isOfKind });
+      keep(undefined);
       toast(kind === "template" ? `Published: ${made.id} ${made.version}` : `Created: ${made.name}`);
       navigate(kind === "template" ? `/templates/${made.id}` : `/plans/${made.id}`);
     } catch (error) {
@@ -48,15 +53,32 @@ export default function Write({ kind, initial }: { kind: Kind; initial: string }
       setBusy(false);
     }
   };
+  const discard = () => {
+    keep(undefined);
+    setRefused(undefined);
+    setStarted(({ number }) => ({ text: initial, number: number + 1 }));
+  };
   const needs = kind === "template" ? "templates: create" : "plans: create";
   return (
     <div className="definition-write">
       <div className="panel definition-editor">
-        <YamlEditor label="Definition" text={initial} faults={found} onChange={setText} goTo={goTo} />
+        <YamlEditor
+          key={started.number}
+          label="Definition"
+          text={started.text}
+          faults={found}
+          onChange={(next) => keep(next === initial ? undefined : next)}
+          goTo={goTo}
+        />
       </div>
       <section className="panel definition-faults" aria-label="Faults">
         <header>
           <h2>{found.length > 0 ? plural(found.length, "fault") : "Check and publish"}</h2>
+          {draft !== undefined && (
+            <Button kind="quiet" onClick={discard}>
+              Discard the draft
+            </Button>
+          )}
           <Button
             kind="primary"
             needs={needs}

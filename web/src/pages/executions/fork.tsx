@@ -1,9 +1,11 @@
 /** Forks an execution: what differs, a dry run that says what is taken over and what the rest costs, then the button. */
+
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { plural } from "../../lib/format";
+import { freshKey } from "../../lib/fresh-key";
 import { Button, Failed, Field } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { toast } from "../../ui/toast";
@@ -62,7 +64,7 @@ export function Fork({
     const asked = ready ? body : { ...body, dryRun: true };
     try {
       const result = await unwrap(api.POST("/api/plans/executions/{id}/fork", { params, body: asked }));
-      if (!ready) return setDry({ of: text, result: result as DryRun, key: crypto.randomUUID() });
+      if (!ready) return setDry({ of: text, result: result as DryRun, key: freshKey() });
       const { id } = result as Execution;
       const run = () => navigate(`/executions/${id}?view=compare&with=${execution.id}`);
       toast("The fork runs.", { action: { label: "Compare", run } });

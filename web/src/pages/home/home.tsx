@@ -190,10 +190,10 @@ function FailingTemplates() {
 
 function Workers() {
   useLive(["worker.*"]);
-  const now = useNow();
-  const workers = usePage("/api/workers", { query: { limit: 100 } });
+  // A sign of life is no event, so the workers are read again while they are looked at.
+  const workers = usePage("/api/workers", { query: { limit: 100 } }, { refetchInterval: SILENT });
   const isSilent = (worker: ItemOf<"/api/workers">) =>
-    worker.status !== "lost" && now - Date.parse(worker.lastHeartbeatAt) > SILENT;
+    worker.status !== "lost" && workers.dataUpdatedAt - Date.parse(worker.lastHeartbeatAt) > SILENT;
   return (
     <Panel title="Workers" actions={<Link href="/workers">All</Link>}>
       <Loaded query={workers} lines={2}>

@@ -39,7 +39,7 @@ export default function Plans() {
     return (
       <PageFrame title="New plan">
         <Suspense fallback={<Loading />}>
-          <Write kind="plan" initial={STARTER} />
+          <Write kind="plan" initial={STARTER} of="new" />
         </Suspense>
       </PageFrame>
     );

@@ -5,6 +5,7 @@
 import { useSyncExternalStore } from "react";
 import { ApiError, type Approval, api, unwrap } from "../../api/client";
 import { queries } from "../../api/hooks";
+import { toastError } from "../../ui/toast";
 import { forgetDraft } from "./drafts";
 
 export type Choice =
@@ -31,6 +32,8 @@ let last = 0;
 const listeners = new Set<() => void>();
 const outcomes = new Set<(outcomes: Outcome[], waiting: Waiting) => void>();
 const timers = new Map<number, ReturnType<typeof setTimeout>>();
+/** Of each decision that is being sent, the items without an answer. */
+const unanswered = new Map<number, Set<Approval>>();
 /** Items that were decided here, until the lists know it. */
 let decided: ReadonlySet<string> = new Set();
 
@@ -71,18 +74,28 @@ async function send(made: Waiting) {
   change(waiting.map((each) => (each.id === made.id ? { ...each, state: "sending" as const } : each)));
   const results: Outcome[] = [];
   const todo = [...made.items];
+  const open = new Set(made.items);
+  unanswered.set(made.id, open);
   const lane = async () => {
     for (let item = todo.shift(); item; item = todo.shift()) {
       results.push(await sent(item, made.choice));
+      open.delete(item);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  unanswered.delete(made.id);
   const done = results
     .filter((each) => !each.error || each.error.status === 409)
     .map((each) => each.item.taskId);
   for (const id of done) forgetDraft(id);
   decided = new Set([...decided, ...done].slice(-500));
   change(waiting.filter((each) => each.id !== made.id));
+  if (outcomes.size === 0) {
+    // The page that tells it in full is not open.
+    for (const { item, error } of results.filter((each) => each.error).slice(0, 3)) {
+      toastError(error, `${item.stepId ?? "The output"} was not decided`);
+    }
+  }
   for (const each of outcomes) each(results, made);
   void queries.invalidateQueries({ queryKey: ["/api/hitl/pending"] });
   for (const taskId of done) {
@@ -111,16 +124,38 @@ function request({ taskId }: Approval, choice: Choice, keepalive = false): Sent 
     : api.POST("/api/hitl/{taskId}/reject", { params, body: body as { reason: string }, keepalive });
 }
 
+/** Sends what waits, at once: the session ends. */
+export async function sendNow() {
+  const due = waiting.filter((each) => each.state === "waiting");
+  for (const made of due) clearTimeout(timers.get(made.id));
+  await Promise.all(due.map(send));
+}
+
+/** Browsers send no more than that after a page has been left. */
+const KEPT_ALIVE = 60_000;
+
+/** Asks before what waits would be lost with the page. */
+function ask(event: BeforeUnloadEvent) {
+  const bodies = waiting.flatMap((made) =>
+    [...(unanswered.get(made.id) ?? made.items)].map(() => JSON.stringify(made.choice)),
+  );
+  const bytes = bodies.reduce((sum, body) => sum + new TextEncoder().encode(body).length, 0);
+  if (bytes > KEPT_ALIVE) event.preventDefault();
+}
+
 /** The page is left: there is no more time to undo. */
 function flush() {
   for (const made of waiting) {
-    if (made.state !== "waiting") continue;
     clearTimeout(timers.get(made.id));
-    for (const item of made.items) void request(item, made.choice, true);
+    // A request that is on its way ends with the page; a second one for the same item changes nothing.
+    for (const item of unanswered.get(made.id) ?? made.items) void request(item, made.choice, true);
   }
   change([]);
 }
-if (typeof window !== "undefined") window.addEventListener("pagehide", flush);
+if (typeof window !== "undefined") {
+  window.addEventListener("beforeunload", ask);
+  window.addEventListener("pagehide", flush);
+}
 
 /** The decisions that wait, and the items that need nobody any more. */
 export function useDecisions(): { waiting: Waiting[]; isDecided: (taskId: string) => boolean } {

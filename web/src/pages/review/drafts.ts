@@ -1,11 +1,14 @@
 /** What a reviewer has begun to write about an item. It outlives a reload, and ends with the decision. */
+import { queries } from "../../api/hooks";
 import { preference, usePreference, write } from "../../lib/preferences";
 
 export type Draft = { edit?: string; comment?: string; reason?: string; at: number };
 
-const INDEX = "drafts";
 const MOST = 50;
-const name = (taskId: string) => `draft.${taskId}`;
+/** Drafts are of the user who is signed in. */
+const user = () => queries.getQueryData<{ user: { id: string } }>(["/api/auth/session"])?.user.id ?? "";
+const index = () => `${user()}.drafts`;
+const name = (taskId: string) => `${user()}.draft.${taskId}`;
 
 export function useDraft(taskId: string): [Partial<Draft>, (change: Partial<Draft>) => void] {
   const [draft] = usePreference<Partial<Draft>>(name(taskId), EMPTY);
@@ -13,9 +16,9 @@ export function useDraft(taskId: string): [Partial<Draft>, (change: Partial<Draf
     const now = { ...preference<Partial<Draft>>(name(taskId), EMPTY), ...next };
     const isEmpty = now.edit === undefined && !now.comment && !now.reason;
     if (isEmpty) return forgetDraft(taskId);
-    const others = preference<string[]>(INDEX, []).filter((id) => id !== taskId);
+    const others = preference<string[]>(index(), []).filter((id) => id !== taskId);
     for (const old of others.slice(0, Math.max(0, others.length - MOST + 1))) write(name(old), undefined);
-    write(INDEX, [...others.slice(-MOST + 1), taskId]);
+    write(index(), [...others.slice(-MOST + 1), taskId]);
     write(name(taskId), { ...now, at: Date.now() });
   };
   return [draft, change];
@@ -27,7 +30,7 @@ export function forgetDraft(taskId: string) {
   if (preference<unknown>(name(taskId), undefined) === undefined) return;
   write(name(taskId), undefined);
   write(
-    INDEX,
-    preference<string[]>(INDEX, []).filter((id) => id !== taskId),
+    index(),
+    preference<string[]>(index(), []).filter((id) => id !== taskId),
   );
 }

@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
-import { usePreference } from "../../lib/preferences";
+import { useOwn } from "../../session/session";
 import { Button, Field } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { toastError } from "../../ui/toast";
@@ -41,7 +41,7 @@ export function bodyOf(draft: Draft): Body {
 }
 
 export function Submit({ from, onClose }: { from?: Draft; onClose: () => void }) {
-  const [kept, keep] = usePreference<Draft>("draft.task", { prompt: "" });
+  const [kept, keep] = useOwn<Draft>("draft.task", { prompt: "" });
   const [draft, setDraft] = useState<Draft>(from ?? kept);
   const [error, setError] = useState<Error>();
   const [busy, setBusy] = useState(false);

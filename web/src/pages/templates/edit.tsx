@@ -6,5 +6,5 @@ import Write from "../definition/write";
 
 export default function Edit({ template }: { template: Schemas["Template"] }) {
   const text = useMemo(() => textOf(template), [template]);
-  return <Write kind="template" initial={text} />;
+  return <Write kind="template" initial={text} of={`${template.id}@${template.version}`} />;
 }

@@ -79,7 +79,7 @@ export default function One({ id }: { id: string }) {
         )
       }
     >
-      {read.error ? (
+      {read.error && !template ? (
         <Failed
           error={read.error}
           retry={() => void read.refetch()}

@@ -24,7 +24,7 @@ export default function Templates() {
     return (
       <PageFrame title="New template">
         <Suspense fallback={<Loading />}>
-          <Write kind="template" initial={STARTER} />
+          <Write kind="template" initial={STARTER} of="new" />
         </Suspense>
       </PageFrame>
     );
