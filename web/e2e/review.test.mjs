@@ -105,6 +105,72 @@ test("a page that is left sends what waits", async () => {
   await close(page);
 });
 
+test("a decision that is refused is told on any page, and a sign-out sends what waits as its own user's", async () => {
+  await clear();
+  const [refused, sent] = [await held("Decided elsewhere."), await held("Decided by a leaver.")];
+  const user = await server.user("operator", "leaver@example.com");
+  const page = await open(browser, server, `/review/${refused}`, { user });
+  await title(page, "Decided elsewhere.");
+  await live(page);
+  await page.route("**/approve", (route) =>
+    route.fulfill({
+      status: 403,
+      json: { success: false, error: { code: "FORBIDDEN", message: "four eyes" } },
+    }),
+  );
+  await page.keyboard.press("a");
+  await page.getByRole("link", { name: "Overview", exact: true }).click();
+  await page.getByText("was not decided: four eyes").waitFor();
+  await page.unroute("**/approve");
+  await page.goto(`/review/${sent}`);
+  await title(page, "Decided by a leaver.");
+  await live(page);
+  await page.keyboard.press("a");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("E-mail").waitFor();
+  const { user: who } = await server.call("GET", "/api/auth/session", undefined, await fresh(user));
+  assert.equal((await decided(sent)).by, who.id);
+  await close(page);
+});
+
+/** A token of a user whose earlier session has ended. */
+function fresh(user) {
+  server.tokens.delete(user.email);
+  return server.token(user);
+}
+
+test("a draft is its own user's, and nobody else of the browser sees it", async () => {
+  await clear();
+  const id = await held("A text to comment on.");
+  const [ann, ben] = [
+    await server.user("operator", "ann@example.com"),
+    await server.user("operator", "ben@example.com"),
+  ];
+  const page = await open(browser, server, `/review/${id}`, { user: ann });
+  await title(page, "A text to comment on.");
+  await live(page);
+  await page.keyboard.press("r");
+  await page.keyboard.type("a reason of Ann's");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  for (const [user, reason] of [
+    [ben, ""],
+    [ann, "a reason of Ann's"],
+  ]) {
+    await page.getByLabel("E-mail").fill(user.email);
+    await page.getByLabel("Password").fill(user.password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await title(page, "A text to comment on.");
+    await live(page);
+    await page.keyboard.press("r");
+    assert.equal(await page.getByRole("dialog").getByRole("textbox").first().inputValue(), reason);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Sign out" }).click();
+  }
+  await page.getByLabel("E-mail").waitFor();
+  await close(page);
+});
+
 test("an edit survives a reload, and flows downstream once approved", async () => {
   await clear();
   const steps = [

@@ -70,6 +70,31 @@ test("a session that ends elsewhere gives way to the sign-in, and what was asked
   await close(page);
 });
 
+test("a user whose password an admin has set changes it first, and then has every page", async () => {
+  const { id, email } = await server.call("POST", "/api/auth/users", {
+    email: "nina@example.com",
+    password: "correct horse battery staple",
+    role: "operator",
+    name: "Nina",
+  });
+  const password = "set by the admin 4711";
+  await server.call("PATCH", `/api/auth/users/${id}`, { password });
+  const page = await open(browser, server, "/", { user: null });
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("An admin has set your password").waitFor();
+  await accessible(page);
+  await shot(page, "must-change");
+  await page.getByLabel("Present password").fill(password);
+  await page.getByLabel("New password").fill("my own and only one 815");
+  await page.getByRole("button", { name: "Change", exact: true }).click();
+  await page.getByRole("heading", { name: "Waiting for a reviewer" }).waitFor();
+  await page.getByRole("link", { name: "Review", exact: true }).waitFor();
+  await live(page);
+  await close(page);
+});
+
 test("a write by cookie from a foreign page is refused, and one of the server's own page is not", async () => {
   const page = await open(browser, server, "/");
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");

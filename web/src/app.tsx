@@ -12,7 +12,7 @@ import { Route, Switch, useLocation } from "wouter";
 import { queries } from "./api/hooks";
 import { Layout } from "./layout";
 import { LiveProvider } from "./live/live";
-import { sessionRefused, useSession } from "./session/session";
+import { Signed, sessionRefused, useSession } from "./session/session";
 import { Empty, Failed, Loading, PageFrame } from "./ui/basics";
 import { Toasts } from "./ui/toast";
 
@@ -76,17 +76,19 @@ function Content() {
     );
   }
   return (
-    <LiveProvider key={who.user.id}>
-      <Layout>
-        {who.user.passwordChangeRequired ? (
-          <Suspense fallback={<Loading />}>
-            <MustChange />
-          </Suspense>
-        ) : (
-          <Pages />
-        )}
-      </Layout>
-    </LiveProvider>
+    <Signed value={who}>
+      <LiveProvider key={who.user.id}>
+        <Layout>
+          {who.user.passwordChangeRequired ? (
+            <Suspense fallback={<Loading />}>
+              <MustChange />
+            </Suspense>
+          ) : (
+            <Pages />
+          )}
+        </Layout>
+      </LiveProvider>
+    </Signed>
   );
 }
 

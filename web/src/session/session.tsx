@@ -1,6 +1,6 @@
 /** Who is signed in, and what they may do. The session itself is a cookie that no script can read. */
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback } from "react";
+import { createContext, useCallback, useContext } from "react";
 import { ApiError, api, type DataOf, get, unwrap } from "../api/client";
 import { usePreference } from "../lib/preferences";
 import { sendNow } from "../pages/review/decisions";
@@ -32,11 +32,14 @@ export function useMay(): (action: string) => boolean {
   return useCallback((action) => actions?.includes(action) ?? false, [actions]);
 }
 
+/** Who is signed in, for everything inside: a part never sees a sign-out before the whole does. */
+export const Signed = createContext<Who | null>(null);
+
 /** The user who is signed in, inside of the layout, which shows nothing without one. */
 export function useWho(): Who {
-  const { data } = useQuery<Who | null>({ queryKey: KEY, enabled: false });
-  if (!data) throw new Error("nobody is signed in");
-  return data;
+  const who = useContext(Signed);
+  if (!who) throw new Error("nobody is signed in");
+  return who;
 }
 
 /** A draft of the user who is signed in, which no other user of this browser sees. */
