@@ -38,7 +38,10 @@ async function receive(request, response) {
   response.writeHead(204).end();
 }
 
-const server = createServer(receive);
+// A request that breaks off ends nothing but itself.
+const server = createServer((request, response) => {
+  receive(request, response).catch(() => response.destroy());
+});
 server.listen(Number(process.argv[2] ?? 9000), "127.0.0.1", () => {
   console.log(`http://127.0.0.1:${server.address().port}`);
 });

@@ -144,7 +144,9 @@ async fn password(access: &Access) -> Result<(), Failure> {
     let current = secret::password("CALLBOARD_PASSWORD", "Current password").await?;
     let new = secret::password("CALLBOARD_NEW_PASSWORD", "New password").await?;
     let body = json!({"current": current.expose(), "new": new.expose()});
-    client.data(Call::post(&["auth", "password"]).json(&body)).await?;
+    // A wrong password is answered as a wrong token is.
+    let call = Call::post(&["auth", "password"]).json(&body).without_renewal();
+    client.data(call).await?;
     note("the password is changed, and all other sessions are ended");
     Ok(())
 }

@@ -17,6 +17,8 @@ pub struct Call<'a> {
     query: Vec<(&'a str, String)>,
     extra: HeaderMap,
     patient: bool,
+    /// False if a 401 is about the call's content, not about the token.
+    pub(crate) renews: bool,
 }
 
 impl<'a> Call<'a> {
@@ -59,6 +61,7 @@ impl<'a> Call<'a> {
             query: Vec::new(),
             extra: HeaderMap::new(),
             patient: true,
+            renews: true,
         }
     }
 
@@ -118,6 +121,13 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn bytes(mut self) -> Self {
         self.accept = "application/octet-stream";
+        self
+    }
+
+    /// Takes a 401 as an answer to the call's own content, such as a password, and not to the token.
+    #[must_use]
+    pub fn without_renewal(mut self) -> Self {
+        self.renews = false;
         self
     }
 

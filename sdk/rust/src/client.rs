@@ -188,11 +188,12 @@ impl Client {
         if response.status().is_success() && kind.is_some_and(|k| k.starts_with(call.accept)) {
             return Ok(response);
         }
-        self.decode(response).await.and_then(|_| Err(self.unexpected("with no stream")))
+        let refusal = tokio::time::timeout(ANSWER_TIMEOUT, self.decode(response)).await;
+        refusal.map_err(|_| self.too_late())?.and_then(|_| Err(self.unexpected("with no stream")))
     }
 
     async fn open(&self, call: &Call<'_>, timeout: Option<Duration>) -> Result<Response, Error> {
-        let mut may_renew = true;
+        let mut may_renew = call.renews;
         let mut repeats = if call.is_safe_to_repeat() { 0..REPEATS } else { 0..0 };
         loop {
             let bearer = self.bearer().await?;
@@ -210,7 +211,11 @@ impl Client {
             if let Some(timeout) = timeout {
                 request = request.timeout(timeout);
             }
-            let response = request.send().await.map_err(|error| self.not_answered(&error))?;
+            // The head of an answer has this time in any case, its body only if `timeout` says so.
+            let answered = tokio::time::timeout(ANSWER_TIMEOUT, request.send()).await;
+            let response = answered
+                .map_err(|_| self.too_late())?
+                .map_err(|error| self.not_answered(&error))?;
             match response.status() {
                 StatusCode::UNAUTHORIZED if std::mem::take(&mut may_renew) => {
                     if !self.renew(bearer.as_ref()).await? {
@@ -240,15 +245,35 @@ impl Client {
         Ok(match &*self.credential {
             Credential::None => None,
             Credential::Key(key) => Some(key.clone()),
-            Credential::Session(session) => Some(session.bearer(self).await?),
+            Credential::Session(session) => {
+                let token = session.token().await;
+                if session.ends_soon().await {
+                    match self.renew(Some(&token)).await {
+                        Ok(_) => return Ok(Some(session.token().await)),
+                        // The token counts for a moment yet.
+                        Err(error) if error.is_transient() && !session.has_ended().await => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Some(token)
+            }
         })
     }
 
     /// Replaces a refused token; false if there is none to replace it.
     async fn renew(&self, refused: Option<&Secret>) -> Result<bool, Error> {
         match (&*self.credential, refused) {
-            (Credential::Session(session), Some(refused)) => {
-                session.renew(self, refused).await.map(|()| true)
+            (Credential::Session(_), Some(refused)) => {
+                // A refresh token counts once: a renewal goes on after its caller has left.
+                let (client, refused) = (self.clone(), refused.clone());
+                let renewal = tokio::spawn(async move {
+                    match &*client.credential {
+                        Credential::Session(session) => session.renew(&client, &refused).await,
+                        Credential::None | Credential::Key(_) => Ok(()),
+                    }
+                });
+                let renewed = renewal.await.map_err(|_| self.unexpected("and a renewal broke"))?;
+                renewed.map(|()| true)
             }
             (Credential::None | Credential::Key(_) | Credential::Session(_), _) => Ok(false),
         }
@@ -277,11 +302,14 @@ impl Client {
     }
 
     fn not_answered(&self, error: &reqwest::Error) -> Error {
-        let server = self.server.to_string();
         if error.is_timeout() && !error.is_connect() {
-            return Error::TimedOut { server, limit: ANSWER_TIMEOUT };
+            return self.too_late();
         }
-        Error::Unreachable { server, reason: innermost(error) }
+        Error::Unreachable { server: self.server.to_string(), reason: innermost(error) }
+    }
+
+    fn too_late(&self) -> Error {
+        Error::TimedOut { server: self.server.to_string(), limit: ANSWER_TIMEOUT }
     }
 
     /// The error for an answer of another program, such as a proxy in front of a server that is away.

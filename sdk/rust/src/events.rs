@@ -57,6 +57,22 @@ enum State {
 struct Open {
     response: Response,
     parser: Parser,
+    /// The instant of the last sign of life.
+    heard_at: Instant,
+}
+
+impl Open {
+    fn new(response: Response) -> Self {
+        Self { response, parser: Parser::default(), heard_at: Instant::now() }
+    }
+
+    /// Reads on; false once the connection is gone or silent. Dropping the future prolongs no silence.
+    async fn read(&mut self) -> bool {
+        let chunk = tokio::time::timeout_at(self.heard_at + SILENCE, self.response.chunk()).await;
+        let Ok(Ok(Some(chunk))) = chunk else { return false };
+        self.heard_at = Instant::now();
+        self.parser.push(&chunk).is_ok()
+    }
 }
 
 impl Events {
@@ -97,12 +113,10 @@ impl Events {
                 if let Some(id) = open.parser.last_id() {
                     self.last_id = Some(id.to_owned());
                 }
-                match tokio::time::timeout(SILENCE, open.response.chunk()).await {
-                    Ok(Ok(Some(chunk))) if open.parser.push(&chunk).is_ok() => {
-                        self.pause = FIRST_PAUSE;
-                    }
-                    Ok(Ok(_) | Err(_)) | Err(_) => return self.broken(),
+                if !open.read().await {
+                    return self.broken();
                 }
+                self.pause = FIRST_PAUSE;
             },
         }
     }
@@ -115,8 +129,7 @@ impl Events {
         let call = call.events_after(self.last_id.as_deref()).at_once();
         match self.client.stream(&call).await {
             Ok(response) => {
-                let parser = Parser::default();
-                self.state = State::Open(Box::new(Open { response, parser }));
+                self.state = State::Open(Box::new(Open::new(response)));
                 StreamItem::Opened { resumed: self.last_id.is_some() }
             }
             Err(error) if error.is_transient() => self.broken(),
@@ -155,7 +168,7 @@ impl EventStream {
     /// Those of [`Client::send`].
     pub async fn open(client: &Client, call: &Call<'_>) -> Result<Self, Error> {
         let response = client.stream(call).await?;
-        Ok(Self { open: Open { response, parser: Parser::default() } })
+        Ok(Self { open: Open::new(response) })
     }
 
     /// The next event; `None` once the server has closed the stream, or the connection is gone.
@@ -165,9 +178,8 @@ impl EventStream {
                 let body = serde_json::from_str(&event.data).unwrap_or_default();
                 return Some(Event { name: event.name, body });
             }
-            match tokio::time::timeout(SILENCE, self.open.response.chunk()).await {
-                Ok(Ok(Some(chunk))) if self.open.parser.push(&chunk).is_ok() => {}
-                Ok(Ok(_) | Err(_)) | Err(_) => return None,
+            if !self.open.read().await {
+                return None;
             }
         }
     }

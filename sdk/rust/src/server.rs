@@ -29,17 +29,19 @@ impl Server {
         let refused = |shown: &str, why: &str| {
             Error::InvalidArgument(format!("{shown} is not a valid server URL: {why}"))
         };
+        // The text is not shown: a part of it may be a secret.
         let mut url = Url::parse(text.trim())
-            .map_err(|_| refused(text, "use a URL such as http://127.0.0.1:8080"))?;
+            .map_err(|_| refused("the address", "use a URL such as http://127.0.0.1:8080"))?;
         if !url.username().is_empty() || url.password().is_some() {
             let host = url.host_str().unwrap_or_default();
             return Err(refused(host, "a secret belongs into a file, not into the address"));
         }
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(refused(text, "only http and https are known"));
+            return Err(refused("the address", "only http and https are known"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(refused(text, "it has a query or a fragment"));
+            let host = url.host_str().unwrap_or_default();
+            return Err(refused(host, "it has a query or a fragment"));
         }
         let path = url.path().trim_end_matches('/');
         let path = path.strip_suffix("/api").unwrap_or(path).trim_end_matches('/').to_owned();
@@ -92,7 +94,16 @@ mod tests {
             assert_eq!(shown(text), "http://h", "{text}");
         }
         assert_eq!(shown("https://h/board/api"), "https://h/board");
-        for bad in ["h:8080", "", "ftp://h", "http://h?x=1", "http://u:hunter2@h"] {
+        for bad in [
+            "h:8080",
+            "",
+            "ftp://h",
+            "http://h?x=1",
+            "http://u:hunter2@h",
+            "https://h/?api_key=hunter2",
+            "admin:hunter2@h:8080",
+            "https://admin:hunter2#ss@h",
+        ] {
             let error = Server::parse(bad).unwrap_err();
             assert!(matches!(error, Error::InvalidArgument(_)), "{bad}");
             assert!(!format!("{error:?}").contains("hunter2"));

@@ -14,8 +14,8 @@ use tokio::sync::Mutex;
 
 use crate::{Call, Client, Error};
 
-/// A token with less than this left is renewed before it is used.
-const MARGIN_SECONDS: i64 = 60;
+/// A token with less than this left is renewed before it is used. The shortest lifetime is a minute.
+const MARGIN_SECONDS: i64 = 30;
 
 /// The tokens of one login. `Debug` does not show them.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,15 +85,19 @@ impl Session {
         self.login.lock().await.clone()
     }
 
-    /// An access token with some time left.
-    pub(crate) async fn bearer(&self, client: &Client) -> Result<Secret, Error> {
-        let login = self.login().await;
-        let token = Secret::new(login.token);
-        if !ends_soon(&login.expires_at, Timestamp::now()) {
-            return Ok(token);
-        }
-        self.renew(client, &token).await?;
-        Ok(Secret::new(self.login().await.token))
+    /// The access token.
+    pub(crate) async fn token(&self) -> Secret {
+        Secret::new(self.login().await.token)
+    }
+
+    /// True if the access token is to be renewed before it is used.
+    pub(crate) async fn ends_soon(&self) -> bool {
+        ends_within(MARGIN_SECONDS, &self.login().await.expires_at, Timestamp::now())
+    }
+
+    /// True if the access token does not count any more.
+    pub(crate) async fn has_ended(&self) -> bool {
+        ends_within(0, &self.login().await.expires_at, Timestamp::now())
     }
 
     /// Replaces the access token `stale`: by the one that another process received meanwhile, or by one
@@ -165,9 +169,9 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// True if less than the margin is left. The server refuses a token whose end cannot be read.
-fn ends_soon(expires_at: &str, now: Timestamp) -> bool {
-    let margin = MARGIN_SECONDS.seconds();
+/// True if no more than these seconds are left. The server refuses a token whose end cannot be read.
+fn ends_within(seconds: i64, expires_at: &str, now: Timestamp) -> bool {
+    let margin = seconds.seconds();
     expires_at.parse::<Timestamp>().is_ok_and(|end| now.checked_add(margin).is_ok_and(|n| n >= end))
 }
 
@@ -176,11 +180,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_renewed_within_its_last_minute() {
+    fn a_token_is_renewed_within_its_last_half_minute() {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
-        assert!(ends_soon("2026-11-21T10:01:00.000Z", now));
-        assert!(ends_soon("2026-11-21T09:00:00.000Z", now));
-        assert!(!ends_soon("2026-11-21T10:01:00.001Z", now));
-        assert!(!ends_soon("soon", now));
+        let ends_soon = |at| ends_within(MARGIN_SECONDS, at, now);
+        assert!(ends_soon("2026-11-21T10:00:30.000Z"));
+        assert!(ends_soon("2026-11-21T09:00:00.000Z"));
+        assert!(!ends_soon("2026-11-21T10:00:30.001Z"));
+        assert!(!ends_soon("soon"));
     }
 }

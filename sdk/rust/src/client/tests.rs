@@ -126,3 +126,59 @@ async fn a_refused_refresh_token_ends_the_login() {
     let error = Client::new(server, session).unwrap().data(Call::get(&["tasks"])).await;
     assert!(matches!(error, Err(Error::LoginEnded { .. })), "{error:?}");
 }
+
+fn login(expires_at: &str) -> Credential {
+    let login: Login = serde_json::from_value(json!({
+        "email": "a@example.com", "role": "admin", "token": "first", "refreshToken": "r1",
+        "expiresAt": expires_at,
+    }))
+    .unwrap();
+    Credential::Session(Box::new(Session::new(login)))
+}
+
+const LATER: &str = "2999-01-01T00:00:00.000Z";
+
+#[tokio::test]
+async fn a_wrong_password_is_sent_once() {
+    let (server, requests) = serve(|_, _, _| refusal(401, "INVALID_CREDENTIALS")).await;
+    let client = Client::new(server, login(LATER)).unwrap();
+    let call = Call::post(&["auth", "password"]).json(&json!({})).without_renewal();
+    assert!(client.send(&call).await.is_err());
+    assert_eq!(requests.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_that_counts_yet_is_used_while_it_cannot_be_renewed() {
+    let (server, _) = serve(|line, token, _| match (line, token) {
+        ("POST /api/auth/refresh", _) => refusal(503, "UNAVAILABLE"),
+        (_, "first") => success(&json!([])),
+        _ => refusal(401, "TOKEN_EXPIRED"),
+    })
+    .await;
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(20);
+    let client = Client::new(server.clone(), login(&soon.to_string())).unwrap();
+    assert!(client.data(Call::get(&["tasks"])).await.is_ok());
+    let over = Client::new(server, login("2020-01-01T00:00:00.000Z")).unwrap();
+    assert!(over.data(Call::get(&["tasks"])).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_goes_on_after_its_caller_has_left() {
+    let (server, requests) = serve(|line, _, _| match line {
+        "POST /api/auth/refresh" => {
+            std::thread::sleep(Duration::from_millis(300));
+            success(&json!({
+                "user": {"email": "a@example.com", "role": "admin"},
+                "token": "second", "refreshToken": "r2", "expiresAt": LATER,
+            }))
+        }
+        _ => success(&json!([])),
+    })
+    .await;
+    let client = Client::new(server, login("2020-01-01T00:00:00.000Z")).unwrap();
+    let call = client.data(Call::get(&["tasks"]));
+    assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err(), "it leaves");
+    assert_eq!(client.bearer().await.unwrap().unwrap().expose(), "second");
+    let sent = requests.lock().unwrap().iter().filter(|(line, _)| line.contains("refresh")).count();
+    assert_eq!(sent, 1, "a refresh token counts once");
+}
