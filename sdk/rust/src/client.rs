@@ -246,16 +246,17 @@ impl Client {
             Credential::None => None,
             Credential::Key(key) => Some(key.clone()),
             Credential::Session(session) => {
-                let token = session.token().await;
-                if session.ends_soon().await {
-                    match self.renew(Some(&token)).await {
-                        Ok(_) => return Ok(Some(session.token().await)),
-                        // The token counts for a moment yet.
-                        Err(error) if error.is_transient() && !session.has_ended().await => {}
-                        Err(error) => return Err(error),
-                    }
+                let login = session.login().await;
+                let token = Secret::new(login.token.clone());
+                if !login.ends_soon() {
+                    return Ok(Some(token));
                 }
-                Some(token)
+                match self.renew(Some(&token)).await {
+                    Ok(_) => Some(Secret::new(session.login().await.token)),
+                    // The token counts for a moment yet.
+                    Err(error) if error.is_transient() && !login.has_ended() => Some(token),
+                    Err(error) => return Err(error),
+                }
             }
         })
     }

@@ -85,21 +85,6 @@ impl Session {
         self.login.lock().await.clone()
     }
 
-    /// The access token.
-    pub(crate) async fn token(&self) -> Secret {
-        Secret::new(self.login().await.token)
-    }
-
-    /// True if the access token is to be renewed before it is used.
-    pub(crate) async fn ends_soon(&self) -> bool {
-        ends_within(MARGIN_SECONDS, &self.login().await.expires_at, Timestamp::now())
-    }
-
-    /// True if the access token does not count any more.
-    pub(crate) async fn has_ended(&self) -> bool {
-        ends_within(0, &self.login().await.expires_at, Timestamp::now())
-    }
-
     /// Replaces the access token `stale`: by the one that another process received meanwhile, or by one
     /// for the refresh token. Boxed, because a renewal sends a call, and a call may lead to a renewal.
     pub(crate) fn renew<'a>(
@@ -143,6 +128,16 @@ impl Session {
 }
 
 impl Login {
+    /// True if the access token is to be renewed before it is used.
+    pub(crate) fn ends_soon(&self) -> bool {
+        ends_within(MARGIN_SECONDS, &self.expires_at, Timestamp::now())
+    }
+
+    /// True if the access token does not count any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        ends_within(0, &self.expires_at, Timestamp::now())
+    }
+
     /// Reads the data with which the server answers a login or a refresh; `None` if it lacks a member.
     #[must_use]
     pub fn read(session: &Value) -> Option<Self> {

@@ -2,8 +2,8 @@
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useCallback, useContext } from "react";
 import { ApiError, api, type DataOf, get, unwrap } from "../api/client";
+import { queries } from "../api/hooks";
 import { usePreference } from "../lib/preferences";
-import { sendNow } from "../pages/review/decisions";
 import { toastError } from "../ui/toast";
 
 export type Who = DataOf<"/api/auth/session">;
@@ -42,10 +42,22 @@ export function useWho(): Who {
   return who;
 }
 
+/** The name of something of the user who is signed in, apart from other users of this browser. */
+export const own = (name: string) => `${queries.getQueryData<Who | null>(KEY)?.user.id ?? ""}.${name}`;
+
 /** A draft of the user who is signed in, which no other user of this browser sees. */
 export function useOwn<T>(name: string, fallback: T): [T, (value: T | undefined) => void] {
   return usePreference<T>(`${useWho().user.id}.${name}`, fallback);
 }
+
+const endings = new Set<() => Promise<void>>();
+
+/** Calls `run` before the session ends here, which waits for it. */
+export function beforeEnd(run: () => Promise<void>) {
+  endings.add(run);
+}
+
+const end = () => Promise.all([...endings].map((run) => run()));
 
 /** Turns the token of a sign-in into the cookie, and forgets the token. */
 export function useSignIn() {
@@ -63,7 +75,7 @@ export function useSignOut() {
   const client = useQueryClient();
   return async () => {
     // Decisions that wait are this user's, so they are sent before the session ends.
-    await sendNow();
+    await end();
     try {
       await unwrap(api.POST("/api/auth/logout"));
     } catch (error) {
@@ -77,7 +89,7 @@ export function useSignOut() {
 /** Another user sees nothing of what the one before has read. */
 function become(client: QueryClient, who: Who | null) {
   // Nobody else sends them: they are refused now, and that is told.
-  if (who === null) void sendNow();
+  if (who === null) void end();
   client.setQueryData(KEY, who);
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
 }

@@ -1,5 +1,4 @@
 /** Starts a template or a plan: input, what differs for this run, and a dry run before the button. */
-
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";

@@ -1,5 +1,4 @@
 /** Forks an execution: what differs, a dry run that says what is taken over and what the rest costs, then the button. */
-
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";

@@ -5,6 +5,7 @@
 import { useSyncExternalStore } from "react";
 import { ApiError, type Approval, api, unwrap } from "../../api/client";
 import { queries } from "../../api/hooks";
+import { beforeEnd } from "../../session/session";
 import { toastError } from "../../ui/toast";
 import { forgetDraft } from "./drafts";
 
@@ -124,12 +125,23 @@ function request({ taskId }: Approval, choice: Choice, keepalive = false): Sent 
     : api.POST("/api/hitl/{taskId}/reject", { params, body: body as { reason: string }, keepalive });
 }
 
-/** Sends what waits, at once: the session ends. */
-export async function sendNow() {
-  const due = waiting.filter((each) => each.state === "waiting");
-  for (const made of due) clearTimeout(timers.get(made.id));
-  await Promise.all(due.map(send));
+/** Sends what waits, at once, and waits for what is being sent: the session ends. */
+async function sendAll() {
+  for (const made of waiting.filter((each) => each.state === "waiting")) {
+    clearTimeout(timers.get(made.id));
+    void send(made);
+  }
+  while (waiting.length > 0) {
+    await new Promise<void>((changed) => {
+      const once = () => {
+        listeners.delete(once);
+        changed();
+      };
+      listeners.add(once);
+    });
+  }
 }
+beforeEnd(sendAll);
 
 /** Browsers send no more than that after a page has been left. */
 const KEPT_ALIVE = 60_000;

@@ -1,14 +1,12 @@
 /** What a reviewer has begun to write about an item. It outlives a reload, and ends with the decision. */
-import { queries } from "../../api/hooks";
 import { preference, usePreference, write } from "../../lib/preferences";
+import { own } from "../../session/session";
 
 export type Draft = { edit?: string; comment?: string; reason?: string; at: number };
 
 const MOST = 50;
-/** Drafts are of the user who is signed in. */
-const user = () => queries.getQueryData<{ user: { id: string } }>(["/api/auth/session"])?.user.id ?? "";
-const index = () => `${user()}.drafts`;
-const name = (taskId: string) => `${user()}.draft.${taskId}`;
+const index = () => own("drafts");
+const name = (taskId: string) => own(`draft.${taskId}`);
 
 export function useDraft(taskId: string): [Partial<Draft>, (change: Partial<Draft>) => void] {
   const [draft] = usePreference<Partial<Draft>>(name(taskId), EMPTY);
