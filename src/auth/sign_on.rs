@@ -186,6 +186,12 @@ impl Codes {
         Ok(code)
     }
 
+    /// Drops the codes of a user, whose sessions were ended, but for those that end with their session.
+    pub fn forget(&self, user: UserId) {
+        let mut codes = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.retain(|_, code| code.bearer != (user, None));
+    }
+
     /// Takes a code: it counts once.
     ///
     /// # Errors
@@ -273,6 +279,23 @@ mod tests {
         let late = NOW.after(CODE_LIFETIME);
         codes.issue(user, None, late).expect("few wait");
         assert_eq!(codes.waiting.lock().expect("not poisoned").len(), 1, "the old ones are gone");
+    }
+
+    #[test]
+    fn the_codes_of_one_user_can_be_dropped() {
+        let codes = Codes::default();
+        let user = |n: u128| (UserId::from_u128(n << 10), None);
+        let issue = |n| codes.issue(user(n), None, NOW).expect("few wait");
+        let (first, second, other) = (issue(1), issue(1), issue(2));
+        codes.forget(user(1).0);
+        for dropped in [first, second] {
+            assert!(codes.take(&dropped, None, NOW).is_err());
+        }
+        assert_eq!(codes.take(&other, None, NOW), Ok(user(2)));
+        let of_session = (user(1).0, Some(SessionId::from_u128(3 << 10)));
+        let code = codes.issue(of_session, None, NOW).expect("few wait");
+        codes.forget(user(1).0);
+        assert_eq!(codes.take(&code, None, NOW), Ok(of_session));
     }
 
     #[test]

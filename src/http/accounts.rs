@@ -182,7 +182,7 @@ pub(super) async fn logout(
 ) -> Answer {
     let (user, session) = own_session(&caller)?;
     let ended = if logout.all.unwrap_or_default() {
-        app.handle.end_sessions(user, by).await?
+        app.end_sessions(user, by).await?
     } else {
         app.handle.end_session(session, by).await?;
         1
@@ -216,7 +216,9 @@ pub(super) async fn change_password(
     let password_hash = app.passwords.hash(change.new).await?;
     let verified = checked.password_hash;
     let change = PasswordChange { user, session, verified, password_hash };
-    Ok(Reply::ok(&UserBody::from(&app.handle.change_password(change, by).await?)))
+    let changed = app.handle.change_password(change, by).await?;
+    app.forget_codes(user);
+    Ok(Reply::ok(&UserBody::from(&changed)))
 }
 
 /// A user's id and session; a key has neither.
@@ -336,6 +338,7 @@ pub(super) async fn change_user(
     };
     let change = UserChange { role, tier: plan, password_hash };
     let user = app.handle.change_user(id, change, by).await?;
+    app.forget_codes(id);
     Ok(Reply::ok(&UserBody::from(&user)))
 }
 

@@ -11,7 +11,7 @@ use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::throttle::Throttle;
-use callboard_domain::audit::Record;
+use callboard_domain::audit::{By, Record};
 use callboard_domain::id::{TaskId, UserId};
 use callboard_domain::worker::ConfidenceTrust;
 use callboard_runtime::accounts::SignedIn;
@@ -219,6 +219,22 @@ impl App {
     /// [`Error::Unavailable`] if too many wait.
     pub(crate) fn sign_in_link(&self, user: UserId) -> Result<Secret, Error> {
         self.browsers.link(self, (user, None)).map(|link| Secret::new(link.url().to_owned()))
+    }
+
+    /// Ends all sessions of a user, and the codes and links that would begin one; returns the number
+    /// of sessions.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub(super) async fn end_sessions(&self, user: UserId, by: By) -> Result<usize, Error> {
+        self.forget_codes(user);
+        self.handle.end_sessions(user, by).await
+    }
+
+    /// Drops the codes and links that would begin a session of this user.
+    pub(super) fn forget_codes(&self, user: UserId) {
+        self.browsers.forget(user);
+        self.oidc.iter().for_each(|on| on.forget(user));
     }
 
     /// Passes if the caller may read this task: a bound worker reads those that it holds.

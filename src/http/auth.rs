@@ -9,6 +9,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::body::HttpBody as _;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::Method;
 use axum::http::header::{AUTHORIZATION, UPGRADE};
@@ -106,14 +107,61 @@ pub(super) async fn guard(
     let mut response = match response {
         Ok(caller) => {
             if let Some(caller) = caller {
+                if !request.body().is_end_stream() {
+                    let sender = BodySender { app: Arc::clone(app), caller: caller.clone() };
+                    request.extensions_mut().insert(sender);
+                }
                 request.extensions_mut().insert(caller);
             }
-            next.run(request).await
+            if access.is_some_and(|access| runs_to_end(access, request.method())) {
+                to_end(next.run(request)).await
+            } else {
+                next.run(request).await
+            }
         }
         Err(error) => Failure(error).into_response(),
     };
     limit::write(response.headers_mut(), standing);
     remember(path, response)
+}
+
+/// True for a command that the audit log names: once its client has asked, it runs to its end.
+/// Submissions are not in the log, and many wait for their results.
+fn runs_to_end(access: Access, method: &Method) -> bool {
+    let is_command = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    is_command && matches!(access, Access::Allowed(action) if action != Action::TasksCreate)
+}
+
+/// The response, which is made even if the client hangs up meanwhile.
+async fn to_end(response: impl Future<Output = Response> + Send + 'static) -> Response {
+    match tokio::spawn(response).await {
+        Ok(response) => response,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Failure(Error::Internal).into_response(),
+        },
+    }
+}
+
+/// The caller whose body arrives; an extension of a request that has a body.
+#[derive(Clone)]
+pub(super) struct BodySender {
+    app: Arc<App>,
+    caller: Caller,
+}
+
+impl BodySender {
+    /// Passes if the caller's credential still counts, with the same role.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::Forbidden`].
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let now = self.app.handle.caller_now(&self.caller)?;
+        if now.role == self.caller.role {
+            return Ok(());
+        }
+        Err(Error::Forbidden("the caller's role changed while the body arrived".into()))
+    }
 }
 
 /// Sessions and passwords are signed-in users'. An admin's key may see and end sessions as well.

@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: the meaning of the bytes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::{HeaderMap, HeaderValue, Request};
@@ -11,6 +11,7 @@ use callboard_domain::Error;
 use futures_util::StreamExt;
 
 use super::Edge;
+use super::auth::BodySender;
 use super::body_budget::Share;
 use crate::wire::read::Format;
 
@@ -22,6 +23,9 @@ pub const MAX_BODY: usize = 2 * 1024 * 1024;
 const MAX_DROPPED: usize = 4 * MAX_BODY;
 /// The time for reading the rest of a body that is too large.
 const MAX_DROPPING: Duration = Duration::from_secs(2);
+
+/// The time after which the caller of a body that has arrived is looked at again.
+const SLOW: Duration = Duration::from_millis(100);
 
 /// The allowed types of a body.
 const JSON: &[(&str, Format)] = &[("application/json", Format::Json)];
@@ -76,7 +80,7 @@ fn format_of(content_type: &str, taken: &[(&str, Format)]) -> Option<Format> {
 /// [`Error::PayloadTooLarge`] above [`Edge::max_body`], with or without a length;
 /// [`Error::BodyTooSlow`] if the body takes longer than [`Edge::body_timeout`];
 /// [`Error::InvalidJson`] if it breaks off; [`Error::TooMuchUnfinished`] and [`Error::Unavailable`]
-/// if the budget has no room for it.
+/// if the budget has no room for it; the error of a credential that was revoked meanwhile.
 pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
     let edge = request.extensions().get::<Edge>().copied().unwrap_or_default();
     let (limit, max) = (edge.body_timeout, edge.max_body);
@@ -87,6 +91,7 @@ pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
         .unwrap_or(0);
     let waits = request.headers().contains_key(EXPECT);
     let share = request.extensions().get::<Share>().cloned();
+    let (sender, began) = (request.extensions().get::<BodySender>().cloned(), Instant::now());
     let mut body = Incoming { pieces: request.into_body().into_data_stream(), share };
     if announced > max && waits {
         // The caller has not sent the body, and after this answer never will.
@@ -107,6 +112,9 @@ pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
         let _ = tokio::time::timeout(MAX_DROPPING.min(limit), body.drop_rest()).await;
     }
     body.share.iter().for_each(Share::finish);
+    if let Some(sender) = sender.filter(|_| began.elapsed() > SLOW) {
+        sender.check()?;
+    }
     all
 }
 

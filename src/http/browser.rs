@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller};
 use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::id::UserId;
 
 use super::accounts::own_session;
 use super::error::row;
@@ -57,6 +58,11 @@ impl Browsers {
         let token = self.links.issue(bearer, None, now)?;
         let url = format!("{}/sign-in#link={token}", self.base);
         Ok(LinkBody::new(url, token, now.after(LINK_LIFETIME)))
+    }
+
+    /// Drops the links of a user, whose sessions were ended, but for those that end with their session.
+    pub(super) fn forget(&self, user: UserId) {
+        self.links.forget(user);
     }
 
     /// The name of the cookie; over TLS one that no other host can set.
@@ -132,9 +138,15 @@ pub(super) async fn set_cookie(
     Extension(caller): Extension<Caller>,
 ) -> Answer {
     let (user, session) = own_session(&caller)?;
-    let lifetime = app.browsers.lifetime;
-    let issued =
-        app.tokens.issue_cookie(user, session, &App::fresh_name(), app.handle.now(), lifetime);
+    let now = app.handle.now();
+    let open = app.handle.sessions(Some(user)).into_iter().find(|known| known.id == session);
+    // A cookie outlives no session, however often it is set.
+    let left = open.and_then(|open| open.expires_at()).map_or(Duration::ZERO, |end| end.since(now));
+    let lifetime = app.browsers.lifetime.min(left);
+    if lifetime.as_secs() == 0 {
+        return Err(Error::TokenExpired("session").into());
+    }
+    let issued = app.tokens.issue_cookie(user, session, &App::fresh_name(), now, lifetime);
     let cookie = app.browsers.set(&issued.token, lifetime.as_secs());
     let caller = Caller { expires_at: Some(issued.expires_at), ..caller };
     Ok(who_is(&app, &caller)?.header(SET_COOKIE, cookie))

@@ -16,6 +16,7 @@ use callboard_domain::access::Account;
 use callboard_domain::account::User;
 use callboard_domain::account::external::{Admitted, ExternalId};
 use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::id::UserId;
 use callboard_runtime::accounts::NewUser;
 use url::form_urlencoded;
 
@@ -45,6 +46,11 @@ impl SignOn {
     pub fn new(provider: Provider, base: &str) -> Self {
         let base = base.trim_end_matches('/').to_owned();
         Self { provider, attempts: Attempts::default(), codes: Codes::default(), base }
+    }
+
+    /// Drops the codes of a user, whose sessions were ended.
+    pub(super) fn forget(&self, user: UserId) {
+        self.codes.forget(user);
     }
 
     fn redirect_uri(&self) -> String {
@@ -187,7 +193,7 @@ async fn admit(
         Err(error) => {
             // A user who may not sign in any more may not go on either.
             if let Some(user) = &known {
-                app.handle.end_sessions(user.id, by).await?;
+                app.end_sessions(user.id, by).await?;
             }
             return Err(refuse(app, by, Some(&external), error).await);
         }

@@ -163,6 +163,8 @@ struct ItemStream {
     account: Account,
     environment: Environment,
     item: Item,
+    /// The caller, if it is bound to queues, which reads its task only while it holds it.
+    bound: Option<Caller>,
     wanted: Wanted,
     right: PermissionWatch,
     share: Share,
@@ -204,6 +206,7 @@ impl ItemStream {
             account: caller.account,
             environment,
             item,
+            bound: caller.is_bound().then(|| caller.clone()),
             wanted,
             right: app.handle.right(caller, action),
             share,
@@ -310,11 +313,14 @@ impl ItemStream {
         }
     }
 
-    /// The next event; `None` after the end, and if the log or the item cannot be read.
+    /// The next event; `None` after the end, and if the log or the item cannot be read any more.
     async fn next(&mut self) -> Option<Event> {
         // The connection asks for more once it has written the frame before, up to what its buffer holds.
         self.held = None;
         loop {
+            if !self.may_read() {
+                return None;
+            }
             if let Some((event, permit)) = self.ready.pop_front() {
                 self.held = permit;
                 return Some(event);
@@ -352,6 +358,13 @@ impl ItemStream {
                 StreamItem::Gap(..) => return None,
                 StreamItem::Stored(..) | StreamItem::Delta(_) | StreamItem::Depth(_) => {}
             }
+        }
+    }
+
+    fn may_read(&self) -> bool {
+        match (&self.bound, self.item) {
+            (Some(caller), Item::Task(id)) => self.app.may_read(caller, id).is_ok(),
+            (Some(_), Item::Execution(_)) | (None, _) => true,
         }
     }
 

@@ -177,15 +177,19 @@ impl Provider {
             return Err(invalid("sub"));
         }
         let access = answer.get("access_token").and_then(Value::as_str);
-        if let (false, Some(url), Some(access)) =
-            (claims.contains_key("email"), &metadata.userinfo_endpoint, access)
+        if let (true, Some(url), Some(access)) =
+            (self.settings.policy.lacks(&claims), &metadata.userinfo_endpoint, access)
         {
             let request = self.http.get(url.clone()).bearer_auth(access);
             let (status, user_info) = self.call(request).await?;
+            let about = user_info.get("sub").and_then(Value::as_str);
+            // Without an answer it is not known who may sign in: that refuses nobody for good.
+            let (true, Some(about)) = (status.is_success(), about) else {
+                tracing::warn!(%status, "the identity provider's user-info endpoint answers strangely");
+                return Err(DOWN);
+            };
             // The answer counts only if it is about the same user (OIDC Core 1.0, 5.3.2).
-            if status.is_success()
-                && user_info.get("sub").and_then(Value::as_str) == Some(&*subject)
-            {
+            if about == subject {
                 for (name, value) in user_info {
                     claims.entry(name).or_insert(value);
                 }

@@ -4,7 +4,7 @@ use reqwest::header::{COOKIE, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE, UPGRAD
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{ADMIN, Client, PASSWORD, Server, UNSET};
+use crate::support::{ADMIN, Client, PASSWORD, Server, UNSET, until};
 
 /// The access token of a fresh session.
 async fn token(server: &Server) -> String {
@@ -117,6 +117,21 @@ async fn a_write_by_cookie_and_a_socket_need_a_page_of_the_server() {
     let request = request.header(COOKIE, &cookie);
     let request = request.header("authorization", bearer).json(&json!({"prompt": "hello"}));
     assert_eq!(request.send().await.expect("an answer").status(), StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn a_cookie_that_is_set_again_does_not_outlive_its_session() {
+    let server = Server::start();
+    let client = Client::new(&server.url, &token(&server).await);
+    let seconds = async || {
+        let (_, headers) = cookie(&client).await;
+        let set = headers[SET_COOKIE].to_str().expect("text").to_owned();
+        let (_, age) = set.split_once("Max-Age=").expect("an age");
+        let (age, _) = age.split_once(';').expect("more attributes");
+        age.parse::<u64>().expect("seconds")
+    };
+    let first = seconds().await;
+    until("the session has less time left", async || seconds().await < first).await;
 }
 
 #[tokio::test]

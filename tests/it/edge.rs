@@ -387,3 +387,55 @@ async fn a_list_of_approvals_shows_the_beginning_of_long_texts() {
     assert_eq!(alone.get("outputTruncated"), None);
     assert_eq!(fixture.item(&other).await["decision"]["modifiedOutput"], Value::from(edit));
 }
+
+#[tokio::test]
+async fn a_body_whose_caller_was_revoked_meanwhile_does_nothing() {
+    let server = Server::start();
+    let admin = server.admin().await;
+    let made = admin.post("/api/auth/keys", &json!({"name": "k", "role": "operator"})).await;
+    let made = made.expect(201);
+    let (id, key) = (made["id"].as_str().expect("an id"), made["key"].as_str().expect("a key"));
+    let credential = format!("authorization: Bearer {key}\r\n");
+    let body = json!({"prompt": "too late"}).to_string();
+    let (begin, end) = body.split_at(5);
+    let mut slow = say(&server, &post("/api/tasks", &credential, body.len(), begin)).await;
+    until("the request has come in", async || {
+        let keys = admin.get("/api/auth/keys").await.expect_ok();
+        let all = keys.as_array().expect("a list");
+        all.iter().any(|key| key["id"] == id && !key["lastUsedAt"].is_null())
+    })
+    .await;
+    admin.delete(&format!("/api/auth/keys/{id}")).await.expect_ok();
+    // The body is slow by now: the key was used before, and its revocation is durable.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    slow.write_all(end.as_bytes()).await.expect("it is open");
+    let mut told = [0; 12];
+    slow.read_exact(&mut told).await.expect("an answer");
+    assert_eq!(&told[9..], b"401");
+    let tasks = admin.get("/api/tasks").await;
+    assert_eq!(tasks.body["pagination"]["total"], 0);
+}
+
+#[tokio::test]
+async fn an_action_whose_client_hangs_up_is_in_the_audit_log() {
+    const TASKS: u64 = 40;
+    let server = Server::start();
+    let admin = server.admin().await;
+    let credential = format!("authorization: Bearer {}\r\n", server.key("admin").await);
+    for _ in 0..TASKS {
+        let id = admin.submit(&json!({"prompt": "x"})).await;
+        let path = format!("/api/tasks/{id}");
+        let cancel = format!("DELETE {path} HTTP/1.1\r\nhost: x\r\n{credential}\r\n");
+        drop(say(&server, &cancel).await);
+    }
+    let total = async |path: &str| {
+        admin.get(path).await.body["pagination"]["total"].as_u64().expect("a number")
+    };
+    // A request that has not been read yet may be lost with its connection.
+    let cancelled = async || total("/api/tasks?status=cancelled").await;
+    until("some are cancelled", async || cancelled().await >= TASKS / 4).await;
+    until("each is in the log", async || {
+        total("/api/audit?action=task.cancelled").await == cancelled().await
+    })
+    .await;
+}

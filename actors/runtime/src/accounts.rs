@@ -41,7 +41,7 @@ pub(crate) use audit::AuditLog;
 pub use register::KnownKey;
 pub(crate) use register::Register;
 pub use rights::PermissionWatch;
-pub(crate) use rights::{caller_of, caller_of_key, caller_of_session};
+pub(crate) use rights::{caller_now, caller_of, caller_of_key, caller_of_session};
 pub use sessions::SignedIn;
 
 /// All accounts live here.

@@ -129,6 +129,35 @@ async fn a_bound_worker_reads_the_tasks_that_it_holds_and_only_while_it_does() {
 }
 
 #[tokio::test]
+async fn the_stream_of_a_bound_worker_ends_when_another_has_the_task() {
+    let short = [
+        ("WORKER__LEASE", "2s"),
+        ("WORKER__HEARTBEAT", "300ms"),
+        ("WORKER__SILENT_AFTER", "800ms"),
+    ];
+    let server = Server::with(&short);
+    let admin = server.admin().await;
+    let bound = json!({"name": "w", "role": "worker", "queues": ["letters"]});
+    let secret = text(&key(&admin, &bound).await, "key").to_owned();
+    let mut first = FakeWorker::register(&server.url, &secret, register(&["letters"])).await;
+    let task = admin.submit(&json!({"prompt": "x", "queue": "letters"})).await;
+    first.assignment().await;
+    let reader = Client::new(&server.url, &secret);
+    let stream = reader.request(reqwest::Method::GET, &format!("/api/tasks/{task}/stream"));
+    let stream = stream.send().await.expect("an answer");
+    assert_eq!(stream.status(), 200);
+    drop(first);
+    let free = server.key("worker").await;
+    let mut second = FakeWorker::register(&server.url, &free, register(&["letters"])).await;
+    let lease = second.assignment_while_beating().await["lease"].clone();
+    second.send(json!({"type": "delta", "lease": lease, "text": "another's text"})).await;
+    assert_eq!(second.complete(&lease, "another's output").await["result"], "applied");
+    let read = tokio::time::timeout(std::time::Duration::from_secs(30), stream.text()).await;
+    let read = read.expect("it ends").expect("text");
+    assert!(read.contains("event: snapshot") && !read.contains("another's"), "{read}");
+}
+
+#[tokio::test]
 async fn no_route_of_tasks_shows_a_bound_worker_what_it_does_not_hold() {
     let server = Server::start();
     let admin = server.admin().await;

@@ -361,11 +361,39 @@ async fn a_provider_that_lies_signs_nobody_in() {
         let (status, code, message) = refusal(lied(&server, &liar, lie).await).await;
         assert_eq!((status, &*code), (503, "UNAVAILABLE"), "{lie:?}: {message}");
     }
-    for lie in [Lie::HalfAMinuteOld, Lie::MailInUserInfo, Lie::NoKid] {
-        session(&server, &lied(&server, &liar, lie).await).await;
+    let mut open = Value::Null;
+    for lie in [
+        Lie::HalfAMinuteOld,
+        Lie::MailInUserInfo,
+        Lie::GroupsInUserInfo,
+        Lie::FlagInUserInfo,
+        Lie::NoKid,
+    ] {
+        open = session(&server, &lied(&server, &liar, lie).await).await;
     }
+    // What is not known refuses nobody for good.
+    for lie in [Lie::UserInfoFails, Lie::UserInfoTellsNothing] {
+        let (status, code, message) = refusal(lied(&server, &liar, lie).await).await;
+        assert_eq!((status, &*code), (503, "UNAVAILABLE"), "{lie:?}: {message}");
+    }
+    Client::new(&server.url, text(&open, "token")).get("/api/tasks").await.expect_ok();
     let refused = refusal(lied(&server, &liar, Lie::UserInfoOfAnother).await).await;
     assert_eq!((refused.0, &*refused.1), (403, "FORBIDDEN"));
+}
+
+#[tokio::test]
+async fn a_code_that_waits_ends_with_all_sessions() {
+    let liar = Liar::start().await;
+    let server = Server::with(&settings(&liar.issuer));
+    let open = session(&server, &lied(&server, &liar, Lie::None).await).await;
+    let waits = lied(&server, &liar, Lie::None).await;
+    let ada = Client::new(&server.url, text(&open, "token"));
+    ada.post("/api/auth/logout", &json!({"all": true})).await.expect_ok();
+    let location = waits.headers()[LOCATION].to_str().expect("text");
+    let (_, code) = location.split_once("#code=").expect("a code");
+    let anybody = Client::new(&server.url, "");
+    let exchanged = anybody.post("/api/auth/oidc/token", &json!({"code": code})).await;
+    assert_eq!(exchanged.refused(401), "INVALID_TOKEN");
 }
 
 #[tokio::test]

@@ -73,6 +73,15 @@ impl Policy {
         Ok(Admitted { email, name, role })
     }
 
+    /// True if these claims leave open who the user is or which role is theirs: the provider may
+    /// tell more elsewhere.
+    #[must_use]
+    pub fn lacks(&self, claims: &Map<String, Value>) -> bool {
+        let is_role_open =
+            || self.role_claim.as_deref().is_some_and(|it| find(claims, it).is_none());
+        !claims.contains_key("email") || !claims.contains_key("email_verified") || is_role_open()
+    }
+
     fn role(&self, claims: &Map<String, Value>) -> Option<Role> {
         let claim = self.role_claim.as_deref().and_then(|name| find(claims, name));
         let has = |value: &str| match claim {

@@ -72,6 +72,19 @@ pub(crate) fn caller_of(
     }
 }
 
+/// The caller that these credentials are now.
+pub(crate) fn caller_now(
+    node: &Node,
+    account: Account,
+    session: Option<SessionId>,
+) -> Result<Caller, Error> {
+    let (register, now) = (&node.accounts, node.now());
+    match (account, session) {
+        (Account::User(user), Some(session)) => caller_of_session(register, session, user, now),
+        (account, _) => caller_of(register, account, now),
+    }
+}
+
 fn of_key(known: &KnownKey, now: Timestamp) -> Result<Caller, Error> {
     let key = &known.key;
     key.check(now)?;
@@ -161,11 +174,7 @@ impl PermissionWatch {
     }
 
     fn caller(&self) -> Result<Caller, Error> {
-        let (register, now) = (&self.node.accounts, self.node.now());
-        match (self.account, self.session) {
-            (Account::User(user), Some(session)) => caller_of_session(register, session, user, now),
-            (account, _) => caller_of(register, account, now),
-        }
+        caller_now(&self.node, self.account, self.session)
     }
 
     /// The time that is left.

@@ -40,6 +40,14 @@ impl Handle {
         accounts::caller_of_session(&self.node.accounts, session, user, self.node.now())
     }
 
+    /// The caller that the credentials of an earlier one are now.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`] if they count no more, [`Error::TokenExpired`].
+    pub fn caller_now(&self, caller: &Caller) -> Result<Caller, Error> {
+        accounts::caller_now(&self.node, caller.account, caller.session)
+    }
+
     /// A caller's right to an action, for a stream or socket that outlives its request.
     #[must_use]
     pub fn right(&self, caller: &Caller, action: Action) -> PermissionWatch {

@@ -50,6 +50,10 @@ pub(super) enum Lie {
     HalfAMinuteOld,
     MailInUserInfo,
     UserInfoOfAnother,
+    UserInfoFails,
+    UserInfoTellsNothing,
+    GroupsInUserInfo,
+    FlagInUserInfo,
     NoKid,
 }
 
@@ -183,9 +187,20 @@ async fn keys(State(liar): State<Liar>) -> Response {
 
 /// Claims of the user-info endpoint, whose access token is a lie of its own.
 async fn user_info(headers: HeaderMap) -> Response {
-    let is_another = headers["authorization"] == "Bearer another";
-    let subject = if is_another { "another" } else { "42" };
-    json_answer(&json!({"sub": subject, "email": "ada@example.com", "email_verified": true}))
+    let (subject, email) = ("42", "ada@example.com");
+    let claims = json!({
+        "sub": subject, "email": email, "email_verified": true, "groups": ["staff"],
+    });
+    match headers["authorization"].to_str() {
+        Ok("Bearer another") => {
+            json_answer(&json!({"sub": "another", "email": email, "email_verified": true}))
+        }
+        Ok("Bearer fails") => {
+            (StatusCode::INTERNAL_SERVER_ERROR, json_answer(&claims)).into_response()
+        }
+        Ok("Bearer nothing") => json_answer(&json!({})),
+        Ok(_) | Err(_) => json_answer(&claims),
+    }
 }
 
 async fn token(State(liar): State<Liar>, headers: HeaderMap, body: String) -> Response {
@@ -222,7 +237,12 @@ async fn token(State(liar): State<Liar>, headers: HeaderMap, body: String) -> Re
         Lie::NoJson => return "id_token".into_response(),
         _ => {}
     }
-    let access = if code.lie == Lie::UserInfoOfAnother { "another" } else { "own" };
+    let access = match code.lie {
+        Lie::UserInfoOfAnother => "another",
+        Lie::UserInfoFails => "fails",
+        Lie::UserInfoTellsNothing => "nothing",
+        _ => "own",
+    };
     let token = id_token(&liar.inner(), &code);
     json_answer(&json!({"access_token": access, "token_type": "Bearer", "id_token": token}))
 }
@@ -249,9 +269,14 @@ fn id_token(liar: &Inner, Code { nonce, lie, .. }: &Code) -> String {
         Lie::NotYet => vec![("nbf", json!(now + 120))],
         Lie::NoSubject => vec![("sub", json!(null))],
         Lie::LongSubject => vec![("sub", json!("x".repeat(256)))],
-        Lie::MailInUserInfo | Lie::UserInfoOfAnother => {
+        Lie::MailInUserInfo
+        | Lie::UserInfoOfAnother
+        | Lie::UserInfoFails
+        | Lie::UserInfoTellsNothing => {
             vec![("email", json!(null)), ("email_verified", json!(null))]
         }
+        Lie::GroupsInUserInfo => vec![("groups", json!(null))],
+        Lie::FlagInUserInfo => vec![("email_verified", json!(null))],
         _ => Vec::new(),
     };
     let members = claims.as_object_mut().expect("an object");
