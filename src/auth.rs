@@ -6,4 +6,5 @@
 pub mod password;
 pub mod setup;
 pub mod sign_on;
+pub mod signature;
 pub mod token;

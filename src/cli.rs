@@ -13,9 +13,8 @@ use callboard_cli::worker::{self, Provider, Worker};
 use callboard_domain::Error;
 use callboard_domain::template::Template;
 use callboard_protocol::document::Format;
+use callboard_wire::templates::source_from;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-
-use crate::wire::templates::source_from;
 
 mod compact;
 mod dev;

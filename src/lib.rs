@@ -17,5 +17,4 @@ pub mod service;
 pub mod telemetry;
 pub mod templates;
 pub mod tls;
-pub mod wire;
 pub mod ws;

@@ -4,13 +4,6 @@ use std::process::ExitCode;
 
 use callboard::cli;
 use callboard_cli::completions;
-use tikv_jemallocator::Jemalloc;
-
-/// A quarter of a busy server's time went into the system's allocator, which also kept memory that had
-/// been freed (docs/performance.md). A thread of its own gives back memory that has not been used for
-/// ten seconds, also while the server has nothing to do.
-#[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     completions::answer(cli::command);

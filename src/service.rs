@@ -28,6 +28,8 @@ use callboard_runtime::system::OnBreak;
 use callboard_runtime::{Handle, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
+use callboard_wire::accounts::SessionBody;
+use callboard_wire::tasks::Defaults;
 use tokio::sync::watch;
 
 use crate::auth::password::Passwords;
@@ -43,8 +45,6 @@ use crate::outbound::webhook::{self, WebhookSecret, Webhooks};
 use crate::outbound::{self, oidc::Provider};
 use crate::sandbox;
 use crate::templates;
-use crate::wire::accounts::SessionBody;
-use crate::wire::tasks::Defaults;
 
 mod port;
 

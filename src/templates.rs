@@ -4,9 +4,8 @@
 //! that make them valid.
 
 use callboard_domain::template::Template;
-
-use crate::wire::read::Format;
-use crate::wire::templates::source_from;
+use callboard_wire::read::Format;
+use callboard_wire::templates::source_from;
 
 macro_rules! embedded {
     ($($name:literal),* $(,)?) => {

@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
+import { gzip } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
@@ -21,21 +21,19 @@ function emptied(): Plugin {
   };
 }
 
-/** Writes a .br and a .gz beside each file; the server sends them as they are. */
+/** Compresses each file into a .gz in its place; the server sends it as it is. */
 function compressed(): Plugin {
   return {
     name: "compressed",
     apply: "build",
     async closeBundle() {
       const entries = await readdir("dist", { recursive: true, withFileTypes: true });
-      const files = entries.filter((it) => it.isFile() && /\.(html|js|css|svg|json)$/.test(it.name));
+      const files = entries.filter((it) => it.isFile() && it.name !== ".gitignore");
       await Promise.all(
         files.map(async (file) => {
           const path = join(file.parentPath, file.name);
-          const text = await readFile(path);
-          const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
-          await writeFile(`${path}.br`, await promisify(brotliCompress)(text, quality));
-          await writeFile(`${path}.gz`, await promisify(gzip)(text, { level: 9 }));
+          await writeFile(`${path}.gz`, await promisify(gzip)(await readFile(path), { level: 9 }));
+          await rm(path);
         }),
       );
     },

@@ -1,7 +1,7 @@
 //! Templates and plans, as YAML or JSON: read, compiled, and read again from their faults or meaning.
 #![no_main]
 
-use callboard::wire::templates;
+use callboard_wire::templates;
 use callboard_domain::template::Template;
 use callboard_protocol::document::Format;
 use libfuzzer_sys::fuzz_target;

@@ -16,7 +16,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::{Error, Timestamp};
-use jsonwebtoken::{Algorithm, EncodingKey, crypto};
+use hmac::Mac as _;
+
+use super::signature::{HmacSha256, hmac_sha256};
 
 /// The time that a user has at the provider.
 pub const ATTEMPT_LIFETIME: Duration = Duration::from_mins(10);
@@ -28,7 +30,7 @@ const MAX_CODES: usize = 10_000;
 const MAX_CODES_OF_USER: usize = 20;
 
 /// The key by which this process recognises its attempts.
-pub struct Attempts(EncodingKey);
+pub struct Attempts(HmacSha256);
 
 /// A sign-in that was begun: the text of its cookie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub struct Waiting {
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self(EncodingKey::from_secret(&rand::random::<[u8; 32]>()))
+        Self(hmac_sha256(&rand::random::<[u8; 32]>()))
     }
 }
 
@@ -109,9 +111,8 @@ impl Attempts {
     }
 
     fn mac(&self, purpose: &str, text: &str) -> String {
-        let message = format!("{purpose}:{text}");
-        crypto::sign(message.as_bytes(), &self.0, Algorithm::HS256)
-            .expect("the key is one for HS256")
+        let mac = self.0.clone().chain_update(format!("{purpose}:{text}"));
+        URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
     }
 }
 

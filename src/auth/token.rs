@@ -22,6 +22,7 @@ use callboard_domain::session::signing::SigningKeyId;
 use callboard_domain::{Error, Timestamp, session};
 
 use self::key::Keyring;
+use crate::auth::signature;
 
 pub mod key;
 
@@ -122,6 +123,7 @@ impl AccessTokens {
     /// lies between a second and [`MAX_LIFETIME`].
     #[must_use]
     pub fn new(keys: Keyring, lifetime: Duration) -> Option<Self> {
+        signature::install();
         let is_allowed = (Duration::from_secs(1)..=MAX_LIFETIME).contains(&lifetime);
         is_allowed.then(|| Self { ring: RwLock::new(LoadedKeys::new(keys)), lifetime })
     }

@@ -16,15 +16,15 @@ use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::id::{KeyId, SessionId, UserId};
 use callboard_domain::session::Session;
 use callboard_runtime::accounts::{KnownKey, NewUser, PasswordChange, SignedIn, UserChange};
+use callboard_wire::accounts::{
+    ChangePassword, ChangeUser, CreateKey, CreateUser, KeyBody, KeySummaryBody, ListSessions,
+    LoggedOut, Login, Logout, OpenSessionBody, Refresh, RotateKey, SessionBody, UserBody,
+};
+use callboard_wire::common::Paging;
 
 use super::error::row;
 use super::extract::{Asker, OptionalBody};
 use super::{Answer, App, Body, Id, Query, Reply};
-use crate::wire::accounts::{
-    ChangePassword, ChangeUser, CreateKey, CreateUser, KeyBody, KeySummaryBody, ListSessions,
-    LoggedOut, Login, Logout, OpenSessionBody, Refresh, RotateKey, SessionBody, UserBody,
-};
-use crate::wire::common::Paging;
 
 /// The longest wait of a try of a password for the ends of other tries.
 const TRY_WITHIN: Duration = Duration::from_secs(5);

@@ -17,6 +17,9 @@ use callboard_domain::worker::ConfidenceTrust;
 use callboard_runtime::accounts::SignedIn;
 use callboard_runtime::{Handle, Owner};
 use callboard_store::sled::SledStore;
+use callboard_wire::accounts::SessionBody;
+use callboard_wire::common::Iso;
+use callboard_wire::tasks::Defaults;
 use ipnet::IpNet;
 use tokio::sync::{Notify, watch};
 use url::Url;
@@ -34,9 +37,6 @@ use crate::auth::token::AccessTokens;
 use crate::outbound::guard::Guard;
 use crate::outbound::traces::Traces;
 use crate::outbound::webhook::WebhookSecret;
-use crate::wire::accounts::SessionBody;
-use crate::wire::common::Iso;
-use crate::wire::tasks::Defaults;
 
 /// The most worker connections that an account has open (PROTOCOL.md 8).
 const WORKER_SOCKETS: u32 = 500;

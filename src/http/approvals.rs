@@ -11,16 +11,16 @@ use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::Approvals;
 use callboard_runtime::handle::{Approve, Reject};
-
-use super::extract::{Asker, OptionalBody};
-use super::{Answer, App, Body, Id, Query, Reply};
-use crate::wire::approvals::entry::{EntryBody, Texts};
-use crate::wire::approvals::{
+use callboard_wire::approvals::entry::{EntryBody, Texts};
+use callboard_wire::approvals::{
     ApprovalBody, ApproveBody, Approved, Claimed, ListApprovals, ListPending, RejectBody, Rejected,
     ReviewerNameBody,
 };
-use crate::wire::common::Paging;
-use crate::wire::review_stats::{Calibrate, CalibrationBody, StatisticsBody};
+use callboard_wire::common::Paging;
+use callboard_wire::review_stats::{Calibrate, CalibrationBody, StatisticsBody};
+
+use super::extract::{Asker, OptionalBody};
+use super::{Answer, App, Body, Id, Query, Reply};
 
 /// Outputs that wait for a reviewer, the latest first.
 #[utoipa::path(

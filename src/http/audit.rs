@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use callboard_domain::query::AuditQuery;
 use callboard_protocol::audit::AuditEntryBody;
+use callboard_wire::audit::ListAudit;
 
 use super::{Answer, App, Query, Reply};
-use crate::wire::audit::ListAudit;
 
 /// The audit log: actor, action, time and address, the newest first.
 #[utoipa::path(

@@ -8,12 +8,12 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT}
 use axum::http::{HeaderMap, HeaderValue, Request};
 use bytes::{Bytes, BytesMut};
 use callboard_domain::Error;
+use callboard_wire::read::Format;
 use futures_util::StreamExt;
 
 use super::Edge;
 use super::auth::BodySender;
 use super::body_budget::Share;
-use crate::wire::read::Format;
 
 /// The largest body taken, in bytes (PROTOCOL.md 2, Limits).
 pub const MAX_BODY: usize = 2 * 1024 * 1024;

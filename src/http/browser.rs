@@ -19,6 +19,8 @@ use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::id::UserId;
+use callboard_wire::accounts::SessionBody;
+use callboard_wire::browser::{ExchangeLink, LinkBody, MethodsBody, WhoBody};
 
 use super::accounts::own_session;
 use super::error::row;
@@ -26,8 +28,6 @@ use super::extract::Asker;
 use super::origin::Origin;
 use super::{Answer, App, Body, Reply, accounts};
 use crate::auth::sign_on::{Bearer, Codes};
-use crate::wire::accounts::SessionBody;
-use crate::wire::browser::{ExchangeLink, LinkBody, MethodsBody, WhoBody};
 
 /// The time for which a sign-in link counts.
 const LINK_LIFETIME: Duration = Duration::from_hours(1);

@@ -6,12 +6,12 @@ use axum::extract::State;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::BudgetId;
 use callboard_domain::spending::{BudgetChange, Ledger};
+use callboard_wire::budgets::{
+    AskUsage, BudgetBody, ChangeBudget, CreateBudget, ListBudgets, UsageGroupsBody,
+};
 
 use super::extract::Asker;
 use super::{Answer, App, Body, Id, Query, Reply};
-use crate::wire::budgets::{
-    AskUsage, BudgetBody, ChangeBudget, CreateBudget, ListBudgets, UsageGroupsBody,
-};
 
 /// Create a budget.
 #[utoipa::path(

@@ -9,11 +9,11 @@ use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::BulkId;
 use callboard_runtime::handle::BulkOrder;
+use callboard_wire::bulk::{BulkBody, ListBulk, StartBulk};
 
 use super::extract::Asker;
 use super::idempotency::IdempotencyKey;
 use super::{Answer, App, Body, Id, Query, Reply};
-use crate::wire::bulk::{BulkBody, ListBulk, StartBulk};
 
 /// Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run returns their
 /// number.

@@ -7,7 +7,7 @@
 //!
 //! Client libraries retry 408, 409, 429 and 5xx by themselves. Once the task is durable, every refusal
 //! is therefore 422, and names the task. The task outlives its client. Deliberately absent: the shapes,
-//! which are [`crate::wire::chat`], and the shape of errors, which the middleware writes.
+//! which are [`callboard_wire::chat`], and the shape of errors, which the middleware writes.
 
 mod follow;
 mod stream;
@@ -26,6 +26,7 @@ use callboard_domain::id::TaskId;
 use callboard_domain::task::{MAX_TARGET, Request, Task};
 use callboard_domain::{Error, Rule};
 use callboard_runtime::events::Transient;
+use callboard_wire::chat::{ChatCompletionBody, CreateChatCompletion, ModelsBody};
 use serde_json::{Value, json};
 
 use super::describe::{Input, Operation};
@@ -33,7 +34,6 @@ use super::idempotency::{self, IdempotencyKey};
 use super::serve::ConnectionHandle;
 use super::trace::Trace;
 use super::{Answer, App, Body, Failure, Reply, Share};
-use crate::wire::chat::{ChatCompletionBody, CreateChatCompletion, ModelsBody};
 use follow::{End, Follow, Seen};
 
 /// Submit a task in the form of OpenAI's chat completions, and wait for its output.

@@ -9,13 +9,13 @@ use callboard_domain::audit::{Action, Record};
 use callboard_runtime::membership::{Membership, Term};
 use callboard_store::Ownership;
 use callboard_store::ownership::{NodeId, NodeRow, View};
+use callboard_wire::cluster::{ChangeNode, NodeBody, NodeName};
+use callboard_wire::common::Paging;
+use callboard_wire::metrics::ClusterFigures;
 use tokio::sync::watch;
 
 use super::extract::Asker;
 use super::{Answer, App, Body, Id, Query, Reply};
-use crate::wire::cluster::{ChangeNode, NodeBody, NodeName};
-use crate::wire::common::Paging;
-use crate::wire::metrics::ClusterFigures;
 
 /// The longest wait for a view with a node that has joined: a view comes once a second at least.
 const NEXT_VIEW: Duration = Duration::from_secs(2);

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::HeaderMap;
+use callboard_wire::read::{Components, Read};
 use serde_json::{Value, json};
 
 use super::App;
-use crate::wire::read::{Components, Read};
 
 /// The request of one route.
 #[derive(Debug, Default)]

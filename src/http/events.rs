@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::{Error, Rule};
 use callboard_runtime::events::StreamItem;
+use callboard_wire::events::{Wanted, cursor, name_of, parse_cursor, written};
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::json;
 
@@ -20,7 +21,6 @@ use super::feed::{Feed, FeedItem};
 use super::limit::OpenPermit;
 use super::serve::ConnectionHandle;
 use super::{App, Failure, Query};
-use crate::wire::events::{Wanted, cursor, name_of, parse_cursor, written};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The time in which a client may read up to the end of a stream whose right is gone.

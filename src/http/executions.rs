@@ -12,14 +12,14 @@ use callboard_domain::query::{Executions, Items};
 use callboard_domain::template;
 use callboard_runtime::Submitted;
 use callboard_runtime::submission::Created;
+use callboard_wire::executions::{
+    DryRunBody, ExecutionBody, ForkExecution, ItemBody, ListExecutions, ListItems,
+};
 
 use super::extract::{Asker, ItemsOf, OptionalBody};
 use super::idempotency::IdempotencyKey;
 use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply, idempotency};
-use crate::wire::executions::{
-    DryRunBody, ExecutionBody, ForkExecution, ItemBody, ListExecutions, ListItems,
-};
 
 /// Executions without their steps, the newest first.
 #[utoipa::path(

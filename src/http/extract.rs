@@ -12,13 +12,13 @@ use axum::http::request::Parts;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::By;
 use callboard_domain::{Error, id};
+use callboard_wire::cluster::NodeName;
+use callboard_wire::queues::QueueName;
+use callboard_wire::read::{self, Format, Read};
 use serde_json::{Map, Value, json};
 
 use super::describe::{Input, Operation};
 use super::{App, Failure, body};
-use crate::wire::cluster::NodeName;
-use crate::wire::queues::QueueName;
-use crate::wire::read::{self, Format, Read};
 
 const JSON: &str = "application/json";
 

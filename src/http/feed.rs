@@ -6,9 +6,9 @@ use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::events::{StreamItem, Subscription};
+use callboard_wire::events::{Wanted, action, name_of};
 
 use super::App;
-use crate::wire::events::{Wanted, action, name_of};
 
 /// A subscription of a caller.
 #[derive(Debug)]

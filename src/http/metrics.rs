@@ -9,11 +9,11 @@ use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use callboard_wire::metrics::{Format, Process, Server, written};
 use tokio::sync::Semaphore;
 
 use super::{App, ClusterDoor, Failure};
 use crate::outbound::traces::Traces;
-use crate::wire::metrics::{Format, Process, Server, written};
 
 /// Counters and gauges in the text of Prometheus, or of `OpenMetrics` if the header Accept names it.
 #[utoipa::path(

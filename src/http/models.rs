@@ -9,11 +9,11 @@ use callboard_domain::audit::{Action, Record};
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::task::MAX_TARGET;
 use callboard_domain::{Error, Rule};
+use callboard_wire::common::Paging;
+use callboard_wire::models::ModelBody;
 
 use super::extract::{Asker, Named};
 use super::{Answer, App, Body, Id, Query, Reply};
-use crate::wire::common::Paging;
-use crate::wire::models::ModelBody;
 
 /// The name of a model; any text may be one, with a slash as `%2F`.
 #[derive(Debug)]

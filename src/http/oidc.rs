@@ -18,6 +18,8 @@ use callboard_domain::account::external::{Admitted, ExternalId};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::id::UserId;
 use callboard_runtime::accounts::NewUser;
+use callboard_wire::accounts::{ExchangeCode, OidcCallback, SessionBody, StartOidc};
+use callboard_wire::read;
 use url::form_urlencoded;
 
 use super::accounts::session;
@@ -28,8 +30,6 @@ use super::extract::Asker;
 use super::{Answer, App, Body, Failure, Query};
 use crate::auth::sign_on::{ATTEMPT_LIFETIME, Attempts, Codes, Waiting, challenge};
 use crate::outbound::oidc::{AuthorizationGrant, Identity, Provider, Request};
-use crate::wire::accounts::{ExchangeCode, OidcCallback, SessionBody, StartOidc};
-use crate::wire::read;
 
 /// Sign-in by OIDC, as configured.
 pub struct SignOn {

@@ -1,8 +1,13 @@
 //! The dashboard's pages, built by web/ and embedded in the program.
 //!
+//! The program contains each file once, compressed with gzip, and sends it so: every browser reads gzip, over
+//! plain HTTP too. A client that does not is sent the plain bytes.
+//!
 //! A path of the dashboard that is no file is answered with the one page, which reads the path
 //! itself. Only paths in [`PAGES`] are, so the interfaces of programs keep their 404. Deliberately
 //! absent: routes and credentials; a page without a session says so.
+
+use std::io::Read;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -13,6 +18,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
+use flate2::read::GzDecoder;
 use rust_embed::{Embed, EmbeddedFile};
 
 use super::Failure;
@@ -73,12 +79,12 @@ fn is_page(path: &str) -> bool {
 
 fn is_file(path: &str) -> bool {
     let path = path.trim_start_matches('/');
-    !path.starts_with('.') && !is_encoded(path) && path != INDEX && Built::get(path).is_some()
+    path != INDEX && built(path).is_some()
 }
 
-/// True for a compressed form, which stands beside its file and has no address of its own.
-fn is_encoded(path: &str) -> bool {
-    std::path::Path::new(path).extension().is_some_and(|it| it == "br" || it == "gz")
+/// A file of the build, compressed.
+fn built(path: &str) -> Option<EmbeddedFile> {
+    Built::get(&format!("{path}.gz"))
 }
 
 /// Answers where no route does: a page, one of its files, or a refusal.
@@ -88,8 +94,8 @@ pub(super) async fn fallback(request: Request) -> Response {
     }
     let path = request.uri().path().trim_start_matches('/');
     let path = if is_file(request.uri().path()) { path } else { INDEX };
-    let mut response = match chosen(path, request.headers()) {
-        Some((file, encoding)) => sent(path, file, encoding, request.headers()),
+    let mut response = match built(path) {
+        Some(file) => sent(path, file, request.headers()),
         None => ([(CONTENT_TYPE, HTML), (CACHE_CONTROL, "no-store")], UNBUILT).into_response(),
     };
     if request.method() == Method::HEAD {
@@ -102,43 +108,33 @@ pub(super) async fn fallback(request: Request) -> Response {
     response
 }
 
-/// The smallest form of a file that the client reads.
-fn chosen(path: &str, headers: &HeaderMap) -> Option<(EmbeddedFile, Option<&'static str>)> {
-    for (encoding, suffix) in [("br", "br"), ("gzip", "gz")] {
-        if accepts(headers, encoding)
-            && let Some(file) = Built::get(&format!("{path}.{suffix}"))
-        {
-            return Some((file, Some(encoding)));
-        }
-    }
-    Built::get(path).map(|file| (file, None))
-}
-
-/// True if the client reads this encoding (RFC 9110, 12.5.3); a weight of zero refuses it.
-fn accepts(headers: &HeaderMap, encoding: &str) -> bool {
+/// True if the client reads gzip (RFC 9110, 12.5.3); a weight of zero refuses it.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let given = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|value| value.split(',')).any(|item| {
         let (name, weight) = item.split_once(';').unwrap_or((item, ""));
         let weight = weight.trim().strip_prefix("q=").and_then(|it| it.trim().parse::<f32>().ok());
-        name.trim().eq_ignore_ascii_case(encoding) && weight.is_none_or(|weight| weight > 0.0)
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight| weight > 0.0)
     })
 }
 
-fn sent(
-    path: &str,
-    file: EmbeddedFile,
-    encoding: Option<&'static str>,
-    asked: &HeaderMap,
-) -> Response {
+fn sent(path: &str, file: EmbeddedFile, asked: &HeaderMap) -> Response {
+    let is_compressed = accepts_gzip(asked);
     let hash = file.metadata.sha256_hash();
     let start: [u8; 16] = std::array::from_fn(|index| hash[index]);
-    let tag = format!("\"{:032x}\"", u128::from_be_bytes(start));
+    let suffix = if is_compressed { "-gzip" } else { "" };
+    let tag = format!("\"{:032x}{suffix}\"", u128::from_be_bytes(start));
     let tag = HeaderValue::try_from(tag).expect("hexadecimal digits in quotes");
     let is_known = asked.get_all(IF_NONE_MATCH).iter().any(|known| known == tag);
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
-    } else {
+    } else if is_compressed {
         Body::from(file.data.into_owned()).into_response()
+    } else {
+        let mut plain = Vec::new();
+        let read = GzDecoder::new(&*file.data).read_to_end(&mut plain);
+        read.expect("the build compressed it");
+        Body::from(plain).into_response()
     };
     let headers = response.headers_mut();
     // The name of a file in assets holds the hash of its content.
@@ -147,8 +143,8 @@ fn sent(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type(path)));
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     headers.insert(ETAG, tag);
-    if let Some(encoding) = encoding {
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    if is_compressed {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
 }
@@ -199,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_is_taken_unless_its_weight_is_zero() {
+    fn gzip_is_sent_to_a_client_that_names_it_unless_its_weight_is_zero() {
         let of = |value: &'static str| {
             HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(value))])
         };
-        assert!(accepts(&of("gzip, deflate, BR"), "br"));
-        assert!(accepts(&of("br;q=0.5"), "br"));
-        assert!(!accepts(&of("gzip, br;q=0"), "br"));
-        assert!(!accepts(&of("*"), "br"));
-        assert!(!accepts(&HeaderMap::new(), "gzip"));
+        assert!(accepts_gzip(&of("br, deflate, GZIP")));
+        assert!(accepts_gzip(&of("gzip;q=0.5")));
+        assert!(!accepts_gzip(&of("br, gzip;q=0")));
+        assert!(!accepts_gzip(&of("*")));
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

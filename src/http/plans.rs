@@ -8,14 +8,14 @@ use callboard_domain::access::Caller;
 use callboard_domain::id::PlanId;
 use callboard_domain::plan::PlanSource;
 use callboard_domain::query::Plans;
+use callboard_wire::executions::{DryRunBody, ExecutePlan, ExecutionBody};
+use callboard_wire::plans::{self, ListPlans, PlanBody};
 
 use super::executions::started;
 use super::extract::{Json, OptionalBody};
 use super::idempotency::IdempotencyKey;
 use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply};
-use crate::wire::executions::{DryRunBody, ExecutePlan, ExecutionBody};
-use crate::wire::plans::{self, ListPlans, PlanBody};
 
 /// Make a plan.
 #[utoipa::path(

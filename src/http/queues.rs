@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::queue::QueueChange;
+use callboard_wire::queues::{ChangeQueue, ListQueues, QueueBody, QueueName};
 
 use super::extract::Asker;
 use super::{Answer, App, Body, Id, Query, Reply};
-use crate::wire::queues::{ChangeQueue, ListQueues, QueueBody, QueueName};
 
 /// The queues that have ready tasks, workers or settings, by name.
 #[utoipa::path(

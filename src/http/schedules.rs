@@ -10,13 +10,13 @@ use callboard_domain::id::ScheduleId;
 use callboard_domain::query::Schedules;
 use callboard_runtime::handle::GivenTarget;
 use callboard_runtime::schedule::Target;
+use callboard_wire::common::Paging;
+use callboard_wire::schedules::{
+    ChangeSchedule, CreateSchedule, ListSchedules, ScheduleBody, ScheduleRunBody, given,
+};
 
 use super::extract::Asker;
 use super::{Answer, App, Body, Failure, Id, Query, Reply};
-use crate::wire::common::Paging;
-use crate::wire::schedules::{
-    ChangeSchedule, CreateSchedule, ListSchedules, ScheduleBody, ScheduleRunBody, given,
-};
 
 /// Make a schedule.
 #[utoipa::path(

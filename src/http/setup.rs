@@ -7,11 +7,11 @@ use callboard_domain::Error;
 use callboard_domain::access::{Account, Role};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_runtime::accounts::NewUser;
+use callboard_wire::accounts::{SessionBody, SetUp};
 
 use super::error::row;
 use super::extract::Asker;
 use super::{Answer, App, Body, Reply};
-use crate::wire::accounts::{SessionBody, SetUp};
 
 /// Make the first admin with the token of the setup link, and sign it in.
 #[utoipa::path(

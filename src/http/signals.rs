@@ -7,12 +7,12 @@ use axum::extract::State;
 use callboard_domain::access::Caller;
 use callboard_domain::id::ExecutionId;
 use callboard_runtime::handle::SendSignal;
+use callboard_wire::executions::ExecutionBody;
+use callboard_wire::signals::SignalRequest;
 
 use super::extract::{Inner, OptionalBody};
 use super::idempotency::{self, IdempotencyKey};
 use super::{Answer, App, Id, Reply};
-use crate::wire::executions::ExecutionBody;
-use crate::wire::signals::SignalRequest;
 
 /// Send a signal to an execution: the step that waits for it goes on, with the payload as its output; a
 /// signal that comes before its wait is kept.

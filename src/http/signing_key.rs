@@ -11,10 +11,10 @@ use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::audit::By;
 use callboard_domain::session::signing::SigningKeys;
+use callboard_wire::accounts::{RotateSigningKey, SigningKeysBody};
 
 use super::extract::{Asker, OptionalBody};
 use super::{Answer, App, Reply};
-use crate::wire::accounts::{RotateSigningKey, SigningKeysBody};
 
 /// The time that the earlier keys count unless the request says otherwise.
 const OVERLAP: Duration = Duration::from_hours(24);

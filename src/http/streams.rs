@@ -31,6 +31,9 @@ use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::events::{StreamItem, Subscription, Transient};
 use callboard_runtime::tables::Subject;
 use callboard_runtime::texts::Run;
+use callboard_wire::events::{Wanted, action, name_of, written};
+use callboard_wire::executions::ExecutionBody;
+use callboard_wire::tasks::TaskBody;
 use futures_util::stream;
 use serde::Serialize;
 
@@ -40,9 +43,6 @@ use super::events::streamed;
 use super::limit::OpenPermit;
 use super::serve::ConnectionHandle;
 use super::{App, Failure, Id};
-use crate::wire::events::{Wanted, action, name_of, written};
-use crate::wire::executions::ExecutionBody;
-use crate::wire::tasks::TaskBody;
 
 use text::{StepKey, Text, changed, restart};
 

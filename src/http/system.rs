@@ -9,11 +9,11 @@ use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::WorkerId;
+use callboard_wire::common::Paging;
+use callboard_wire::system::{Component, Components, Health, WorkerBody};
 
 use super::extract::Asker;
 use super::{Answer, App, Id, Query, Reply};
-use crate::wire::common::Paging;
-use crate::wire::system::{Component, Components, Health, WorkerBody};
 
 /// The workers; lost ones are listed for an hour.
 #[utoipa::path(

@@ -11,19 +11,19 @@ use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::{BatchId, TaskId};
 use callboard_domain::query::Tasks;
+use callboard_wire::common::Text;
+use callboard_wire::read::rule;
+use callboard_wire::request;
+use callboard_wire::tasks::{
+    BatchBody, BatchItem, BatchStatusBody, Cancelled, CreateBatch, CreateTask, EraseBody, Erased,
+    ListTasks, TaskBody,
+};
 
 use super::extract::Asker;
 use super::idempotency::{self, IdempotencyKey};
 use super::streams::{self, Reader};
 use super::trace::Trace;
 use super::{Answer, App, Body, Failure, Id, Query, Reply};
-use crate::request;
-use crate::wire::common::Text;
-use crate::wire::read::rule;
-use crate::wire::tasks::{
-    BatchBody, BatchItem, BatchStatusBody, Cancelled, CreateBatch, CreateTask, EraseBody, Erased,
-    ListTasks, TaskBody,
-};
 
 request! {
     /// The form of the answer to a submission.

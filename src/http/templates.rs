@@ -11,6 +11,10 @@ use callboard_domain::audit::{Action, Record};
 use callboard_domain::query::Templates;
 use callboard_domain::template;
 use callboard_runtime::catalog::{Author, PublishOutcome, Published};
+use callboard_wire::executions::{DryRunBody, ExecutionBody};
+use callboard_wire::templates::{
+    self, DeletedBody, DeployTemplate, GetTemplate, ListTemplates, TemplateBody,
+};
 
 use super::executions::started;
 use callboard_domain::template::TemplateSource;
@@ -19,10 +23,6 @@ use super::extract::{Asker, JsonOrYaml, Named, OptionalBody};
 use super::idempotency::IdempotencyKey;
 use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply};
-use crate::wire::executions::{DryRunBody, ExecutionBody};
-use crate::wire::templates::{
-    self, DeletedBody, DeployTemplate, GetTemplate, ListTemplates, TemplateBody,
-};
 
 /// The id of a template; any text may be one.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::DeliveryId;
 use callboard_domain::query::Deliveries;
+use callboard_wire::webhooks::{DeliveryBody, ListDeliveries, WebhookSecretBody};
 
 use super::extract::Asker;
 use super::{Answer, App, Id, Query, Reply};
-use crate::wire::webhooks::{DeliveryBody, ListDeliveries, WebhookSecretBody};
 
 /// Webhooks and mails that were or will be sent, the newest first.
 #[utoipa::path(

@@ -122,6 +122,7 @@ impl Provider {
     /// # Errors
     /// The system's certificates cannot be used.
     pub fn new(settings: Oidc) -> reqwest::Result<Self> {
+        crate::auth::signature::install();
         let mut http = Client::builder()
             .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)

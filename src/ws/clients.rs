@@ -19,6 +19,7 @@ use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_runtime::accounts::PermissionWatch;
+use callboard_wire::events::{Wanted, cursor};
 use futures_util::stream::{AbortHandle, BoxStream, SelectAll, abortable, unfold};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -30,7 +31,6 @@ use tokio_tungstenite::tungstenite::{self, Bytes, Message};
 use super::upgrade::{Socket, Upgrade};
 use super::{Limits, Overrun};
 use crate::http::{App, Edge, Failure, Feed, FeedItem, OpenPermit, Share};
-use crate::wire::events::{Wanted, cursor};
 
 mod caller;
 mod frames;

@@ -14,11 +14,14 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// Each package, and the packages of the workspace that it depends on.
-const PACKAGES: [(&str, &str, &[&str]); 12] = [
+const PACKAGES: [(&str, &str, &[&str]); 13] = [
     (
         "callboard",
         "",
-        &["backup", "cli", "common", "domain", "otlp", "protocol", "runtime", "store", "worker"],
+        &[
+            "backup", "cli", "common", "domain", "otlp", "protocol", "runtime", "store", "wire",
+            "worker",
+        ],
     ),
     (
         "cli",
@@ -27,6 +30,7 @@ const PACKAGES: [(&str, &str, &[&str]); 12] = [
     ),
     ("backup", "crates/backup", &["store"]),
     ("bench", "crates/bench", &["client", "runtime", "store"]),
+    ("wire", "crates/wire", &["domain", "protocol", "runtime", "store"]),
     ("worker", "crates/worker", &["common", "domain", "otlp", "protocol"]),
     ("client", "sdk/rust", &["common"]),
     ("otlp", "crates/otlp", &["common", "domain"]),
@@ -41,9 +45,9 @@ const PACKAGES: [(&str, &str, &[&str]); 12] = [
 const LIBRARIES: [(&str, &[&str]); 10] = [
     ("axum", &["callboard", "bench"]),
     ("hyper", &["callboard"]),
-    ("utoipa", &["callboard", "protocol"]),
+    ("utoipa", &["callboard", "protocol", "wire"]),
     ("lettre", &["callboard"]),
-    ("prometheus-client", &["callboard"]),
+    ("prometheus-client", &["wire"]),
     ("clap", &["callboard", "cli", "bench"]),
     ("reqwest", &["callboard", "worker", "client", "otlp"]),
     ("opentelemetry-otlp", &["otlp"]),

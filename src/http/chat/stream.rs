@@ -11,13 +11,13 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::task::Task;
 use callboard_runtime::read::TaskDetail;
+use callboard_wire::chat::Chunks;
 use futures_util::stream;
 use sha2::{Digest, Sha256};
 
 use super::super::limit::OpenPermit;
 use super::super::serve::{ConnectionHandle, ConnectionWatch};
 use super::follow::{End, Follow, Seen};
-use crate::wire::chat::Chunks;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The time in which a client may read up to the end of a stream whose right is gone.

@@ -2,14 +2,13 @@ use axum::body::Body as Bytes;
 use axum::http::header::CONTENT_LENGTH;
 use axum::routing::{get, post};
 use callboard_domain::id::TaskId;
+use callboard_wire::common::Paging;
+use callboard_wire::read::rule;
+use callboard_wire::request;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::http::{Body, Id, Query, Reply};
-
-use crate::request;
-use crate::wire::common::Paging;
-use crate::wire::read::rule;
 
 request! {
     struct NewTask as "NewTask" {

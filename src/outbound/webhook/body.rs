@@ -11,11 +11,11 @@ use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_runtime::ports::WebhookContent;
+use callboard_wire::common::{Iso, Text};
 use ring::hmac;
 use serde::Serialize;
 
 use super::secret::WebhookSecret;
-use crate::wire::common::{Iso, Text};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,11 +1,11 @@
 //! Frames of a client: text to requests, refusals to frames.
 
 use callboard_domain::{Error, Rule};
+use callboard_wire::events::{Subscribe, Unsubscribe};
+use callboard_wire::read::{self, Format};
 use serde_json::{Value, json};
 
 use crate::http::error::ErrorBody;
-use crate::wire::events::{Subscribe, Unsubscribe};
-use crate::wire::read::{self, Format};
 
 /// The request of a client, with the id of the frame.
 #[derive(Debug)]

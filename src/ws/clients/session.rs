@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use callboard_runtime::events::StreamItem;
+use callboard_wire::events::{cursor, shared, written};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::http::FeedItem;
-use crate::wire::events::{cursor, shared, written};
 
 /// The most subscriptions of a socket.
 pub(super) const MAX_SUBS: usize = 64;

@@ -186,17 +186,10 @@ impl Column {
 /// A bitmap as a vector of words.
 fn flatten(slots: &RoaringBitmap, length: usize) -> Vec<u64> {
     let mut words = vec![0; length.div_ceil(64)];
-    let mut buffer = [0; 1024];
-    let mut iter = slots.iter();
-    loop {
-        let some = iter.next_many(&mut buffer);
-        if some.is_empty() {
-            return words;
-        }
-        for slot in some {
-            words[(*slot / 64) as usize] |= 1 << (*slot % 64);
-        }
+    for slot in slots {
+        words[(slot / 64) as usize] |= 1 << (slot % 64);
     }
+    words
 }
 
 trait PushSlot {

@@ -15,8 +15,10 @@ use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use callboard::auth::sign_on::challenge;
-use jsonwebtoken::jwk::Jwk;
-use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use callboard::auth::signature::hmac_sha256;
+use hmac::Mac as _;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
@@ -92,21 +94,33 @@ struct Code {
 
 struct Key {
     kid: String,
-    signs: EncodingKey,
+    pair: EcdsaKeyPair,
 }
 
 impl Key {
     fn new(kid: &str) -> Self {
-        let pair = rcgen::KeyPair::generate().expect("a key");
-        let signs = EncodingKey::from_ec_der(&pair.serialize_der());
-        Self { kid: kid.to_owned(), signs }
+        let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
+        let pair = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).expect("a key");
+        Self { kid: kid.to_owned(), pair }
     }
 
     fn public(&self) -> Value {
-        let mut jwk = Jwk::from_encoding_key(&self.signs, Algorithm::ES256).expect("a public key");
-        jwk.common.key_id = Some(self.kid.clone());
-        serde_json::to_value(jwk).expect("it has a JSON form")
+        let point = self.pair.public_key().as_ref();
+        let [x, y] = [&point[1..33], &point[33..]].map(|half| URL_SAFE_NO_PAD.encode(half));
+        json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "kid": self.kid, "x": x, "y": y})
     }
+
+    fn sign(&self, header: &Value, claims: &Value) -> String {
+        let message = message(header, claims);
+        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes());
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.expect("a signature")))
+    }
+}
+
+fn message(header: &Value, claims: &Value) -> String {
+    let [header, claims] = [header, claims].map(|json| URL_SAFE_NO_PAD.encode(json.to_string()));
+    format!("{header}.{claims}")
 }
 
 struct Inner {
@@ -254,8 +268,7 @@ fn id_token(liar: &Inner, Code { nonce, lie, .. }: &Code) -> String {
         "iss": liar.issuer, "aud": "callboard", "sub": "42", "exp": now + 300, "iat": now,
         "nonce": nonce, "email": "ada@example.com", "email_verified": true, "groups": ["staff"],
     });
-    let mut header = Header::new(Algorithm::ES256);
-    header.kid = Some(liar.key.kid.clone());
+    let mut header = json!({"typ": "JWT", "alg": "ES256", "kid": liar.key.kid});
     let wrong: &[(&str, Value)] = &match lie {
         Lie::Nonce => vec![("nonce", json!("another"))],
         Lie::NoNonce => vec![("nonce", json!(null))],
@@ -286,31 +299,22 @@ fn id_token(liar: &Inner, Code { nonce, lie, .. }: &Code) -> String {
             members.insert((*name).to_owned(), value.clone());
         }
     }
-    let encoded = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
     match lie {
-        Lie::AnotherKey => jsonwebtoken::encode(&header, &claims, &Key::new("one").signs),
-        Lie::AlgorithmNone => {
-            Ok(format!("{}.{}.", encoded(&json!({"alg": "none"})), encoded(&claims)))
-        }
+        Lie::AnotherKey => return Key::new("one").sign(&header, &claims),
+        Lie::AlgorithmNone => return format!("{}.", message(&json!({"alg": "none"}), &claims)),
         Lie::Hmac => {
-            let key = EncodingKey::from_secret(liar.key.public().to_string().as_bytes());
-            let header = Header { kid: header.kid, ..Header::new(Algorithm::HS256) };
-            jsonwebtoken::encode(&header, &claims, &key)
+            header["alg"] = json!("HS256");
+            let message = message(&header, &claims);
+            let mac = hmac_sha256(liar.key.public().to_string().as_bytes()).chain_update(&message);
+            return format!("{message}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()));
         }
-        Lie::Crit => {
-            header.crit = Some(vec!["exp".to_owned()]);
-            jsonwebtoken::encode(&header, &claims, &liar.key.signs)
-        }
-        Lie::UnknownKid => {
-            header.kid = Some("unknown".to_owned());
-            jsonwebtoken::encode(&header, &claims, &liar.key.signs)
-        }
+        Lie::Crit => header["crit"] = json!(["exp"]),
+        Lie::UnknownKid => header["kid"] = json!("unknown"),
         Lie::NoKid => {
-            header.kid = None;
-            jsonwebtoken::encode(&header, &claims, &liar.key.signs)
+            header.as_object_mut().expect("an object").shift_remove("kid");
         }
-        Lie::Garbage => Ok("a.b.c".to_owned()),
-        _ => jsonwebtoken::encode(&header, &claims, &liar.key.signs),
+        Lie::Garbage => return "a.b.c".to_owned(),
+        _ => {}
     }
-    .expect("a token")
+    liar.key.sign(&header, &claims)
 }

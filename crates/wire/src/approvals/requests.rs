@@ -1,0 +1,132 @@
+//! Requests about approvals: lists and decisions.
+
+use callboard_domain::Rule;
+use callboard_domain::approval::{SYSTEM, State};
+use callboard_domain::query::Approvals;
+use callboard_domain::render::MAX_PROMPT;
+
+use crate::common::{Paging, tags};
+use crate::read::rule::{self, Parse};
+use crate::read::{Fields, Refused, shape};
+use crate::request;
+
+/// The most characters of a comment or a reason.
+const MAX_REMARK: usize = 10_000;
+/// The most outputs that one approval covers.
+const MAX_BULK: u32 = 1000;
+/// The most characters of a reviewer's name.
+const MAX_REVIEWER: usize = 128;
+
+request! {
+    /// The waiting items to list (SPEC.md, Pending query parameters).
+    #[derive(Debug, Clone)]
+    pub struct ListPending as "ListPending" {
+        /// Only items of this queue.
+        queue: Option<String> = optional("queue", name()),
+        /// Only items with all of these tags.
+        tags: Option<Vec<String>> = optional("tags", tags()),
+        /// Assigned to this user.
+        reviewer_id: Option<String> = optional("reviewerId", name()),
+        /// True also lists overdue ones; by default false.
+        include_expired: Option<bool> = optional("includeExpired", rule::flag()),
+        /// The page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+request! {
+    /// The approvals to list, decided or not.
+    #[derive(Debug, Clone)]
+    pub struct ListApprovals as "ListApprovals" {
+        /// One of these statuses.
+        status: Option<Vec<State>> = optional("status", statuses()),
+        /// Only items of this queue.
+        queue: Option<String> = optional("queue", name()),
+        /// Only items with all of these tags.
+        tags: Option<Vec<String>> = optional("tags", tags()),
+        /// Only items that this reviewer is assigned to or has decided.
+        reviewer_id: Option<String> = optional("reviewerId", name()),
+        /// The page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+request! {
+    /// The approval of an output.
+    #[derive(Debug, Clone, Default)]
+    pub struct ApproveBody as "Approve" {
+        /// The comment.
+        comment: Option<String> = optional("comment", rule::text(rule::characters(0..=MAX_REMARK))),
+        /// The text that replaces the output.
+        modified_output: Option<String> = optional("modifiedOutput", rule::text(rule::bytes(0..=usize::MAX))),
+        /// The number of outputs of one step that are approved at once, this one included; the history shows it.
+        bulk: Option<u32> = optional("bulk", rule::whole(2..=MAX_BULK)),
+        /// The reviewer: a session names only its own user, an admin's session any user, a key any user.
+        reviewer_id: Option<String> = optional("reviewerId", reviewer()),
+    }
+}
+
+request! {
+    /// The rejection of an output.
+    #[derive(Debug, Clone, Default)]
+    pub struct RejectBody as "Reject" {
+        /// The reason; a task that tries again has it in its prompt.
+        reason: String = required("reason", rule::text(rule::characters(1..=MAX_REMARK))),
+        /// True submits the task again, with the reason in its prompt; by default false.
+        retry: Option<bool> = optional("retry", rule::flag()),
+        /// The prompt of that task; by default the one before. Only with `retry: true`.
+        retry_prompt: Option<String> = optional("retryPrompt", rule::text(rule::bytes(1..=MAX_PROMPT))),
+        /// The reviewer, as in an approval.
+        reviewer_id: Option<String> = optional("reviewerId", reviewer()),
+    }
+    check retry_is_asked_for
+}
+
+fn retry_is_asked_for(body: RejectBody, fields: &Fields<'_>) -> Result<RejectBody, Refused> {
+    if body.retry_prompt.is_some() && body.retry != Some(true) {
+        let says = "must be true where retryPrompt is given";
+        return Err(fields.refuse("retry", Rule::Required, says));
+    }
+    Ok(body)
+}
+
+fn name() -> impl Parse<String> {
+    rule::text(rule::characters(1..=MAX_REVIEWER))
+}
+
+fn statuses() -> impl Parse<Vec<State>> {
+    rule::commas(1..=State::ALL.len(), rule::one_of(&State::ALL, State::as_str))
+}
+
+fn reviewer() -> impl Parse<String> {
+    let says = "must not be system, which stands for the clock";
+    name().only(|given| given != SYSTEM, Rule::Reserved, says)
+}
+
+impl From<ListPending> for Approvals {
+    fn from(list: ListPending) -> Self {
+        let mut statuses = vec![State::Pending, State::Assigned, State::Escalated];
+        if list.include_expired == Some(true) {
+            statuses.push(State::Expired);
+        }
+        Self {
+            statuses,
+            queue: list.queue,
+            tags: list.tags.unwrap_or_default(),
+            reviewer: list.reviewer_id,
+            window: list.page.window(),
+        }
+    }
+}
+
+impl From<ListApprovals> for Approvals {
+    fn from(list: ListApprovals) -> Self {
+        Self {
+            statuses: list.status.unwrap_or_default(),
+            queue: list.queue,
+            tags: list.tags.unwrap_or_default(),
+            reviewer: list.reviewer_id,
+            window: list.page.window(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Every fault of a definition in one answer, in the order of their places (PROTOCOL.md 2).
+//!
+//! Deliberately absent: the rules. The reader knows types, ranges and names; the domain the rest.
+
+use std::collections::HashSet;
+
+use callboard_domain::problem::{Problem, Problems};
+use callboard_domain::{Error, Fault};
+use serde_json::Value;
+
+use crate::read::{self, Read};
+
+/// Reads a definition. If a field cannot be read, the faults that `check` finds in the rest are
+/// reported as well.
+///
+/// # Errors
+/// [`Error::InvalidDefinition`] with every fault, in the order of their places. Faults that `check`
+/// alone finds are not reported here: the catalog checks the definition when it takes it.
+pub(crate) fn read<T: Read>(
+    value: Value,
+    check: impl FnOnce(T) -> Vec<Problem>,
+) -> Result<T, Error> {
+    let (source, faults) = read::every_fault::<T>(value);
+    match source {
+        Some(source) if faults.is_empty() => Ok(source),
+        source => {
+            let found = source.map(check).unwrap_or_default();
+            Problems::none_of(joined(faults, found))?;
+            Err(Error::Internal)
+        }
+    }
+}
+
+/// All faults by place; faults in a field that could not be read are left out.
+fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
+    let unread: HashSet<String> = faults.iter().map(|fault| fault.field.clone()).collect();
+    let is_unread = |field: &str| {
+        let ends = field.char_indices().filter(|(_, end)| matches!(end, '.' | '['));
+        let mut within = ends.map(|(end, _)| &field[..end]);
+        unread.contains(field) || within.any(|field| unread.contains(field))
+    };
+    let mut all: Vec<_> = faults.into_iter().map(Problem::from).collect();
+    all.extend(found.into_iter().filter(|problem| !is_unread(&problem.field)));
+    all.sort_by_cached_key(|problem| place(&problem.field));
+    all
+}
+
+/// The members of definitions, in the order of their faults.
+const ORDER: [&str; 44] = [
+    "name",
+    "description",
+    "version",
+    "industry",
+    "tags",
+    "visibility",
+    "inputSchema",
+    "outputSchema",
+    "steps",
+    "defaults",
+    "hitl",
+    "metadata",
+    "id",
+    "type",
+    "signal",
+    "schema",
+    "prompt",
+    "systemPrompt",
+    "messages",
+    "role",
+    "content",
+    "model",
+    "models",
+    "fallbackOn",
+    "serviceTier",
+    "queue",
+    "dependsOn",
+    "condition",
+    "requiresApproval",
+    "timeoutMs",
+    "retry",
+    "maxTokens",
+    "temperature",
+    "forEach",
+    "item",
+    "maxItems",
+    "concurrency",
+    "onItemError",
+    "minSuccess",
+    "concurrencyKey",
+    "concurrencyLimit",
+    "onConflict",
+    "fairnessKey",
+    "weight",
+];
+
+/// The place of a field in the order of faults: members as in [`ORDER`], items by number.
+fn place(field: &str) -> Vec<(usize, String)> {
+    let parts = field.split(['.', '[']).map(|part| part.trim_end_matches(']'));
+    let rank = |part: &str| {
+        if let Ok(index) = part.parse() {
+            return (index, String::new());
+        }
+        let known = ORDER.iter().position(|name| *name == part);
+        (known.unwrap_or(ORDER.len()), part.to_owned())
+    };
+    parts.map(rank).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::plan::{Plan, PlanSource};
+    use serde_json::json;
+
+    use super::*;
+
+    fn faults(plan: Value) -> Vec<(String, String)> {
+        let check = |source| match Plan::compile(source, &[]) {
+            Ok(_) => Vec::new(),
+            Err(problems) => problems.all().to_vec(),
+        };
+        match read::<PlanSource>(plan, check) {
+            Err(Error::InvalidDefinition(problems)) => {
+                let of = |problem: &Problem| {
+                    let rule = problem.code.rule().map_or(problem.code.as_str(), |it| it.as_str());
+                    (problem.field.clone(), rule.to_owned())
+                };
+                problems.all().iter().map(of).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_and_what_makes_no_sense_is_told_together_by_place() {
+        let plan = json!({
+            "steps": [
+                {"id": "a", "prompt": "{{b.output}}", "timeoutMs": 0},
+                {"id": "a", "prompt": 5, "dependsOn": ["x", 7], "temperature": 2, "later": 1},
+                {"id": "c", "prompt": "{{", "dependsOn": ["c"]},
+                "d",
+            ],
+            "surprise": 1,
+            "tags": [""],
+        });
+        let expected = [
+            ("name", "required"),
+            ("tags[0]", "length"),
+            ("steps[0].prompt", "MISSING_DEPENDENCY"),
+            ("steps[0].timeoutMs", "range"),
+            ("steps[1].id", "DUPLICATE_STEP_ID"),
+            ("steps[1].prompt", "type"),
+            ("steps[1].dependsOn[0]", "MISSING_DEPENDENCY"),
+            ("steps[1].dependsOn[1]", "type"),
+            ("steps[1].temperature", "range"),
+            ("steps[1].later", "unknown"),
+            ("steps[2].prompt", "placeholder"),
+            ("steps[2].dependsOn", "CIRCULAR_DEPENDENCY"),
+            ("steps[3]", "type"),
+            ("surprise", "unknown"),
+        ];
+        let expected: Vec<_> =
+            expected.iter().map(|(field, rule)| ((*field).into(), (*rule).into())).collect();
+        assert_eq!(faults(plan), expected);
+    }
+
+    #[test]
+    fn items_are_ordered_by_number() {
+        let mut steps = vec![json!({"id": "a"}); 12];
+        steps.truncate(12);
+        let found = faults(json!({"name": "n", "steps": steps}));
+        let prompts = found.iter().filter(|(_, rule)| rule == "required");
+        let fields: Vec<_> = prompts.map(|(field, _)| field.as_str()).collect();
+        assert_eq!(
+            (fields.len(), fields[2], fields[11]),
+            (12, "steps[2].prompt", "steps[11].prompt")
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! The JSON of the HTTP interface: readers of requests, shapes of answers, and their schemas in the OpenAPI
+//! document. No type of the domain is serialised; the conversions live here.
+//!
+//! Deliberately absent: routes, sockets, and anything that waits.
+
+pub mod accounts;
+pub mod approvals;
+pub mod audit;
+pub mod browser;
+pub mod budgets;
+pub mod bulk;
+pub mod chat;
+pub mod cluster;
+pub mod common;
+pub mod confidence;
+pub mod definitions;
+pub mod events;
+pub mod executions;
+pub mod flow;
+pub mod hitl;
+pub mod messages;
+pub mod metrics;
+pub mod models;
+pub mod plans;
+pub mod queues;
+pub mod read;
+pub mod review_stats;
+pub mod routing;
+pub mod schedules;
+pub mod signals;
+pub mod system;
+pub mod tasks;
+pub mod templates;
+pub mod webhooks;
