@@ -203,7 +203,7 @@ async fn failed_attempts_lost_leases_and_deliveries_are_counted() {
         "type": "fail", "lease": assigned["lease"], "error": error, "retryable": true,
     });
     worker.send(fail).await;
-    worker.assignment_while_beating().await;
+    worker.assignment().await;
     drop(worker);
     let _worker = FakeWorker::connect(&server, &key, 1).await.run(|_| Ok("done".into()));
     client.task_with_status(&id, "completed").await;

@@ -292,7 +292,7 @@ async fn an_execution_lasts_from_its_beginning_and_a_retry_from_its_own() {
     client.execution_with_status(id, "failed").await;
     let retried = client.post(&format!("/api/plans/executions/{id}/retry"), &json!({})).await;
     assert_eq!(retried.status.as_u16() / 100, 2, "{}", retried.body);
-    let lease = worker.assignment_while_beating().await["lease"].clone();
+    let lease = worker.assignment().await["lease"].clone();
     worker.complete(&lease, "x").await;
     client.execution_with_status(id, "completed").await;
     let [first, second] = &receiver.named("execution", 2).await[..] else { panic!("two runs") };

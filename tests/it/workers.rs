@@ -18,7 +18,7 @@ async fn a_zombie_s_late_result_heartbeat_and_delta_change_nothing() {
     let old = zombie.assignment().await["lease"].clone();
     // It falls silent; its lease runs out and another worker gets the task.
     let mut other = FakeWorker::connect(&server, &key, 1).await;
-    let assigned = other.assignment_while_beating().await;
+    let assigned = other.assignment().await;
     assert_eq!((&assigned["task"]["id"], &assigned["attempt"]), (&json!(id), &json!(1)));
     assert_ne!(assigned["lease"], old);
 

@@ -149,7 +149,7 @@ async fn the_stream_of_a_bound_worker_ends_when_another_has_the_task() {
     drop(first);
     let free = server.key("worker").await;
     let mut second = FakeWorker::register(&server.url, &free, register(&["letters"])).await;
-    let lease = second.assignment_while_beating().await["lease"].clone();
+    let lease = second.assignment().await["lease"].clone();
     second.send(json!({"type": "delta", "lease": lease, "text": "another's text"})).await;
     assert_eq!(second.complete(&lease, "another's output").await["result"], "applied");
     let read = tokio::time::timeout(std::time::Duration::from_secs(30), stream.text()).await;

@@ -166,7 +166,7 @@ async fn a_submitted_text_is_printed_as_it_comes() {
         worker
             .send(json!({"type": "fail", "lease": lease, "retryable": true, "error": error}))
             .await;
-        let second = worker.assignment_while_beating().await;
+        let second = worker.assignment().await;
         for text in ["go", "od"] {
             worker.send(json!({"type": "delta", "lease": second["lease"], "text": text})).await;
         }

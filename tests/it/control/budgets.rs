@@ -32,7 +32,7 @@ async fn budget(client: &Client, id: &str) -> Value {
 }
 
 async fn complete(worker: &mut FakeWorker, tokens: u64) {
-    let assigned = worker.assignment_while_beating().await;
+    let assigned = worker.assignment().await;
     worker
         .send(json!({
             "type": "complete", "lease": assigned["lease"], "output": "x",

@@ -52,7 +52,7 @@ const NAMES: [&str; 39] = [
 fn work(mut worker: FakeWorker) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         loop {
-            let assigned = worker.assignment_while_beating().await;
+            let assigned = worker.assignment().await;
             let lease = &assigned["lease"];
             let prompt = assigned["task"]["prompt"].as_str().unwrap_or_default();
             let is_retryable = prompt == "again" && assigned["attempt"] == 1;

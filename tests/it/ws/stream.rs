@@ -139,7 +139,7 @@ async fn an_attempt_that_begins_anew_says_so() {
             json!({"type": "fail", "lease": assigned["lease"], "retryable": true, "error": error}),
         )
         .await;
-    let assigned = worker.assignment_while_beating().await;
+    let assigned = worker.assignment().await;
     delta(&mut worker, &assigned, "good").await;
     let mut names = Vec::new();
     let mut text = String::new();
@@ -221,7 +221,7 @@ async fn an_execution_s_stream_names_the_step_that_begins_anew() {
     let fail =
         json!({"type": "fail", "lease": assigned["lease"], "retryable": true, "error": error});
     worker.send(fail).await;
-    let assigned = worker.assignment_while_beating().await;
+    let assigned = worker.assignment().await;
     delta(&mut worker, &assigned, "good").await;
     worker.complete(&assigned["lease"], "good").await;
     let mut texts = Vec::new();
@@ -280,7 +280,7 @@ async fn another_go_at_the_same_attempt_begins_its_text_anew() {
     assert_eq!(reader.expect("delta").await["text"], "void");
     drop(lost);
     let mut worker = FakeWorker::connect(&server, &key, 1).await;
-    let assigned = worker.assignment_while_beating().await;
+    let assigned = worker.assignment().await;
     delta(&mut worker, &assigned, "good").await;
     worker.complete(&assigned["lease"], "good").await;
     let mut names = Vec::new();
