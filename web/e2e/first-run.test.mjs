@@ -5,7 +5,8 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { accessible, close, launch, live, open, shot } from "./support/browser.mjs";
-import { allowed, startServer } from "./support/server.mjs";
+import { startServer } from "./support/server.mjs";
+import { allowed } from "./support/wait.mjs";
 
 let browser;
 before(async () => {
@@ -40,7 +41,7 @@ test("the setup link makes the first admin and signs it in", async (context) => 
   const page = await open(browser, server, url, { user: null });
   await page.getByRole("heading", { name: "Make the first admin" }).waitFor();
   await accessible(page);
-  assert.equal(new URL(page.url()).hash, "");
+  await page.waitForURL((url) => url.hash === "");
   await page.getByLabel("E-mail").fill("first@example.com");
   await page.getByLabel("Password").fill("short");
   await page.getByRole("button", { name: "Make the admin" }).click();
@@ -82,7 +83,7 @@ test("single sign-on signs in by the provider, with the role that it tells", asy
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await page.locator(".side").getByText("Olga").waitFor();
     await page.locator(".side").getByText("operator").waitFor();
-    assert.equal(new URL(page.url()).hash, "");
+    await page.waitForURL((url) => url.hash === "");
     await page.reload();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     page.faults = page.faults.filter((fault) => !fault.includes(issuer));

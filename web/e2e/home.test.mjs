@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { accessible, close, launch, live, looksOf, open, shot } from "./support/browser.mjs";
-import { allowed, program, startServer } from "./support/server.mjs";
+import { accessible, close, launch, live, loaded, looksOf, open, shot } from "./support/browser.mjs";
+import { program, startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -46,9 +46,8 @@ test("every empty page has a command that the program understands, and a button 
     "/admin/deliveries",
   ]) {
     await page.goto(path);
-    const command = page.locator("main .command code").first();
-    await command.waitFor();
-    const text = await command.textContent();
+    await loaded(page);
+    const text = await page.locator("main .command code").first().textContent();
     if ((await page.getByRole("button", { name: "Run an example" }).count()) > 0) buttons.push(path);
     if (text.startsWith("curl ")) continue;
     const words = [...text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? c);
@@ -78,7 +77,7 @@ test("every empty page has a command that the program understands, and a button 
 
 test("what happens is shown as it happens: reviews, failures by template, the week", async () => {
   const worker = await startWorker(server);
-  const page = await open(browser, server, "/");
+  const page = await open(browser, server, "/", { clock: true });
   await page.getByText("1 worker", { exact: true }).waitFor();
   await live(page);
   await server.call("POST", "/api/tasks", {
@@ -111,8 +110,10 @@ test("what happens is shown as it happens: reviews, failures by template, the we
   await review.click();
   await phone.getByRole("heading", { name: "Review" }).waitFor();
   await close(phone);
+  assert.equal(await page.getByText(/is silent/).count(), 0);
   worker.stop();
-  await page.getByText(/is silent/).waitFor({ timeout: allowed(40_000) });
+  await page.clock.fastForward(16_000);
+  await page.getByText(/is silent/).waitFor();
   assert.equal(await page.locator(".home-figures dt").getByText("Failed").count(), 1);
   await close(page);
 });

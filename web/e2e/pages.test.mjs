@@ -1,8 +1,10 @@
 // Templates and plans, workers and queues, insights, administration, documentation.
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { accessible, close, launch, live, looks, open, shot } from "./support/browser.mjs";
+import { accessible, close, follow, launch, live, loaded, looks, open, shot } from "./support/browser.mjs";
 import { ADMIN, startServer } from "./support/server.mjs";
+import { eventually } from "./support/wait.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -65,10 +67,11 @@ test("templates are searched, and the search stands in the address", async () =>
   await page.getByRole("link", { name: "Due Diligence" }).waitFor();
   await page.getByLabel("Search templates").fill("support");
   await page.getByText("1 found").waitFor();
-  assert.equal(new URL(page.url()).searchParams.get("search"), "support");
+  await page.waitForURL((url) => url.searchParams.get("search") === "support");
   await page.reload();
   await page.getByText("1 found").waitFor();
-  assert.equal(await page.getByLabel("Search templates").inputValue(), "support");
+  const searched = page.getByLabel("Search templates");
+  await eventually(async () => assert.equal(await searched.inputValue(), "support"));
   await page.getByLabel("Search templates").fill("nothing like it");
   await page.getByText("No template matches").waitFor();
   await page.getByRole("button", { name: "Show all" }).click();
@@ -103,8 +106,9 @@ test("two versions are compared by step and by line", async () => {
 test("a template is deployed from its form, after a dry run that says the cost and the critical path", async () => {
   const page = await open(browser, server, "/templates/parcel-reply-v1?tab=deploy");
   await page.getByText("Still needed: question").waitFor();
-  const deploy = page.getByRole("button", { name: /^Deploy/ });
-  assert.ok(await deploy.isDisabled(), "no deploy before a dry run");
+  // No deploy before a dry run.
+  const noDeploy = page.getByRole("button", { name: /^Deploy/, disabled: true });
+  await noDeploy.waitFor();
   await page.getByLabel("limit").fill("99");
   await page.getByRole("button", { name: "Dry run" }).click();
   await page.getByText(/input.limit/).waitFor();
@@ -125,14 +129,15 @@ test("a template is deployed from its form, after a dry run that says the cost a
   // A change makes the dry run old, and the button waits for another.
   await page.getByLabel("tone").selectOption("warm");
   await page.getByText("It was changed since the dry run.").waitFor();
-  assert.ok(await page.getByRole("button", { name: /^Deploy/ }).isDisabled());
+  await noDeploy.waitFor();
   // The form and the JSON are the same input; a reload keeps it.
   await page.getByRole("button", { name: "As JSON" }).click();
   const json = JSON.parse(await page.getByLabel("Input as JSON").inputValue());
   const input = { limit: 3, question: "Where is my parcel?", tone: "warm", products: ["Box", "Bag"] };
   assert.deepEqual(json, input);
   await page.reload();
-  assert.equal(await page.getByLabel("question (required)").inputValue(), input.question);
+  const question = page.getByLabel("question (required)");
+  await eventually(async () => assert.equal(await question.inputValue(), input.question));
   await page.getByRole("button", { name: "Dry run" }).click();
   await page.getByRole("button", { name: /^Deploy ·/ }).click();
   await page.waitForURL(/\/executions\/dt_exec_/);
@@ -173,24 +178,18 @@ test("the editor shows the server's faults at their lines, and publishes without
   };
   await write(["name: [a", "b: c: d"]);
   await page.getByText(/1 fault|2 faults/).waitFor();
-  assert.ok(await page.getByRole("button", { name: "Publish" }).isDisabled());
+  await page.getByRole("button", { name: "Publish", disabled: true }).waitFor();
   await write(faulty);
   await page.getByText("the text is valid YAML").waitFor();
   await page.getByRole("button", { name: "Publish" }).click();
   await page.getByText("MISSING_DEPENDENCY").waitFor();
+  await loaded(page);
   const lines = await page.locator(".definition-fault").allInnerTexts();
-  assert.ok(
-    lines.some((text) => /line 2\b[\s\S]*version/.test(text)),
-    lines.join("\n"),
-  );
-  assert.ok(
-    lines.some((text) => /line 8\b[\s\S]*gone/.test(text)),
-    lines.join("\n"),
-  );
-  assert.ok(
-    lines.some((text) => /line 9\b[\s\S]*DUPLICATE/.test(text)),
-    lines.join("\n"),
-  );
+  for (const fault of [/line 2\b[\s\S]*version/, /line 8\b[\s\S]*gone/, /line 9\b[\s\S]*DUPLICATE/])
+    assert.ok(
+      lines.some((text) => fault.test(text)),
+      `${fault}: ${lines.join("\n")}`,
+    );
   assert.ok((await page.locator(".definition-fault-line").count()) >= 3);
   await accessible(page, "editor with faults");
   await shot(page, "editor-faults");
@@ -252,6 +251,7 @@ test("a dry run marks the prompts of which it shows only the beginning", async (
   await row("three")
     .getByText(/^The first [\d,]+ characters; the run has the whole prompt\.$/)
     .waitFor();
+  await loaded(page);
   assert.equal(await page.locator("[data-cut]").count(), 3);
   assert.equal(await row("short").locator("[data-cut]").count(), 0);
   await accessible(page, "dry run with cut prompts");
@@ -268,8 +268,10 @@ test("workers are there while they are, and drain", async () => {
   const row = page.getByRole("row").filter({ hasText: "scenario-2" }).first();
   await row.getByText("1 of 2").waitFor();
   await row.getByRole("button", { name: "Drain" }).click();
+  const confirm = page.getByRole("dialog").getByRole("button", { name: "Drain" });
+  await confirm.waitFor();
   await accessible(page, "drain");
-  await page.getByRole("dialog").getByRole("button", { name: "Drain" }).click();
+  await confirm.click();
   await row.getByText("draining").waitFor();
   await close(page);
   second.stop();
@@ -329,6 +331,7 @@ test("a queue is paused, goes on, and is limited; a viewer may do none of it", a
     user: await server.user("viewer", "queues@example.com"),
   });
   await viewer.getByRole("row").filter({ hasText: "default" }).waitFor();
+  await loaded(viewer);
   assert.equal(await viewer.getByRole("button", { name: "Pause" }).count(), 0);
   await close(viewer);
 });
@@ -368,6 +371,7 @@ test("insights tell nothing where nothing is known, and what a threshold would h
   const page = await open(browser, server, "/insights?threshold=0.80");
   const result = page.locator(".insights-result");
   await result.waitFor();
+  await loaded(page);
   const { thresholds } = await server.call("GET", "/api/hitl/calibration");
   const at = thresholds.find(({ threshold }) => Math.abs(threshold - 0.8) < 0.001);
   const figures = await result.locator("dd:nth-of-type(1)").allInnerTexts();
@@ -399,10 +403,13 @@ test("a key is shown once, and its use ends when it is revoked", async () => {
   await shot(page, "key-once");
   assert.equal((await server.answer("GET", "/api/tasks", undefined, key)).success, true);
   await page.getByRole("button", { name: "I have copied it" }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await loaded(page);
   assert.ok(!(await page.content()).includes(key), "the key is gone from the page");
   await page.reload();
   const row = page.getByRole("row").filter({ hasText: "nightly" });
   await row.waitFor();
+  await loaded(page);
   assert.ok(!(await page.content()).includes(key));
   await row.getByRole("button", { name: "Revoke" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
@@ -458,12 +465,12 @@ test("sessions, settings and storage are as the server has them", async () => {
     "admin-sessions",
   );
   const other = await server.user("viewer", "sessions@example.com");
-  await close(await open(browser, server, "/", { user: other }));
+  await server.token(other);
   const page = await open(browser, server, "/admin/sessions");
   const rows = page.getByRole("table", { name: "Sessions" });
   const user = page.getByRole("combobox", { name: "User" });
   await rows.getByText(other.email).first().waitFor();
-  assert.equal(await user.locator("option:checked").textContent(), "everybody");
+  await eventually(async () => assert.equal(await user.locator("option:checked").textContent(), "everybody"));
   await user.selectOption({ label: ADMIN.email });
   await rows.getByText(other.email).waitFor({ state: "detached" });
   await rows.getByText("this one").waitFor();
@@ -492,7 +499,6 @@ test("a webhook that was not taken is sent again", async () => {
     (it) => it.getByText("Nothing was sent yet").waitFor(),
     "deliveries-empty",
   );
-  const { createServer } = await import("node:http");
   let answer = 410;
   const receiver = createServer((_, response) => response.writeHead(answer).end());
   receiver.unref();
@@ -520,19 +526,23 @@ test("roles see what they may", async () => {
   const viewer = await server.user("viewer");
   const page = await open(browser, server, "/templates/parcel-reply-v1", { user: viewer });
   await page.getByRole("link", { name: /^Versions/ }).waitFor();
+  await loaded(page);
   assert.equal(await page.getByRole("link", { name: "Deploy" }).count(), 0);
   assert.equal(await page.getByRole("link", { name: "Edit" }).count(), 0);
   await page.goto("/admin");
   await page.getByRole("link", { name: "Sessions" }).waitFor();
+  await loaded(page);
   for (const name of ["Users", "Keys", "Audit log", "Settings"])
     assert.equal(await page.getByRole("link", { name, exact: true }).count(), 0, name);
   await page.goto("/admin/users");
   await page.getByText("Your role may not see this").waitFor();
   await page.goto("/workers");
   await page.getByText("scenario-1").first().waitFor();
+  await loaded(page);
   assert.equal(await page.getByRole("button", { name: "Drain" }).count(), 0);
   await page.goto("/admin/deliveries");
   await page.getByText("task.completed").first().waitFor();
+  await loaded(page);
   assert.equal(await page.getByRole("button", { name: "Send again" }).count(), 0);
   assert.equal(await page.getByRole("button", { name: "Show the signing secret" }).count(), 0);
   await close(page);
@@ -588,7 +598,7 @@ test("every guide is free of faults of axe, and leads to no page that is missing
   await links.nth(5).waitFor();
   const addresses = await links.evaluateAll((all) => all.map((each) => each.getAttribute("href")));
   for (const address of addresses) {
-    await page.goto(address);
+    await follow(page, address);
     await page.locator("article h1").first().waitFor();
     const inner = await page
       .locator('article a[href^="/docs"]')
@@ -605,19 +615,12 @@ test("every guide is free of faults of axe, and leads to no page that is missing
 });
 
 test("many templates are listed, and a server that refuses is quoted", async () => {
-  const token = await server.token();
-  for (let number = 0; number < 120; number++) {
-    await server.call(
-      "POST",
-      "/api/templates",
-      {
-        ...template("1.0.0", [{ id: "one", prompt: "x" }]),
-        hitl: undefined,
-        name: `Many ${number}`,
-      },
-      token,
-    );
-  }
+  const one = { ...template("1.0.0", [{ id: "one", prompt: "x" }]), hitl: undefined };
+  await Promise.all(
+    Array.from({ length: 120 }, (_, number) =>
+      server.call("POST", "/api/templates", { ...one, name: `Many ${number}` }),
+    ),
+  );
   const page = await open(browser, server, "/templates");
   await page.getByText(/^12\d found/).waitFor();
   await shot(page, "templates-many");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { close, launch, live, open } from "./support/browser.mjs";
+import { close, launch, live, loaded, open } from "./support/browser.mjs";
 import { startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
@@ -99,6 +99,7 @@ after(async () => {
 });
 
 async function picture(page, name) {
+  await loaded(page);
   const directory = process.env.CALLBOARD_PICTURES;
   if (!directory) return;
   await mkdir(directory, { recursive: true });
@@ -138,6 +139,7 @@ test("a server with work on it is shown as it is in the documentation", async ()
   await picture(page, "overview");
 
   await page.goto("/review");
+  await page.waitForURL(/\/review\/dt_task_/);
   await page.locator('[data-chain="ok"]').waitFor();
   await page.locator(".review-item").nth(5).waitFor();
   await picture(page, "review");

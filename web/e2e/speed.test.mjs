@@ -2,8 +2,9 @@
 // docs/how-to/dashboard.md has figures.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { close, launch, open } from "./support/browser.mjs";
-import { allowed, startServer } from "./support/server.mjs";
+import { close, launch, loaded, open } from "./support/browser.mjs";
+import { startServer } from "./support/server.mjs";
+import { allowed } from "./support/wait.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -32,7 +33,7 @@ for (const [path, ready] of [
   ["/review", '[data-chain="ok"]'],
 ]) {
   test(`${path} is there soon, and nothing jumps`, async (context) => {
-    const page = await open(browser, server, null);
+    const page = await open(browser, server, null, { anew: true });
     await page.addInitScript(() => {
       window.seen = { shift: 0, long: 0, paint: 0 };
       const watch = (type, each) =>
@@ -52,7 +53,7 @@ for (const [path, ready] of [
       await page.goto(path);
       await page.locator(ready).first().waitFor();
       const usable = await page.evaluate(() => performance.now());
-      await page.waitForTimeout(500);
+      await loaded(page);
       const { shift, long, paint } = await page.evaluate(() => window.seen);
       figures.push({ usable: Math.round(usable), paint: Math.round(paint), long: Math.round(long), shift });
     }

@@ -1,8 +1,9 @@
 // Tasks: filters in the address, cancelling exactly what matches, the form, the stream, hostile output.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { accessible, close, launch, live, looksOf, open, shot } from "./support/browser.mjs";
+import { accessible, close, launch, live, loaded, looksOf, open, shot } from "./support/browser.mjs";
 import { startServer } from "./support/server.mjs";
+import { allowed } from "./support/wait.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 let server;
@@ -107,6 +108,7 @@ test("what was cancelled is submitted again in bulk, and nothing else", async ()
 test("selected rows are cancelled, and no others", async () => {
   const page = await open(browser, server, "/tasks?queue=new&status=pending");
   await page.getByText("15 tasks").waitFor();
+  await loaded(page);
   const boxes = page.locator(".table-body input[type=checkbox]");
   const ids = await page.$$eval(".table-body .table-row", (all) => all.map((it) => it.dataset.key));
   await boxes.nth(1).check();
@@ -149,7 +151,7 @@ test("a task's text streams, and its end is shown without a reload", async () =>
   await page.getByText("Not yet.").waitFor();
   await live(page);
   worker = await startWorker(server, { queues: ["live"] });
-  const [lease] = await server.until(() => worker.leases.size > 0 && [...worker.leases.keys()], "the lease");
+  const lease = await worker.lease();
   let sent = "";
   for (const word of words) {
     worker.send({ type: "delta", lease, text: word });
@@ -157,14 +159,7 @@ test("a task's text streams, and its end is shown without a reload", async () =>
     await text.getByText(sent.trim(), { exact: true }).waitFor();
   }
   assert.equal((await task(id)).status, "running");
-  worker.leases.delete(lease);
-  worker.send({
-    type: "complete",
-    lease,
-    output: sent,
-    usage: { input: 12, output: 34 },
-    finishReason: "stop",
-  });
+  worker.complete(lease, { say: sent });
   await page.locator('[data-task-state="completed"]').waitFor();
   await text.getByText("one two three four five six").waitFor();
   await page.getByText("12 in, 34 out").waitFor();
@@ -196,7 +191,7 @@ test("hostile output stays text: HTML, Markdown, ANSI, RTL, 1 MB", async () => {
   await page.waitForFunction(
     () => document.querySelector(".long-text")?.textContent.length > 900_000,
     undefined,
-    { timeout: 10_000 },
+    { timeout: allowed(10_000) },
   );
   console.log(`1 MB shown after ${Date.now() - start} ms`);
   assert.doesNotMatch(await page.title(), /owned/);
@@ -211,13 +206,17 @@ test("a viewer sees tasks and cannot cancel one", async () => {
   const { id } = await submit({ prompt: "wait", queue: "new" });
   const page = await open(browser, server, "/tasks?queue=new", { user: viewer });
   await page.locator(".table-body .table-row").first().waitFor();
+  await loaded(page);
   assert.equal(await page.locator(".table-body input[type=checkbox]").count(), 0);
   const cancel = page.getByRole("button", { name: "Cancel all that match" });
   assert.equal(await cancel.getAttribute("aria-disabled"), "true");
   await cancel.click({ force: true });
+  await loaded(page);
   assert.equal(await page.getByRole("dialog").count(), 0);
   await page.goto(`/tasks/${id}`);
   await page.getByRole("button", { name: "Cancel" }).click({ force: true });
+  await loaded(page);
+  assert.equal(await page.getByRole("dialog").count(), 0);
   assert.equal((await task(id)).status, "pending");
   await page.goto("/tasks/dt_task_00000000000000000000000000");
   await page.getByRole("alert").waitFor();
@@ -226,7 +225,7 @@ test("a viewer sees tasks and cannot cancel one", async () => {
 });
 
 test("what happens between the first read of a page and its subscription is shown", async () => {
-  const page = await open(browser, server, null);
+  const page = await open(browser, server, null, { anew: true });
   let subscribe;
   const held = new Promise((resolve) => {
     subscribe = resolve;

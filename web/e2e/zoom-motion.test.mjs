@@ -1,7 +1,19 @@
 // For those who zoom to 200 % or read in a column of 320 px (WCAG 1.4.10), and those who want no motion (2.3.3).
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { close, launch, live, open, shot } from "./support/browser.mjs";
+import {
+  close,
+  follow,
+  launch,
+  live,
+  loaded,
+  open,
+  PHONE,
+  resize,
+  shot,
+  stopClock,
+  WINDOW,
+} from "./support/browser.mjs";
 import { startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
@@ -123,41 +135,46 @@ const cutOff = () => {
 /** Goes to a control by Tab from the start of the page; it is in view then, and nothing is over it. */
 async function reachable(page, control, what) {
   const target = await control.elementHandle();
-  await page.evaluate(() => {
+  await target.evaluate((it) => {
     window.scrollTo(0, 0);
     document.querySelector("main").focus();
+    // Tab stays at this control, and leaves those of earlier calls, so that there is no need to look after each.
+    window.goal?.abort();
+    window.goal = new AbortController();
+    const stay = (event) => event.key === "Tab" && event.preventDefault();
+    it.addEventListener("keydown", stay, { signal: window.goal.signal });
   });
-  for (let presses = 0; presses < 150; presses++) {
-    await page.keyboard.press("Tab");
+  for (let presses = 0; presses < 150; presses += 5) {
+    for (let each = 0; each < 5; each++) await page.keyboard.down("Tab");
     const place = await target.evaluate((it) => {
       if (document.activeElement !== it) return undefined;
       const { left, top, width, height } = it.getBoundingClientRect();
       const over = document.elementFromPoint(left + Math.min(width, 200) / 2, top + height / 2);
       return it.contains(over) ? "seen" : `under ${over?.outerHTML.slice(0, 80)}`;
     });
-    if (place !== undefined) return assert.equal(place, "seen", what);
+    if (place !== undefined) {
+      await page.keyboard.up("Tab");
+      return assert.equal(place, "seen", what);
+    }
   }
   assert.fail(`${what}: Tab does not come to it`);
 }
 
-const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-
 test("every page reflows at 200 % and at 320 px, and Tab comes to what it is for", async () => {
   const page = await open(browser, server, null, { deviceScaleFactor: 2 });
   for (const [path, role, name] of pages()) {
-    await page.setViewportSize({ width: 640, height: 430 });
-    // As a link of the pages does it; loading each anew would take three times as long.
+    await resize(page, { width: 640, height: 430 });
+    // Loading each anew would take three times as long.
     if (page.url() === "about:blank") await page.goto(path);
-    else await page.evaluate((to) => history.pushState(null, "", to), path);
+    else await follow(page, path);
     for (const [width, height] of [
       [640, 430],
       [320, 600],
     ]) {
-      await page.setViewportSize({ width, height });
+      await resize(page, { width, height });
+      await loaded(page);
       const control = page.locator("main").getByRole(role, { name }).first();
       await control.waitFor();
-      await page.waitForFunction(() => !document.querySelector("main .loading"));
-      await page.evaluate(drawn);
       await shot(page, `zoom-${width}-${path.replace(/\W+/g, "-")}`);
       const what = `${path} at ${width} px`;
       assert.deepEqual(await page.evaluate(cutOff), [], what);
@@ -182,10 +199,12 @@ test("a long list on a phone or a tablet is drawn and read as far as it is scrol
     [390, 844],
     [768, 1024],
   ]) {
-    await page.setViewportSize({ width, height });
+    await resize(page, { width, height });
+    reads = 0;
     await page.goto("/tasks");
     await live(page);
     await page.locator(".table-row").nth(5).waitFor();
+    await loaded(page);
     const scroller = page.locator(".table-scroll");
     assert.ok((await scroller.boundingBox()).height > height / 2, `${width} px: the table is low`);
     assert.ok((await page.locator(".table-body .table-row").count()) < 60, `${width} px: rows out of view`);
@@ -194,7 +213,7 @@ test("a long list on a phone or a tablet is drawn and read as far as it is scrol
     await page.waitForFunction(
       () => Number(document.querySelector(".table-body .table-row:last-child").dataset.index) > 90,
     );
-    reads = 0;
+    await loaded(page);
   }
   await close(page);
 });
@@ -209,7 +228,7 @@ test("a difference has one column where two have no room, also when the window c
     );
   };
   await sides(".definition-code", 2);
-  await page.setViewportSize({ width: 640, height: 430 });
+  await resize(page, { width: 640, height: 430 });
   await sides(".definition-code", 1);
   await page.goto(`/review/${ids.review}`);
   await page.locator(".review-panel").getByText("Dear customer").waitFor();
@@ -220,9 +239,10 @@ test("a difference has one column where two have no room, also when the window c
   await page.keyboard.press("d");
   await page.locator(".review-editor .cm-deletedChunk").waitFor();
   await sides(".review-editor", 1);
+  await loaded(page);
   assert.deepEqual(await page.evaluate(cutOff), []);
   await shot(page, "zoom-640-difference");
-  await page.setViewportSize({ width: 1360, height: 860 });
+  await resize(page, WINDOW);
   await sides(".review-editor", 2);
   await close(page);
 });
@@ -256,7 +276,7 @@ test("nothing moves for those who want no motion", async () => {
   assert.notDeepEqual(await moved.evaluate(moving), [], "what runs turns, unless nobody wants it to");
   await close(moved);
 
-  const page = await open(browser, server, null, { reducedMotion: "reduce" });
+  const page = await open(browser, server, null, { reducedMotion: "reduce", clock: true });
   const still = async (what) => assert.deepEqual(await page.evaluate(moving), [], what);
   const show = async (path, text) => {
     await page.goto(path);
@@ -285,17 +305,19 @@ test("nothing moves for those who want no motion", async () => {
   await still("the editor");
 
   await show(`/review/${ids.review}`, "Dear customer");
+  await stopClock(page);
   await page.keyboard.press("a");
   const undo = page.getByRole("button", { name: /^Undo/ });
   await undo.waitFor();
   await still("the time to undo");
   await undo.click();
+  await page.clock.resume();
   await page.keyboard.press("?");
   await page.getByRole("dialog").waitFor();
   await still("a dialog");
   await page.keyboard.press("Escape");
 
-  await page.setViewportSize({ width: 390, height: 844 });
+  await resize(page, PHONE);
   await show("/", "Waiting for a reviewer");
   await page.getByRole("button", { name: "Menu" }).click();
   await page.getByRole("navigation", { name: "Pages" }).waitFor();

@@ -1,13 +1,13 @@
 // The real server, on a fresh directory, for the scenarios.
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
-import { cpus, loadavg, tmpdir } from "node:os";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-
-/** Limits of time hold for a machine that does nothing else; on a busy one they grow with its load. */
-export const allowed = (ms) => ms * Math.max(1, loadavg()[0] / cpus().length);
+import { until } from "./wait.mjs";
 
 export const ADMIN = { email: "ada@example.com", password: "correct horse battery staple" };
 const target = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL("../../../target", import.meta.url));
@@ -24,6 +24,8 @@ export async function startServer(settings = {}, { admin = true, command = ["ser
 class Server {
   #child;
   #port = 0;
+  // The server closes what is idle for ten seconds: no request may meet that.
+  #agent = new Agent({ keepAlive: true, timeout: 1_000 });
   lines = [];
 
   constructor(directory, settings, admin, command) {
@@ -63,15 +65,9 @@ class Server {
   }
 
   /** Waits for a line of its standard output. */
-  async line(pattern) {
-    for (const end = Date.now() + allowed(10_000); Date.now() < end; ) {
-      for (const line of this.lines) {
-        const found = pattern.exec(line);
-        if (found) return found;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    throw new Error(`no line like ${pattern}: ${this.lines.join("\n")}`);
+  line(pattern) {
+    const found = () => this.lines.map((line) => pattern.exec(line)).find(Boolean);
+    return until(found, () => `a line like ${pattern} in ${this.lines.join("\n")}`);
   }
 
   /** SIGKILL, and nothing else. */
@@ -79,6 +75,7 @@ class Server {
     const child = this.#child;
     if (child.exitCode !== null || child.signalCode !== null) return;
     const gone = new Promise((resolve) => child.once("exit", resolve));
+    this.#agent.destroy();
     child.kill("SIGKILL");
     await gone;
   }
@@ -95,15 +92,16 @@ class Server {
     return answer.data;
   }
 
-  /** The same with the whole envelope, refused or not. */
+  /** The same with the whole envelope, refused or not. `fetch` would take three times the processor. */
   async answer(method, path, body, token) {
     const bearer = token ?? (await this.token());
-    const response = await fetch(this.url + path, {
-      method,
-      headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
+    const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };
+    return new Promise((resolve, reject) => {
+      const call = request(this.url + path, { method, headers, agent: this.#agent });
+      call.on("response", (response) => json(response).then(resolve, reject));
+      call.on("error", reject);
+      call.end(body === undefined ? undefined : JSON.stringify(body));
     });
-    return response.json();
   }
 
   async token(user = ADMIN) {
@@ -128,12 +126,7 @@ class Server {
   }
 
   /** Waits until a call of the API gives something. */
-  async until(read, what = "it") {
-    for (const end = Date.now() + allowed(10_000); Date.now() < end; ) {
-      const found = await read(this);
-      if (found) return found;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    throw new Error(`${what} did not come`);
+  until(read, what = "it") {
+    return until(() => read(this), what);
   }
 }

@@ -1,7 +1,9 @@
 // A worker under the control of a scenario. It answers a task by the JSON of its prompt, if the prompt is JSON:
-// {"say": text, "confidence": 0..1, "after": ms, "deltas": [text], "fail": message, "hang": true}; else it
-// answers with the prompt. `answer` may give that order for a task instead, so that its prompt is as people write.
+// {"say": text, "confidence": 0..1, "fail": message, "hold": true, "hang": true}; else it answers with the prompt.
+// `answer` may give that order for a task instead, so that its prompt is as people write. A task that is held is
+// answered once the scenario releases its step; one that hangs is answered only by `complete`.
 import WebSocket from "ws";
+import { until } from "./wait.mjs";
 
 export async function startWorker(
   server,
@@ -16,6 +18,7 @@ export async function startWorker(
 class Worker {
   #socket;
   #beat;
+  #gates = new Map();
   leases = new Map();
   asked = [];
 
@@ -64,27 +67,41 @@ class Worker {
       // The prompt itself is the answer.
     }
     if (typeof order !== "object" || order === null) order = {};
-    for (const text of order.deltas ?? []) {
-      this.send({ type: "delta", lease, text });
-      await pause(order.every ?? 50);
-    }
-    if (order.after) await pause(order.after);
-    if (order.hang || !this.leases.delete(lease)) return;
+    if (order.hold) await this.#gate(task.stepId).opened;
+    if (order.hang || !this.leases.has(lease)) return;
     if (order.fail) {
+      this.leases.delete(lease);
       const error = { code: "PROVIDER_ERROR", message: order.fail };
       return this.send({ type: "fail", lease, error, retryable: false });
     }
-    const output = order.say ?? task.prompt;
-    const { confidence } = order;
+    this.complete(lease, { ...order, say: order.say ?? task.prompt });
+  }
+
+  complete(lease, { say, confidence, usage = { input: 12, output: 34 } }) {
+    this.leases.delete(lease);
     const source = confidence === undefined ? {} : { confidence, confidenceSource: "reported" };
-    this.send({
-      type: "complete",
-      lease,
-      output,
-      usage: order.usage ?? { input: 12, output: 34 },
-      finishReason: "stop",
-      ...source,
-    });
+    this.send({ type: "complete", lease, output: say, usage, finishReason: "stop", ...source });
+  }
+
+  /** Answers the task of a step that is held, now or once it comes. */
+  release(step) {
+    this.#gate(step).open();
+  }
+
+  #gate(step) {
+    if (!this.#gates.has(step)) {
+      const gate = {};
+      gate.opened = new Promise((open) => {
+        gate.open = open;
+      });
+      this.#gates.set(step, gate);
+    }
+    return this.#gates.get(step);
+  }
+
+  /** The lease of its only task, once it has one. */
+  lease() {
+    return until(() => [...this.leases.keys()][0], "a lease");
   }
 
   stop() {
@@ -92,5 +109,3 @@ class Worker {
     this.#socket.terminate();
   }
 }
-
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
