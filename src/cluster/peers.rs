@@ -16,7 +16,6 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use rustls_platform_verifier::ConfigVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -136,9 +135,9 @@ async fn connect(
     if node.scheme() == "http" {
         return talk(stream, gone).await;
     }
-    let config = rustls::ClientConfig::with_platform_verifier().map_err(io::Error::other)?;
+    let config = callboard_common::tls::client().map_err(io::Error::other)?;
     let name = ServerName::try_from(host).map_err(io::Error::other)?;
-    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    let stream = TlsConnector::from(config).connect(name, stream).await?;
     talk(stream, gone).await
 }
 

@@ -28,6 +28,12 @@ struct Member {
     _directory: TempDir,
 }
 
+/// Without the certificates of the system, which take an unoptimised client longer than its calls.
+pub(super) fn plain_http() -> reqwest::Client {
+    callboard_common::tls::install_provider();
+    reqwest::Client::builder().tls_certs_only([]).build().expect("a client")
+}
+
 struct Nodes {
     cluster: Cluster,
     members: BTreeMap<u128, Member>,
@@ -36,8 +42,7 @@ struct Nodes {
 
 impl Nodes {
     async fn new(count: u128) -> Self {
-        callboard_common::tls::install_provider();
-        let (members, client) = (BTreeMap::new(), reqwest::Client::new());
+        let (members, client) = (BTreeMap::new(), plain_http());
         let mut all = Self { cluster: Cluster::new(TERM), members, client };
         for number in 1..=count {
             all.start(number).await;

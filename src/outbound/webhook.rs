@@ -10,7 +10,7 @@ mod secret;
 use std::error::Error as _;
 use std::fmt::Display;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
@@ -23,9 +23,7 @@ use callboard_runtime::ports::{WebhookClient, WebhookContent};
 use futures_util::StreamExt;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls_platform_verifier::ConfigVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -56,22 +54,15 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub struct Webhooks {
     guard: Arc<Guard>,
     secret: Arc<WebhookSecret>,
-    /// The connector for HTTPS, or the reason why no certificates can be trusted.
-    tls: Result<TlsConnector, String>,
+    /// Made for the first webhook over HTTPS.
+    tls: OnceLock<TlsConnector>,
 }
 
 impl Webhooks {
     /// A client that signs with `secret`. No connection is opened yet.
     #[must_use]
-    pub fn new(guard: Arc<Guard>, secret: Arc<WebhookSecret>) -> Self {
-        callboard_common::tls::install_provider();
-        let tls = ClientConfig::with_platform_verifier()
-            .map(|config| TlsConnector::from(Arc::new(config)))
-            .map_err(|error| format!("the certificates of the system cannot be used: {error}"));
-        if let Err(why) = &tls {
-            tracing::warn!(why, "no webhook can be sent by HTTPS");
-        }
-        Self { guard, secret, tls }
+    pub const fn new(guard: Arc<Guard>, secret: Arc<WebhookSecret>) -> Self {
+        Self { guard, secret, tls: OnceLock::new() }
     }
 
     async fn deliver(&self, notice: WebhookContent) -> Result<u16, Failure> {
@@ -89,7 +80,13 @@ impl Webhooks {
         if url.scheme() != "https" {
             return exchange(stream, request).await;
         }
-        let tls = self.tls.as_ref().map_err(|why| later(why.clone()))?;
+        let tls = match self.tls.get() {
+            Some(tls) => tls,
+            None => {
+                let made = callboard_common::tls::client().map_err(later)?;
+                self.tls.get_or_init(|| made.into())
+            }
+        };
         let name =
             url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.');
         let name =
@@ -213,7 +210,7 @@ mod tests {
     use callboard_runtime::ports::WebhookContent;
     use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
     use rustls::pki_types::PrivateKeyDer;
-    use rustls::{RootCertStore, ServerConfig};
+    use rustls::{ClientConfig, RootCertStore, ServerConfig};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio_rustls::TlsAcceptor;
@@ -399,7 +396,7 @@ mod tests {
         let mut roots = RootCertStore::empty();
         roots.add(issuer.der().clone()).expect("a certificate");
         let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        let trusting = Webhooks { tls: Ok(TlsConnector::from(Arc::new(config))), ..client() };
+        let trusting = Webhooks { tls: TlsConnector::from(Arc::new(config)).into(), ..client() };
 
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();

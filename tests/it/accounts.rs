@@ -156,7 +156,12 @@ async fn a_rotated_key_has_one_successor_and_ends_after_the_overlap() {
     };
     assert_eq!((status(&old).await, status(&new).await), (200, 200));
     assert_eq!(admin.post(&path, &json!({})).await.refused(409), "INVALID_STATE");
-    in_time("the old key", async { while status(&old).await == 200 {} }).await;
+    let over = async {
+        while status(&old).await == 200 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    in_time("the old key", over).await;
     assert_eq!(status(&new).await, 200);
     // Without an overlap, at once.
     let path = format!("/api/auth/keys/{}/rotate", text(&new, "id"));

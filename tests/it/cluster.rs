@@ -55,7 +55,13 @@ async fn every_node_answers_and_takes_over_and_a_worker_may_sit_at_any() {
 
     // A node that is alone with a dead database is alive; only the active one is asked for all else.
     let live = format!("{}/health/live", cluster.nodes[second].url);
-    let live = reqwest::get(live).await.expect("an answer");
+    let live = crate::support::plain_http()
+        .build()
+        .expect("a client")
+        .get(live)
+        .send()
+        .await
+        .expect("an answer");
     assert_eq!(
         (live.status().as_u16(), live.text().await.expect("a text").as_str()),
         (200, r#"{"status":"ok"}"#)

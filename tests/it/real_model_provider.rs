@@ -192,11 +192,7 @@ async fn call(
 
 /// One figure of the model server's own metrics.
 pub(crate) async fn metric(url: &str, name: &str) -> f64 {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .tls_certs_only([])
-        .build()
-        .expect("a plain client is always built");
+    let client = crate::support::plain_http().build().expect("a plain client is always built");
     let text = client.get(format!("{url}/metrics")).send().await.expect("the model server answers");
     let text = text.text().await.expect("the metrics are text");
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

@@ -37,7 +37,7 @@ const PACKAGES: [(&str, &str, &[&str]); 13] = [
     ("protocol", "crates/protocol", &["domain"]),
     ("runtime", "actors/runtime", &["domain", "store"]),
     ("domain", "actors/domain", &[]),
-    ("store", "actors/store", &[]),
+    ("store", "actors/store", &["common"]),
     ("common", "crates/common", &[]),
 ];
 

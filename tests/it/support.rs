@@ -266,16 +266,21 @@ impl Answer {
     }
 }
 
+/// A client of servers on this machine, which speak plain HTTP: reading the certificates of the system takes an
+/// unoptimised client longer than its calls.
+pub(crate) fn plain_http() -> reqwest::ClientBuilder {
+    // The provider of the crypto is chosen once for the process.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().tls_certs_only([])
+}
+
 impl Client {
     pub(crate) fn new(url: &str, token: &str) -> Self {
         credentials::keep(token);
-        // The provider of the crypto is chosen once for the process.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         // Shorter than the server's, which closes what is idle for 10 s: a request that is sent just
         // then is lost with its connection.
         let idle = Duration::from_secs(5);
-        let http = reqwest::Client::builder().no_proxy().pool_idle_timeout(idle).build();
-        let http = http.expect("a client");
+        let http = plain_http().pool_idle_timeout(idle).build().expect("a client");
         Self { http, url: url.to_owned(), token: token.to_owned() }
     }
 

@@ -108,6 +108,21 @@ struct Bench {
     started: Instant,
 }
 
+/// The pauses between looks at something that is waited for. They grow with the time that has passed: a paused clock
+/// moves by them alone, and a look at each 5 ms of a lease is six thousand looks.
+struct Pauses(Instant);
+
+impl Pauses {
+    fn begin() -> Self {
+        Self(Instant::now())
+    }
+
+    async fn one(&self) {
+        let part = self.0.elapsed() / 8;
+        tokio::time::sleep(part.clamp(Duration::from_millis(5), Duration::from_secs(1))).await;
+    }
+}
+
 impl Bench {
     async fn on(store: MemoryStore) -> Self {
         let store = Arc::new(store);
@@ -158,12 +173,13 @@ impl Bench {
     }
 
     async fn until(&self, id: TaskId, wanted: impl Fn(&Task) -> bool) -> Task {
+        let pauses = Pauses::begin();
         loop {
             let task = self.task(id).await;
             if wanted(&task) {
                 return task;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            pauses.one().await;
         }
     }
 

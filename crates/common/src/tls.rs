@@ -1,7 +1,10 @@
-//! The one choice of cryptography for everything that speaks TLS as a client.
+//! TLS as a client: the one choice of cryptography, and the certificates that the system trusts.
 //!
 //! `ring` builds without a C toolchain's extras, and the other crates here already bring it.
-//! Deliberately absent: certificates and roots, which the system keeps.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::{ClientConfig, RootCertStore};
 
 /// Makes `ring` the process's provider, unless one was chosen before. Cheap, so every builder
 /// of a client calls it.
@@ -10,4 +13,35 @@ pub fn install_provider() {
         // Another thread was faster: it installed the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
+}
+
+/// The certificates of the authorities that the system trusts. They are read at the first need and kept: a process
+/// without a connection over TLS never has them.
+///
+/// # Errors
+/// The system has none; then the next call looks again.
+pub fn system_roots() -> Result<Arc<RootCertStore>, String> {
+    static ROOTS: Mutex<Option<Arc<RootCertStore>>> = Mutex::new(None);
+    let mut kept = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(roots) = &*kept {
+        return Ok(Arc::clone(roots));
+    }
+    let read = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(read.certs);
+    if roots.is_empty() {
+        let why = read.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+        return Err(format!("the system has no certificates of authorities{why}"));
+    }
+    Ok(Arc::clone(kept.insert(Arc::new(roots))))
+}
+
+/// A client that trusts the authorities of the system and presents no certificate.
+///
+/// # Errors
+/// As [`system_roots`].
+pub fn client() -> Result<Arc<ClientConfig>, String> {
+    install_provider();
+    let config = ClientConfig::builder().with_root_certificates(system_roots()?);
+    Ok(Arc::new(config.with_no_client_auth()))
 }

@@ -10,9 +10,9 @@ use futures_util::{Sink, Stream};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use reqwest::Url;
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -94,10 +94,8 @@ impl Identity {
             CertificateDer::pem_file_iter(cert).map_err(|error| of(cert, &error))?.collect();
         let chain = chain.map_err(|error| of(cert, &error))?;
         let private = PrivateKeyDer::from_pem_file(key).map_err(|error| of(key, &error))?;
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let config = ClientConfig::builder()
-            .with_root_certificates(roots)
+            .with_root_certificates(callboard_common::tls::system_roots()?)
             .with_client_auth_cert(chain, private)
             .map_err(|error| of(cert, &error))?;
         Ok(Connector::Rustls(Arc::new(config)))

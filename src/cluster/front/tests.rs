@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use super::*;
+use crate::cluster::tests::plain_http;
 use crate::http::Edge;
 use crate::http::serve::{Limits, serve};
 
@@ -69,7 +70,7 @@ async fn socket(mut request: Request) -> Response {
 }
 
 async fn ask(node: &Url, path: &str, body: &'static str) -> (u16, String) {
-    let client = reqwest::Client::new();
+    let client = plain_http();
     let asked = client.post(node.join(path).expect("a path")).body(body);
     // A forged note is worth nothing.
     let asked = asked.header(FORWARDED, "0;n;192.0.2.1:1;1800000000000;00");
@@ -77,13 +78,8 @@ async fn ask(node: &Url, path: &str, body: &'static str) -> (u16, String) {
     (answer.status().as_u16(), answer.text().await.expect("a text"))
 }
 
-fn installed() {
-    callboard_common::tls::install_provider();
-}
-
 #[tokio::test]
 async fn a_request_to_a_standby_is_answered_by_the_active_node_and_keeps_its_caller() {
-    installed();
     let (first, second) = (front(), front());
     first.set_role(active(echo()));
     let node = served(&first).await;
@@ -102,7 +98,6 @@ async fn a_request_to_a_standby_is_answered_by_the_active_node_and_keeps_its_cal
 
 #[tokio::test]
 async fn a_request_waits_for_the_node_that_takes_over() {
-    installed();
     let front = front();
     // Nobody listens there any more.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -122,7 +117,6 @@ async fn a_request_waits_for_the_node_that_takes_over() {
 
 #[tokio::test]
 async fn the_bodies_of_requests_that_wait_are_counted() {
-    installed();
     let standby = front();
     let url = served(&standby).await;
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -156,7 +150,6 @@ async fn the_bodies_of_requests_that_wait_are_counted() {
 
 #[tokio::test]
 async fn a_request_whose_node_is_replaced_before_it_answers_is_refused() {
-    installed();
     let (first, second) = (front(), front());
     let reached = Arc::new(Notify::new());
     let arrival = Arc::clone(&reached);
@@ -177,7 +170,6 @@ async fn a_request_whose_node_is_replaced_before_it_answers_is_refused() {
 
 #[tokio::test]
 async fn a_request_that_reaches_a_node_which_is_not_active_any_more_waits_for_the_next_one() {
-    installed();
     let (first, second, third) = (front(), front(), front());
     first.set_role(Role::Standby(None));
     second.set_role(Role::Standby(Some(served(&first).await)));
@@ -198,7 +190,7 @@ async fn a_request_that_reaches_a_node_which_is_not_active_any_more_waits_for_th
     }
     // Of a large one nobody has a copy: its caller repeats it.
     second.set_role(Role::Standby(Some(served(&first).await)));
-    let large = reqwest::Client::new().post(standby.join("/echo").expect("a path"));
+    let large = plain_http().post(standby.join("/echo").expect("a path"));
     let refused = large.body(vec![b'x'; KEPT as usize + 1]).send().await.expect("an answer");
     assert_eq!(refused.status().as_u16(), 503);
     assert!(!refused.headers().contains_key(NOT_HANDLED), "callers learn nothing of it");
@@ -206,7 +198,6 @@ async fn a_request_that_reaches_a_node_which_is_not_active_any_more_waits_for_th
 
 #[tokio::test]
 async fn a_small_body_that_does_not_arrive_is_refused_in_time() {
-    installed();
     let (first, standby) = (front(), front());
     first.set_role(active(echo()));
     standby.set_role(Role::Standby(Some(served(&first).await)));
@@ -223,7 +214,6 @@ async fn a_small_body_that_does_not_arrive_is_refused_in_time() {
 
 #[tokio::test]
 async fn nodes_that_take_each_other_for_the_active_one_do_not_go_round_in_circles() {
-    installed();
     let (first, second) = (front(), front());
     let (one, two) = (served(&first).await, served(&second).await);
     first.set_role(Role::Standby(Some(two)));
@@ -237,7 +227,6 @@ async fn nodes_that_take_each_other_for_the_active_one_do_not_go_round_in_circle
 
 #[tokio::test]
 async fn an_active_node_whose_time_is_over_does_not_answer() {
-    installed();
     let (front, current) = (front(), Arc::new(AtomicBool::new(true)));
     front.set_role(current_while(echo(), Arc::clone(&current)));
     let node = served(&front).await;

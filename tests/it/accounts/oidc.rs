@@ -74,7 +74,7 @@ struct Browser {
 impl Browser {
     async fn send(&mut self, method: Method, url: &str, form: Option<String>) -> reqwest::Response {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build();
+        let http = crate::support::plain_http().redirect(Policy::none()).build();
         let mut request = http.expect("a client").request(method, url);
         if let Some(cookie) = &self.cookie {
             request = request.header("cookie", format!("x=1; {cookie}; y=2"));

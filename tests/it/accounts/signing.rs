@@ -48,7 +48,11 @@ async fn a_rotated_signing_key_counts_until_the_overlap_ends_and_renewed_session
     assert_eq!(status(&server, &idle).await, 200);
     let renewed = refresh(&server, &renewed).await.expect_ok();
     assert_eq!(kid(text(&renewed, "token")), text(&keys, "id"));
-    let over = async { while status(&server, &idle).await == 200 {} };
+    let over = async {
+        while status(&server, &idle).await == 200 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
     in_time("the old token", over).await;
     in_time("the stream", stream.end()).await;
     for session in 0..2 {

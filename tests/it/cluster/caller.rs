@@ -25,10 +25,8 @@ impl Caller {
     /// A client that waits this long for an answer.
     pub(super) fn new(token: &str, timeout: Duration) -> Self {
         credentials::keep(token);
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(timeout)
-            .pool_idle_timeout(Duration::from_secs(5));
+        let http =
+            crate::support::plain_http().timeout(timeout).pool_idle_timeout(Duration::from_secs(5));
         Self { http: http.build().expect("a client"), token: token.to_owned() }
     }
 

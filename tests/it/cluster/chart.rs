@@ -108,7 +108,13 @@ async fn the_chart_is_valid_and_a_server_takes_its_settings() {
     let server = Server::with(&settings);
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
         let path = container[probe]["httpGet"]["path"].as_str().expect("a path");
-        let answer = reqwest::get(format!("{}{path}", server.url)).await.expect("an answer");
+        let answer = crate::support::plain_http()
+            .build()
+            .expect("a client")
+            .get(format!("{}{path}", server.url))
+            .send()
+            .await
+            .expect("an answer");
         assert_eq!(answer.status().as_u16(), 200, "{path}");
     }
     let nodes = server.admin().await.get("/api/cluster").await.expect_ok();

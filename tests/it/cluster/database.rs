@@ -110,7 +110,7 @@ async fn a_standby_that_cannot_reach_the_active_node_refuses_with_a_time_to_come
     let settings = [SETTINGS[0], SETTINGS[1], ("CLUSTER__ADVERTISE", unreachable.as_str())];
     let cluster = Cluster::with(2, &settings).await;
     cluster.submit(0, "before").await;
-    let call = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let call = crate::support::plain_http().build().expect("a client");
     let call = call.post(format!("{}/api/tasks", cluster.nodes[1].url)).bearer_auth(&cluster.token);
     let answer = call.header("Idempotency-Key", "refused").json(&json!({"prompt": "refused"}));
     let answer = answer.send().await.expect("an answer");

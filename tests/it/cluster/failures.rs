@@ -164,7 +164,8 @@ fn submitted_once(
     prompt: &str,
 ) -> impl Future<Output = (u16, Value)> + Send + use<> {
     let path = format!("{}/api/tasks", cluster.nodes[node].url);
-    let call = reqwest::Client::new().post(path).bearer_auth(&cluster.token);
+    let call = crate::support::plain_http().build().expect("a client");
+    let call = call.post(path).bearer_auth(&cluster.token);
     let call = call.header("Idempotency-Key", prompt).json(&json!({"prompt": prompt}));
     async move {
         let answer = call.send().await.expect("an answer");

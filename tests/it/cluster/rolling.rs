@@ -24,7 +24,7 @@ const SETTINGS: [(&str, &str); 4] = [
 const NODES: usize = 3;
 const CLIENTS: usize = 4;
 /// The pause of a client between two calls.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(100);
 /// The time between two nodes, and before the first.
 const BETWEEN: Duration = Duration::from_secs(3);
 /// The longest of 99 calls in a hundred, with their retries.

@@ -132,7 +132,7 @@ async fn outcome(root: &Path, facts: &[Fact], sum: &mut Sum) -> Result<(), Strin
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damage_is_told_and_never_shown_as_data() {
-    let (directories, damages) = if long() { (8, 50) } else { (2, 12) };
+    let (directories, damages) = if long() { (8, 50) } else { (2, 8) };
     let (mut random, seed) = Random::from_env();
     let bench = tempfile::tempdir().expect("a directory can be had");
     let (mut sum, mut wrong) = (Sum::default(), Vec::new());

@@ -123,7 +123,7 @@ async fn receivers_in_python_node_and_rust_verify_every_output() {
 #[tokio::test]
 async fn receivers_refuse_what_was_not_signed() {
     callboard_common::tls::install_provider();
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let http = crate::support::plain_http().build().expect("a client");
     for mut receiver in receivers().await {
         let forged = json!({"event": "task.completed", "output": "x", "signature": format!("sha256={}", "0".repeat(64))});
         for headers in [

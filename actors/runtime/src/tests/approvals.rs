@@ -81,8 +81,9 @@ impl Bench {
     }
 
     async fn asleep(&self) {
+        let pauses = Pauses::begin();
         while self.handle.awake() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            pauses.one().await;
         }
     }
 
@@ -103,12 +104,13 @@ impl Bench {
     }
 
     async fn until_waiting(&self, count: usize) -> Vec<(String, TaskId)> {
+        let pauses = Pauses::begin();
         loop {
             let waiting = self.waiting().await;
             if waiting.len() == count {
                 return waiting;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            pauses.one().await;
         }
     }
 }
@@ -520,12 +522,13 @@ async fn ten_thousand_approvals_wait_as_rows() {
         }
     }
     let query = Approvals { statuses: vec![Held::Pending], ..Approvals::default() };
+    let pauses = Pauses::begin();
     loop {
         let page = bench.handle.approvals(Environment::Live, &query).await.expect("a list");
         if page.total == 10_000 {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        pauses.one().await;
     }
     bench.asleep().await;
 }

@@ -52,12 +52,13 @@ impl Bench {
 
     pub(super) async fn ended(&self, id: ExecutionId) -> ExecutionDetail {
         let ended = async {
+            let pauses = Pauses::begin();
             loop {
                 let overview = self.handle.overview(Environment::Live, id).await;
                 if overview.expect("it is there").execution.status() != Phase::Running {
                     return self.execution(id).await;
                 }
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                pauses.one().await;
             }
         };
         let patience = Duration::from_mins(2);
@@ -187,7 +188,7 @@ async fn after_an_acknowledged_cancel_no_step_is_given_out() {
     let source = plan([vec![step("a", &[])], wide].concat());
     let bench = Bench::new().await;
     let mut worker = bench.worker(20).await;
-    for round in 0..1_000 {
+    for round in 0..250 {
         let id = bench.start(source.clone(), Start::default()).await;
         let given = worker.assignment().await;
         worker.link.say(WorkerMessage::Completed(given.lease, "x".into(), completion()));
@@ -295,12 +296,13 @@ async fn a_diamond(
         let id = execution.head.spec.id;
         *begun = Some(id);
         tokio::spawn(echo(bench.worker(1).await, applied));
+        let pauses = Pauses::begin();
         loop {
             let overview = bench.handle.overview(Environment::Live, id).await.ok()?;
             if overview.execution.status() == Phase::Completed {
                 return Some(id);
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            pauses.one().await;
         }
     };
     tokio::time::timeout(Duration::from_mins(1), life).await.ok().flatten()
@@ -366,8 +368,9 @@ fn wide(steps: usize) -> (PlanSource, Start) {
 }
 
 async fn all_dispatched(bench: &Bench, id: ExecutionId) {
+    let pauses = Pauses::begin();
     while !stages(&bench.execution(id).await).iter().all(|stage| *stage == Stage::Dispatched) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        pauses.one().await;
     }
 }
 

@@ -221,10 +221,11 @@ async fn a_thousand_items_run_over_restarts_and_each_answer_counts_once() {
     for part in 1..=4_usize {
         let applied = Applied::default();
         let worker = tokio::spawn(reader(bench.worker(50).await, None, Arc::clone(&applied)));
+        let pauses = Pauses::begin();
         while bench.execution(id).await.items[&0].completed
             < u32::try_from(250 * part).expect("small")
         {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            pauses.one().await;
         }
         if part == 4 {
             let detail = bench.ended(id).await;
@@ -259,12 +260,13 @@ async fn a_map(
         let id = execution.head.spec.id;
         *begun = Some(id);
         tokio::spawn(reader(bench.worker(2).await, None, applied));
+        let pauses = Pauses::begin();
         loop {
             let overview = bench.handle.overview(Environment::Live, id).await.ok()?;
             if overview.execution.status() == Phase::Completed {
                 return Some(id);
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            pauses.one().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), life).await.ok().flatten()

@@ -194,20 +194,19 @@ fn is_this_machine(host: &Host) -> bool {
 fn tls(root: Option<PathBuf>) -> Result<MakeRustlsConnect, String> {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
-    let mut roots = rustls::RootCertStore::empty();
-    match root {
+    let roots = match root {
         Some(path) => {
+            let mut roots = rustls::RootCertStore::empty();
             let shown = path.display();
             let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect);
             let read: Vec<_> = read.map_err(|error| format!("sslrootcert {shown}: {error}"))?;
             for certificate in read {
                 roots.add(certificate).map_err(|error| format!("sslrootcert {shown}: {error}"))?;
             }
+            Arc::new(roots)
         }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
+        None => callboard_common::tls::system_roots()?,
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
