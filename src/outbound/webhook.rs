@@ -80,12 +80,11 @@ impl Webhooks {
         if url.scheme() != "https" {
             return exchange(stream, request).await;
         }
-        let tls = match self.tls.get() {
-            Some(tls) => tls,
-            None => {
-                let made = callboard_common::tls::client().map_err(later)?;
-                self.tls.get_or_init(|| made.into())
-            }
+        let tls = if let Some(tls) = self.tls.get() {
+            tls
+        } else {
+            let made = callboard_common::tls::client().map_err(later)?;
+            self.tls.get_or_init(|| made.into())
         };
         let name =
             url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.');
