@@ -123,6 +123,10 @@ pub struct SlidingLog {
     ahead: u64,
 }
 
+/// The place of a request in its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(u64);
+
 /// The requests of one millisecond.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -145,6 +149,23 @@ impl SlidingLog {
         }
         self.counted += 1;
         Ok(self.status(limit, at))
+    }
+
+    /// Counts a request under any limit; returns its place in the log, for [`Self::withdraw`].
+    pub fn count(&mut self, now: Timestamp) -> Place {
+        // No log has so many requests in a minute.
+        let _ = self.admit(u32::MAX, now);
+        Place(self.entries.back().map_or(0, |newest| newest.at))
+    }
+
+    /// Takes back a request that came to nothing, unless it counts no more.
+    pub fn withdraw(&mut self, Place(at): Place) {
+        let Ok(index) = self.entries.binary_search_by_key(&at, |entry| entry.at) else { return };
+        self.counted -= 1;
+        self.entries[index].requests -= 1;
+        if self.entries[index].requests == 0 {
+            self.entries.remove(index);
+        }
     }
 
     /// The status at `now`; counts nothing.

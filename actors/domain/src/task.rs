@@ -347,7 +347,14 @@ impl Task {
                 | E::LeaseExpired { lease },
             ) => self.is_held_under(*lease),
             (state, E::TimePassed { .. }) => matches!(state, State::Running { .. }),
-            (_, E::Approved { .. } | E::Rejected { .. } | E::CancelRequested | E::GivenUp) => true,
+            (
+                _,
+                E::Approved { .. }
+                | E::Rejected { .. }
+                | E::CancelRequested
+                | E::GivenUp
+                | E::Unaffordable { .. },
+            ) => true,
         }
     }
 
@@ -445,15 +452,6 @@ impl Machine for Task {
             }
 
             (
-                S::Scheduled { .. }
-                | S::Ready
-                | S::Backoff { .. }
-                | S::Running { .. }
-                | S::AwaitingApproval { .. },
-                stop @ (E::CancelRequested | E::GivenUp),
-            ) => Ok(self.stopped(&stop, now)),
-
-            (
                 S::Completed { .. } | S::Failed { .. } | S::Cancelled { .. } | S::Rejected { .. },
                 E::Leased { .. }
                 | E::TimePassed { .. }
@@ -461,8 +459,16 @@ impl Machine for Task {
                 | E::Rejected { .. }
                 | E::Reprioritized { .. }
                 | E::CancelRequested
-                | E::GivenUp,
+                | E::GivenUp
+                | E::Unaffordable { .. },
             ) => Err(Refusal::Finished(self.status())),
+
+            (_, E::CancelRequested) => Ok(self.stopped(self.cancelled(now))),
+            (_, E::GivenUp) => Ok(self.given_up(now)),
+            (_, E::Unaffordable { reason: message }) => {
+                let ending = Ending { code: EndingCode::BudgetExceeded, message };
+                Ok(self.stopped(self.failed(ending, now)))
+            }
         }
     }
 

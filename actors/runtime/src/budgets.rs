@@ -22,7 +22,7 @@ use std::time::Duration;
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
 use callboard_domain::id::{BudgetId, Environment, TaskId};
-use callboard_domain::spending::{Budget, Fit, Ledger, OnExceed, Passed, Subject};
+use callboard_domain::spending::{Budget, Fit, Ledger, MAX_BUDGETS, OnExceed, Passed, Subject};
 use callboard_domain::task::{Effect, State, Task};
 use callboard_domain::unit::{Change, Unit};
 use callboard_domain::{Error, Rule, Timestamp};
@@ -39,6 +39,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const FOLD: u32 = 60;
 /// The most parked tasks that go back to their queues at a time.
 const UNPARKED: usize = if cfg!(test) { 4 } else { 5_000 };
+/// The most budgets that one row of a cost names, so that it stays a small row, and the most rows of a cost.
+const OF_ROW: usize = 64;
+const PARTS: u16 = 16;
+const _: () = assert!(MAX_BUDGETS <= OF_ROW * PARTS as usize, "a cost has a row for each budget");
 
 /// A share of a budget for a task.
 pub(crate) type BudgetShare = (BudgetId, Money);
@@ -56,12 +60,54 @@ pub(crate) struct Budgets {
 struct Inner {
     ledgers: BTreeMap<BudgetId, Ledger>,
     held: HashMap<TaskId, Reserved>,
-    parked: BTreeSet<TaskId>,
-    /// Something may fit that did not fit before.
-    freed: bool,
-    /// The last task of a round through the parked ones, which come in parts: the oldest may be of a
-    /// budget without room, and must not keep the others from their turn.
+    /// The tasks that wait, each with the budget that had no room, and its highest cost.
+    parked: HashMap<TaskId, (BudgetId, Money)>,
+    /// The same tasks by their budgets, oldest first.
+    lines: BTreeMap<BudgetId, BTreeSet<TaskId>>,
+    /// The budgets in which something may fit that did not fit before.
+    freed: BTreeMap<BudgetId, Round>,
+}
+
+/// A round through the tasks that wait for a budget, which comes in parts: the oldest may cost too much, and must
+/// not keep the others from their turn.
+#[derive(Debug, Clone, Copy, Default)]
+struct Round {
     looked_at: Option<TaskId>,
+    /// Something was freed since the round began.
+    again: bool,
+}
+
+/// Reserved for the tasks of a unit that is not durable yet; dropped, it is given back.
+#[derive(Debug, Default)]
+pub(crate) struct Reservation {
+    budgets: Option<Arc<Budgets>>,
+    of: Vec<BudgetShare>,
+}
+
+impl Reservation {
+    fn take(&mut self, share: &BudgetShare) -> Option<BudgetShare> {
+        let index = self.of.iter().position(|own| own == share)?;
+        Some(self.of.swap_remove(index))
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let (Some(budgets), false) = (&self.budgets, self.of.is_empty()) {
+            budgets.inner().release(&self.of);
+        }
+    }
+}
+
+/// The room for a lease.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// The lease fits, and is reserved for.
+    Now,
+    /// A budget has no room: the task waits for it.
+    Later,
+    /// A budget can never have room, for this reason.
+    Never(String),
 }
 
 /// The reservations of a task.
@@ -103,16 +149,17 @@ impl Budgets {
         let mut inner = self.inner();
         let (since, _) = budget.period(now);
         let fresh = Ledger::new(budget.clone(), since, Money::ZERO, now);
-        let ledger = inner.ledgers.entry(budget.id).or_insert(fresh);
+        let id = budget.id;
+        let ledger = inner.ledgers.entry(id).or_insert(fresh);
         ledger.budget = Arc::new(budget);
-        inner.freed = true;
+        inner.freed(id);
         self.any.store(true, Ordering::Release);
     }
 
     pub(crate) fn remove(&self, id: BudgetId) {
         let mut inner = self.inner();
         inner.ledgers.remove(&id);
-        inner.freed = true;
+        inner.freed(id);
         // Parked tasks still have to go back to their queues.
         let idle = inner.ledgers.is_empty() && inner.parked.is_empty();
         self.any.store(!idle, Ordering::Release);
@@ -120,21 +167,21 @@ impl Budgets {
 
     /// True if the task waits for a budget.
     pub(crate) fn has_parked(&self, environment: Environment, task: TaskId) -> bool {
-        !self.is_idle(environment) && self.inner().parked.contains(&task)
+        !self.is_idle(environment) && self.inner().parked.contains_key(&task)
     }
 
-    /// The promises that a new task needs, besides those of the tasks `before` it in its unit.
+    /// Reserves for a new task in the budgets that reject. The reservation becomes the task's with [`Self::enter`].
     ///
     /// # Errors
     /// [`Error::BudgetExceeded`] for a budget that rejects, [`Error::Invalid`] if a budget matches and
-    /// the model has no price.
-    pub(crate) fn check(
-        &self,
+    /// the model has no price; nothing is reserved then.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
         subject: Subject<'_>,
         worst: Option<Money>,
-        before: &[BudgetShare],
+        reservation: &mut Reservation,
         now: Timestamp,
-    ) -> Result<Vec<BudgetShare>, Error> {
+    ) -> Result<(), Error> {
         let mut inner = self.inner();
         inner.roll(now);
         let mut promises = Vec::new();
@@ -142,27 +189,38 @@ impl Budgets {
             if !ledger.budget.matches.matches(subject) {
                 continue;
             }
-            let needed = before.iter().filter(|(of, _)| of == id).map(|(_, amount)| *amount);
-            let needed = needed.fold(Money::ZERO, |sum, amount| sum + amount);
             let rejects = ledger.budget.on_exceed == OnExceed::Reject;
-            match ledger.fit(worst, needed) {
-                Fit::Unpriced => return Err(unpriced(*id, subject.model)),
+            match ledger.fit(worst, Money::ZERO) {
+                Fit::Unpriced => {
+                    let says = unpriced(*id, subject.model);
+                    return Err(Error::invalid("model", Rule::Enum, says));
+                }
                 Fit::Exceeds if rejects => return Err(exceeded(ledger)),
                 Fit::Now if rejects => promises.push((*id, worst.unwrap_or_default())),
                 Fit::Now | Fit::Exceeds => {}
             }
         }
-        Ok(promises)
+        for (id, amount) in &promises {
+            if let Some(ledger) = inner.ledgers.get_mut(id) {
+                ledger.reserved += *amount;
+            }
+        }
+        reservation.budgets = Some(Arc::clone(self));
+        reservation.of.extend(promises);
+        Ok(())
     }
 
-    /// Reserves for the new tasks of a submission, or refuses it; the tasks of steps were checked when
+    /// Reserves for the new tasks of a submission, or refuses it; for the tasks of steps it was reserved when
     /// their steps were decided.
     ///
     /// # Errors
-    /// Those of [`Self::check`]; nothing is reserved then.
-    pub(crate) fn admit(&self, node: &Node, unit: &Unit) -> Result<(), Error> {
-        let mut before = Vec::new();
-        let mut promises_of = Vec::new();
+    /// Those of [`Self::reserve`]; nothing is reserved then.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        node: &Node,
+        unit: &Unit,
+        reservation: &mut Reservation,
+    ) -> Result<(), Error> {
         for change in &unit.changes {
             let Change::NewTask(step, inputs) = change else { continue };
             let spec = &step.next.spec;
@@ -170,13 +228,7 @@ impl Budgets {
                 continue;
             }
             let worst = node.worst_cost(spec.called().once(), inputs, spec.max_tokens);
-            let promises = self.check(Subject::from(&**spec), worst, &before, unit.now)?;
-            before.extend(promises.iter().copied());
-            promises_of.push((spec.id, promises));
-        }
-        let mut inner = self.inner();
-        for (task, promises) in promises_of {
-            inner.reserve(task, promises);
+            self.reserve(Subject::from(&**spec), worst, reservation, unit.now)?;
         }
         Ok(())
     }
@@ -189,39 +241,47 @@ impl Budgets {
         }
     }
 
-    /// Reserves the share of a new task in its budgets that reject, unless the task has it.
-    pub(crate) fn enter(&self, task: &Task, worst: Option<Money>) {
+    /// Reserves the share of a new task in its budgets that reject: out of its unit's reservation, as far as that
+    /// goes.
+    pub(crate) fn enter(&self, task: &Task, worst: Option<Money>, reservation: &mut Reservation) {
         let mut inner = self.inner();
-        if inner.held.contains_key(&task.spec.id) {
-            return;
-        }
         let promises = inner.matching(task, |budget| budget.on_exceed == OnExceed::Reject);
         let amount = worst.unwrap_or_default();
-        inner.reserve(task.spec.id, promises.into_iter().map(|id| (id, amount)).collect());
+        let promises: Vec<_> = promises.into_iter().map(|id| (id, amount)).collect();
+        inner.reserve(task.spec.id, promises.clone());
+        let reserved = promises.iter().filter_map(|it| reservation.take(it)).collect::<Vec<_>>();
+        inner.release(&reserved);
     }
 
-    /// Reserves for a lease; false if a budget has no room: the task is parked then. A budget that rejects
-    /// has no say in a first attempt, for which it has reserved already.
-    pub(crate) fn lease(&self, task: &Task, worst: Option<Money>, now: Timestamp) -> bool {
+    /// Reserves for a lease, or parks the task. A budget that rejects has no say in a first attempt, for which
+    /// it has reserved already.
+    pub(crate) fn lease(&self, task: &Task, worst: Option<Money>, now: Timestamp) -> Room {
         let mut inner = self.inner();
         inner.roll(now);
         let id = task.spec.id;
         let has_paid = !cost_so_far(task).is_zero();
-        let fits = |ledger: &Ledger| {
+        let matching = inner.matching(task, |_| true);
+        for budget in &matching {
+            let ledger = &inner.ledgers[budget];
             let asks = match ledger.budget.on_exceed {
                 OnExceed::Wait => true,
                 OnExceed::Reject => has_paid,
                 OnExceed::Alert => false,
             };
-            !asks || ledger.fit(worst, Money::ZERO) == Fit::Now
-        };
-        let matching = inner.matching(task, |_| true);
-        if !matching.iter().all(|id| fits(&inner.ledgers[id])) {
-            inner.parked.insert(id);
-            return false;
+            match ledger.fit(worst, Money::ZERO) {
+                Fit::Unpriced if asks => {
+                    inner.leave(id);
+                    return Room::Never(unpriced(*budget, task.model()));
+                }
+                Fit::Exceeds if asks => {
+                    inner.park(id, *budget, worst.unwrap_or_default());
+                    return Room::Later;
+                }
+                Fit::Now | Fit::Exceeds | Fit::Unpriced => {}
+            }
         }
         inner.begin(task, &matching, worst);
-        true
+        Room::Now
     }
 
     /// Reserves for an unfinished task that is found at a start.
@@ -247,7 +307,7 @@ impl Budgets {
         if runs {
             self.inner().begin(task, &matching, worst);
         } else if cost_so_far(task).is_zero() {
-            self.enter(task, worst);
+            self.enter(task, worst, &mut Reservation::default());
         }
         Ok(())
     }
@@ -276,6 +336,9 @@ impl Budgets {
             State::Cancelled { .. } | State::Rejected { .. } => (false, Money::ZERO),
         };
         let mut inner = self.inner();
+        if task.state != State::Ready {
+            inner.leave(task.spec.id);
+        }
         let Some(Reserved { of, runs, charged }) = inner.held.remove(&task.spec.id) else { return };
         inner.release(&of);
         // What was reserved is spent by an answer that did not count; another attempt reserves anew.
@@ -307,39 +370,87 @@ impl Budgets {
         }
         // Each charged answer has a version of its own, while an attempt may have several answers. The rows
         // are summed up each minute.
-        let key = (task.spec.id.as_u128(), (task.version & 0xffff) as u16);
-        let row = SpentRow { at: now, cost, budgets };
-        ops.push(SPENT.put(Environment::Live.number(), &key, &row, None));
+        for (part, budgets) in budgets.chunks(OF_ROW).enumerate() {
+            let part = u16::try_from(part).expect("MAX_BUDGETS are a few rows");
+            let number = (task.version & 0xfff) as u16 * PARTS + part;
+            let row = SpentRow { at: now, cost, budgets: budgets.to_vec() };
+            let key = (task.spec.id.as_u128(), number);
+            ops.push(SPENT.put(Environment::Live.number(), &key, &row, None));
+        }
     }
 
     /// Parked tasks that may fit now.
-    fn unpark(&self, now: Timestamp) -> Vec<TaskId> {
+    fn unpark(&self, now: Timestamp) -> Vec<(TaskId, BudgetId, Money)> {
         let mut inner = self.inner();
         inner.roll(now);
-        let after = match inner.looked_at.take() {
-            Some(task) => Bound::Excluded(task),
-            None if std::mem::take(&mut inner.freed) => Bound::Unbounded,
-            None => return Vec::new(),
-        };
-        let rest = inner.parked.range((after, Bound::Unbounded)).copied();
-        let first: Vec<_> = rest.take(UNPARKED).collect();
-        if first.len() == UNPARKED {
-            inner.looked_at = first.last().copied();
+        let mut fitting = Vec::new();
+        for (id, round) in std::mem::take(&mut inner.freed) {
+            inner.look(id, round, &mut fitting);
         }
-        for task in &first {
-            inner.parked.remove(task);
+        for (task, ..) in &fitting {
+            inner.leave(*task);
         }
         let idle = inner.ledgers.is_empty() && inner.parked.is_empty();
-        inner.freed |= inner.ledgers.is_empty() && !inner.parked.is_empty();
         self.any.store(!idle, Ordering::Release);
-        first
+        fitting
     }
 }
 
 impl Inner {
     fn roll(&mut self, now: Timestamp) {
-        for ledger in self.ledgers.values_mut() {
-            self.freed |= ledger.roll(now);
+        let rolled =
+            self.ledgers.iter_mut().filter_map(|(id, ledger)| ledger.roll(now).then_some(*id));
+        for id in rolled.collect::<Vec<_>>() {
+            self.freed(id);
+        }
+    }
+
+    /// Something may fit into the budget that did not fit before.
+    fn freed(&mut self, budget: BudgetId) {
+        if self.lines.contains_key(&budget) {
+            let round = self.freed.entry(budget).or_default();
+            round.again = round.looked_at.is_some();
+        }
+    }
+
+    /// The task waits for the budget.
+    fn park(&mut self, task: TaskId, budget: BudgetId, worst: Money) {
+        self.leave(task);
+        self.parked.insert(task, (budget, worst));
+        self.lines.entry(budget).or_default().insert(task);
+    }
+
+    /// The task waits for no budget any more.
+    fn leave(&mut self, task: TaskId) {
+        let Some((budget, _)) = self.parked.remove(&task) else { return };
+        if let Some(line) = self.lines.get_mut(&budget) {
+            line.remove(&task);
+            if line.is_empty() {
+                self.lines.remove(&budget);
+            }
+        }
+    }
+
+    /// Adds those of the tasks that wait for a budget that fit into it together, a part of a round.
+    fn look(&mut self, id: BudgetId, round: Round, fitting: &mut Vec<(TaskId, BudgetId, Money)>) {
+        let Some(line) = self.lines.get(&id) else { return };
+        let ledger = self.ledgers.get(&id);
+        let after = round.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut taken, mut looked_at) = (Money::ZERO, 0);
+        for task in line.range((after, Bound::Unbounded)).take(UNPARKED) {
+            looked_at += 1;
+            let worst = self.parked.get(task).map_or(Money::ZERO, |(_, worst)| *worst);
+            // Without a budget, whoever waited for it goes on.
+            if ledger.is_none_or(|ledger| ledger.fit(Some(worst), taken) == Fit::Now) {
+                taken += worst;
+                fitting.push((*task, id, worst));
+            }
+        }
+        let last = line.range((after, Bound::Unbounded)).take(UNPARKED).last().copied();
+        if looked_at == UNPARKED {
+            self.freed.insert(id, Round { looked_at: last, again: round.again });
+        } else if round.again {
+            self.freed.insert(id, Round::default());
         }
     }
 
@@ -367,7 +478,7 @@ impl Inner {
             held.runs = true;
             held.charged = cost_so_far(of);
         }
-        self.parked.remove(&task);
+        self.leave(task);
     }
 
     fn reserve(&mut self, task: TaskId, of: Vec<BudgetShare>) {
@@ -386,8 +497,8 @@ impl Inner {
             if let Some(ledger) = self.ledgers.get_mut(id) {
                 ledger.release(*amount);
             }
+            self.freed(*id);
         }
-        self.freed = true;
     }
 }
 
@@ -397,11 +508,8 @@ fn cost_so_far(task: &Task) -> Money {
     usage.map(|usage| Money::from_usd(usage.total_cost)).unwrap_or_default()
 }
 
-fn unpriced(budget: BudgetId, model: &str) -> Error {
-    let says = format!(
-        "model {model} has no price, and budget {budget} is for it: its cost cannot be bounded"
-    );
-    Error::invalid("model", Rule::Enum, says)
+fn unpriced(budget: BudgetId, model: &str) -> String {
+    format!("model {model} has no price, and budget {budget} is for it: its cost cannot be bounded")
 }
 
 fn exceeded(ledger: &Ledger) -> Error {
@@ -423,7 +531,7 @@ pub(crate) async fn run(node: Arc<Node>) {
         if node.budgets.is_idle(Environment::Live) {
             continue;
         }
-        for task in node.budgets.unpark(node.now()) {
+        for (task, budget, worst) in node.budgets.unpark(node.now()) {
             let (store, environment) = (node.store(), Environment::Live);
             match tables::task(store, environment, task).await {
                 Ok(Some(found)) if found.task.state == State::Ready => {
@@ -433,7 +541,9 @@ pub(crate) async fn run(node: Arc<Node>) {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "a task that waits for a budget cannot be read");
-                    node.budgets.inner().parked.insert(task);
+                    let mut inner = node.budgets.inner();
+                    inner.park(task, budget, worst);
+                    inner.freed(budget);
                 }
             }
         }

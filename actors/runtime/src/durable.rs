@@ -20,6 +20,7 @@ use callboard_domain::unit::{Change, Unit};
 use callboard_store::{Batch, BatchId, Op, Outcome, Ticket};
 use tokio::sync::oneshot;
 
+use crate::budgets::Reservation;
 use crate::node::Node;
 use crate::ports::Tracer;
 use crate::shard::{Shard, TaskAddress};
@@ -48,7 +49,8 @@ pub(crate) async fn commit(
     partition: u8,
     unit: Unit,
 ) -> Result<Unit, NotCommitted> {
-    let (ticket, pending) = submit(node, environment, partition, unit, Vec::new());
+    let taken = (Vec::new(), Reservation::default());
+    let (ticket, pending) = submit(node, environment, partition, unit, taken);
     if pending.unit.ahead {
         drop(ticket);
         return Ok(pending.act(node));
@@ -57,20 +59,22 @@ pub(crate) async fn commit(
 }
 
 /// Puts a unit of work that goes on in line to be committed: its new tasks count for their account,
-/// and are never refused. `records` are the copies that it takes over from another execution.
+/// and are never refused. With it go the copies that it takes over from another execution, and what its decisions
+/// have reserved.
 pub(crate) fn submit(
     node: &Node,
     environment: Environment,
     partition: u8,
     unit: Unit,
-    records: Vec<Op>,
+    taken: (Vec<Op>, Reservation),
 ) -> (Ticket, PendingCommit) {
     node.holdings.begin(&unit);
-    node.holdings.store_unit(&unit, &records);
-    submit_admitted(node, environment, partition, unit, records)
+    node.holdings.store_unit(&unit, &taken.0);
+    submit_admitted(node, environment, partition, unit, taken)
 }
 
-/// Puts a unit in line to be committed, together with `records` that no machine stands for. New
+/// Puts a unit in line to be committed, together with `records` that no machine stands for, and what is reserved for
+/// its tasks. New
 /// tasks are handed to their first actors from now on: once the unit is durable a request may find one
 /// and change it, and the handoff must never be older than that.
 pub(crate) fn submit_admitted(
@@ -78,7 +82,7 @@ pub(crate) fn submit_admitted(
     environment: Environment,
     partition: u8,
     mut unit: Unit,
-    records: Vec<Op>,
+    (records, mut reserved): (Vec<Op>, Reservation),
 ) -> (Ticket, PendingCommit) {
     let begun = Instant::now();
     let mut rows = tables::rows(environment, &mut unit);
@@ -92,7 +96,7 @@ pub(crate) fn submit_admitted(
             if let Some(budgets) = budgets {
                 let spec = &step.next.spec;
                 let worst = node.worst_cost(spec.called().once(), inputs, spec.max_tokens);
-                budgets.enter(&step.next, worst);
+                budgets.enter(&step.next, worst, &mut reserved);
             }
             node.hand_off(environment, step.next.clone(), std::mem::take(inputs));
         }
@@ -119,8 +123,19 @@ impl PendingCommit {
                 if matches!(outcome, Outcome::Fenced | Outcome::Unknown(_)) {
                     node.lost.send_replace(true);
                 }
-                node.holdings.undo(&self.unit);
+                self.undo(node);
                 Err(NotCommitted(outcome))
+            }
+        }
+    }
+
+    /// Takes the new tasks, which do not exist, off every limit.
+    fn undo(self, node: &Node) {
+        node.holdings.undo(&self.unit);
+        for change in &self.unit.changes {
+            if let Change::NewTask(step, _) = change {
+                node.flow.leave(self.environment, &step.next.spec);
+                node.budgets.forget(step.next.spec.id);
             }
         }
     }

@@ -336,7 +336,10 @@ impl Held<ExecutionItem> {
             waiting.signals.into_iter().for_each(signal::Accepted::answer);
             return Ok(());
         }
-        let (ticket, commit) = durable::submit(&node, environment, partition, unit, records);
+        let (ticket, commit) = {
+            let taken = (records, sources.reserved);
+            durable::submit(&node, environment, partition, unit, taken)
+        };
         *pending = Some((commit, waiting));
         let myself = self.myself.clone();
         tokio::spawn(async move {

@@ -31,6 +31,7 @@ pub mod membership;
 pub mod metrics;
 mod models;
 mod node;
+mod permits;
 pub mod ports;
 mod queue;
 pub mod read;

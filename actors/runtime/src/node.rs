@@ -30,7 +30,7 @@ use ractor::ActorRef;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::accounts::{self, AuditLog, Register};
-use crate::budgets::Budgets;
+use crate::budgets::{Budgets, Reservation};
 use crate::bulk::Bulks;
 use crate::catalog::{self, Catalog};
 use crate::compute::Compute;
@@ -121,7 +121,7 @@ pub(crate) struct Node {
     pub(crate) workers: Workers,
     pub(crate) concurrency: Concurrency,
     pub(crate) models: Models,
-    pub(crate) budgets: Budgets,
+    pub(crate) budgets: Arc<Budgets>,
     pub(crate) bulks: Bulks,
     pub(crate) flow: Flow,
     pub(crate) holdings: AccountHoldings,
@@ -171,7 +171,7 @@ impl Node {
                 Arc::clone(&queues),
                 Arc::clone(&ports.clock),
             ),
-            budgets: Budgets::default(),
+            budgets: Arc::default(),
             bulks: Bulks::default(),
             flow: Flow::new(Arc::clone(&queues)),
             holdings: AccountHoldings::new(settings.caps),
@@ -447,8 +447,8 @@ impl Node {
     }
 
     /// The sources of a decision in `partition`.
-    pub(crate) const fn sources(&self, environment: Environment, partition: u8) -> NodeSources<'_> {
-        NodeSources { node: self, environment, partition, promised: Vec::new() }
+    pub(crate) fn sources(&self, environment: Environment, partition: u8) -> NodeSources<'_> {
+        NodeSources { node: self, environment, partition, reserved: Reservation::default() }
     }
 
     /// The number of wake-ups that are asked for.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::queue::{Dequeued, Queue, QueueChange, QueueSettings, Ready, Throttle};
+use callboard_domain::rate::Place;
 use callboard_domain::task::Task;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -22,6 +23,7 @@ use crate::item::{Done, Held, Item, ItemKind};
 use crate::metrics::Depth;
 use crate::models::Blocked;
 use crate::node::Node;
+use crate::permits::Permits;
 use crate::shard::TaskAddress;
 use crate::supervisor::Reason;
 use crate::task;
@@ -70,6 +72,8 @@ pub(crate) enum Message {
     Change(QueueChange, oneshot::Sender<QueueSettings>),
     /// The rate of leases may have room again.
     RateFrees,
+    /// A lease that was counted was not given out.
+    NotLeased(Place),
 }
 
 /// Queues, for their supervisor.
@@ -159,6 +163,11 @@ impl Item for QueueItem {
             Message::LookAgain => item.blocked.looks_again(),
             Message::Change(change, reply) => Box::pin(held.change(change, reply)).await?,
             Message::RateFrees => item.waits_for_rate = false,
+            Message::NotLeased(place) => {
+                if let Some(throttle) = &mut item.throttle {
+                    throttle.withdraw(place);
+                }
+            }
         }
         held.dispatch();
         held.publish_depth();
@@ -249,8 +258,9 @@ impl Held<QueueItem> {
         let running = limited.map(|account| concurrency.start(account));
         let call = models.begin(environment, &model);
         let address = TaskAddress { environment, task };
-        let shares = self.leases(flow.as_deref());
-        self.node.send(address, task::Message::Lease { slot, running, call, shares });
+        let (shares, rate) = self.leases(flow.as_deref());
+        let permits = Permits { running, call, shares, rate };
+        self.node.send(address, task::Message::Lease(slot, permits));
         true
     }
 }

@@ -9,7 +9,7 @@ use callboard_domain::spending::Subject;
 use callboard_domain::task::{Called, Inputs, Spec};
 use callboard_domain::unit::Sources;
 
-use crate::budgets::BudgetShare;
+use crate::budgets::Reservation;
 use crate::node::Node;
 use crate::shard::TaskAddress;
 
@@ -18,8 +18,8 @@ pub(crate) struct NodeSources<'n> {
     pub(crate) node: &'n Node,
     pub(crate) environment: Environment,
     pub(crate) partition: u8,
-    /// The shares of budgets that the unit's decisions need so far.
-    pub(crate) promised: Vec<BudgetShare>,
+    /// What the unit's decisions have reserved so far.
+    pub(crate) reserved: Reservation,
 }
 
 impl NodeSources<'_> {
@@ -79,12 +79,7 @@ impl Sources for NodeSources<'_> {
         if budgets.is_idle(self.environment) {
             return None;
         }
-        match budgets.check(subject, worst, &self.promised, self.node.now()) {
-            Ok(promises) => {
-                self.promised.extend(promises);
-                None
-            }
-            Err(refusal) => Some(refusal.to_string()),
-        }
+        let reserved = budgets.reserve(subject, worst, &mut self.reserved, self.node.now());
+        reserved.err().map(|refusal| refusal.to_string())
     }
 }

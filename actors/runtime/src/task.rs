@@ -22,13 +22,13 @@ use callboard_domain::unit::{self, Refusal};
 use ractor::ActorProcessingErr;
 use tokio::sync::oneshot;
 
+use crate::budgets::Room;
 use crate::capacity::SlotPermit;
-use crate::concurrency::Running;
 use crate::flow::Share;
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::join::{Committed, Join};
-use crate::models::CallPermit;
 use crate::node::Node;
+use crate::permits::Permits;
 use crate::shard::TaskAddress;
 use crate::supervisor::Reason;
 use crate::worker::{AckResult, Assignment};
@@ -46,12 +46,8 @@ pub(crate) struct TaskItem {
     task: Option<Task>,
     /// The task's texts, if they were read with the task.
     inputs: Option<Inputs>,
-    /// The share of the account's concurrent tasks.
-    running: Option<Running>,
-    /// The call of a metered model.
-    call: Option<CallPermit>,
-    /// The shares of the limits that hold for the task.
-    shares: Vec<Share>,
+    /// What the task holds of the limits while it runs.
+    permits: Permits,
     /// The schema of the output, while a worker holds the task; the execution knows that of a step.
     schema: Option<Schema>,
 }
@@ -81,9 +77,7 @@ impl Item for TaskItem {
     // The rare branch is boxed: otherwise every message would pay for the larger future.
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
-            Message::Lease { slot, running, call, shares } => {
-                held.lease(slot, running, call, shares).await?;
-            }
+            Message::Lease(slot, permits) => held.lease(slot, permits).await?,
             Message::Result(result) => held.result(*result).await?,
             Message::Adopt(call) => held.item.adopt(call),
             Message::Reported(lease, reported) => held.reported(lease, &reported),
@@ -177,9 +171,7 @@ impl Held<TaskItem> {
         Ok(joined.map(|committed| {
             let before = self.item.task.replace(committed.task);
             if self.item.is_idle() {
-                self.item.running = None;
-                self.item.call = None;
-                self.item.shares.clear();
+                self.item.permits = Permits::default();
                 self.item.schema = None;
             }
             self.report_attempt(before.as_ref());
@@ -200,15 +192,10 @@ impl Held<TaskItem> {
     }
 
     /// Gives the task to the worker whose slot came. The task refuses if it was cancelled meanwhile
-    /// or is with another worker; the slot is then dropped, which frees it.
-    async fn lease(
-        &mut self,
-        slot: SlotPermit,
-        running: Option<Running>,
-        call: Option<CallPermit>,
-        shares: Vec<Share>,
-    ) -> Done {
-        let Ok(call) = self.reserve(call).await? else { return Ok(()) };
+    /// or is with another worker; the slot and the permits are then dropped, which frees them.
+    async fn lease(&mut self, slot: SlotPermit, mut permits: Permits) -> Done {
+        let Ok(call) = self.reserve(permits.call.take()).await? else { return Ok(()) };
+        permits.call = call;
         let Some(task) = &self.item.task else { return Ok(()) };
         let lease = LeaseId::from_random(self.node.ports.entropy.bits());
         let event = Event::Leased { lease, worker: slot.worker() };
@@ -219,17 +206,23 @@ impl Held<TaskItem> {
         let Ok(unit) = unit::decide(items, event, self.node.now(), &mut sources) else {
             return Ok(());
         };
-        if !self.node.budgets.is_idle(environment) && !Box::pin(self.has_budget()).await? {
-            // Dropping the slot offers it to the next task.
-            return Ok(());
+        if !self.node.budgets.is_idle(environment) {
+            match Box::pin(self.room_in_budgets()).await? {
+                Room::Now => {}
+                // Dropping the slot offers it to the next task.
+                Room::Later => return Ok(()),
+                Room::Never(reason) => {
+                    drop((slot, permits));
+                    self.take(Event::Unaffordable { reason }).await?.ok();
+                    return Ok(());
+                }
+            }
         }
         let unit = durable::commit(&self.node, environment, partition, unit).await?;
         let task = Committed::one(unit).expect("a lease changes its task").task;
         let State::Running { deadline, .. } = task.state else { return Ok(()) };
         self.item.task = Some(task.clone());
-        self.item.running = running;
-        self.item.call = call.map(CallPermit::given);
-        self.item.shares = shares;
+        self.item.permits = permits.given();
         // A further attempt is rare, and reads the texts again.
         let inputs = if let Some(inputs) = self.item.inputs.take() {
             inputs
@@ -248,15 +241,15 @@ impl Held<TaskItem> {
         Ok(())
     }
 
-    /// True if the budgets of many tasks have room for a lease; the task waits for them otherwise.
-    async fn has_budget(&mut self) -> Result<bool, ActorProcessingErr> {
+    /// The room for a lease in the budgets of many tasks, which is reserved; the task waits for them otherwise.
+    async fn room_in_budgets(&mut self) -> Result<Room, ActorProcessingErr> {
         let TaskAddress { environment, task: id } = self.address;
         if self.item.inputs.is_none() {
             let store = &*self.node.shard(self.partition()).store;
             self.item.inputs = Some(tables::inputs(store, environment, id).await?);
         }
         let (Some(task), Some(inputs)) = (&self.item.task, &self.item.inputs) else {
-            return Ok(true);
+            return Ok(Room::Now);
         };
         let called = task.spec.called().once();
         let amended = task.correction.is_some().then(|| task.amended(inputs.clone()));
@@ -403,13 +396,13 @@ impl Held<TaskItem> {
 
     fn recover(&mut self) {
         let Some(task) = &self.item.task else { return };
-        if let (State::Running { .. }, None) = (&task.state, &self.item.running) {
-            self.item.running = self.node.concurrency.resume(&task.spec);
+        if let (State::Running { .. }, None) = (&task.state, &self.item.permits.running) {
+            self.item.permits.running = self.node.concurrency.resume(&task.spec);
         }
         self.item.adopt_call(&self.node, self.address.environment);
         let Some(task) = &self.item.task else { return };
-        if let (State::Running { .. }, true) = (&task.state, self.item.shares.is_empty()) {
-            self.item.shares = self.node.flow.resume(self.address.environment, &task.spec);
+        if let (State::Running { .. }, true) = (&task.state, self.item.permits.shares.is_empty()) {
+            self.item.permits.shares = self.node.flow.resume(self.address.environment, &task.spec);
         }
         for effect in task.outstanding() {
             perform(&self.node, self.address, task, effect);
@@ -422,8 +415,8 @@ impl Held<TaskItem> {
             return;
         }
         for share in shares {
-            if self.item.shares.iter().all(|held| held.limited() != share.limited()) {
-                self.item.shares.push(share);
+            if self.item.permits.shares.iter().all(|held| held.limited() != share.limited()) {
+                self.item.permits.shares.push(share);
             }
         }
     }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::rate::SlidingLog;
+use crate::rate::{Place, SlidingLog};
 
 /// The highest limit of running tasks.
 pub const MAX_CONCURRENT: u32 = 1_000_000;
@@ -114,12 +114,14 @@ impl Throttle {
         Ok(())
     }
 
-    /// Counts a lease that [`Self::check`] let pass.
-    pub fn leased(&mut self, now: Timestamp) {
-        if self.settings.requests_per_minute.is_some() {
-            // The log counts under any limit.
-            let _ = self.leases.admit(u32::MAX, now);
-        }
+    /// Counts a lease that [`Self::check`] let pass; its place in the log, if the queue has a rate.
+    pub fn leased(&mut self, now: Timestamp) -> Option<Place> {
+        self.settings.requests_per_minute.map(|_| self.leases.count(now))
+    }
+
+    /// Takes back a lease that was not given out after all.
+    pub fn withdraw(&mut self, lease: Place) {
+        self.leases.withdraw(lease);
     }
 }
 

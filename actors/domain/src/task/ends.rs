@@ -1,6 +1,6 @@
 //! The end of an attempt or of the task without an output: the next try, a failure, a cancellation.
 
-use super::{Effect, Ending, EndingCode, Event, Fact, Failure, LeaseId, Route, State, Task};
+use super::{Effect, Ending, EndingCode, Fact, Failure, LeaseId, Route, State, Task};
 use crate::Timestamp;
 use crate::id::WorkerId;
 use crate::machine::Step;
@@ -112,16 +112,18 @@ impl Task {
         Step::to(next).report(Fact::Cancelled).order(Effect::ForgetWake)
     }
 
-    /// The end by a cancellation or by giving up; its queue or its worker lets go of it.
-    pub(super) fn stopped(&self, event: &Event, now: Timestamp) -> Step<Self> {
-        let (end, reason) = if *event == Event::GivenUp {
-            (self.given_up(now), "failed")
-        } else {
-            (self.cancelled(now), "cancelled")
-        };
+    pub(super) fn given_up(&self, now: Timestamp) -> Step<Self> {
+        let message = "internal error: the task's actor failed repeatedly".into();
+        self.stopped(self.failed(Ending { code: EndingCode::InternalError, message }, now))
+    }
+
+    /// An end that no answer brings: the task's queue or its worker lets go of it.
+    pub(super) fn stopped(&self, end: Step<Self>) -> Step<Self> {
         match self.state {
             State::Ready => end.order(Effect::Dequeue),
             State::Running { lease, worker, .. } => {
+                let is_cancelled = matches!(end.next.state, State::Cancelled { .. });
+                let reason = if is_cancelled { "cancelled" } else { "failed" };
                 end.order(Effect::Revoke { lease, worker, reason })
             }
             State::Scheduled { .. }
@@ -132,10 +134,5 @@ impl Task {
             | State::Cancelled { .. }
             | State::Rejected { .. } => end,
         }
-    }
-
-    pub(super) fn given_up(&self, now: Timestamp) -> Step<Self> {
-        let message = "internal error: the task's actor failed repeatedly".into();
-        self.failed(Ending { code: EndingCode::InternalError, message }, now)
     }
 }

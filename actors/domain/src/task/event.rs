@@ -78,6 +78,11 @@ pub enum Event {
     CancelRequested,
     /// The task's actor broke too often.
     GivenUp,
+    /// No budget can ever have room for the task.
+    Unaffordable {
+        /// The reason, in words.
+        reason: String,
+    },
 }
 
 /// A fact for the event log (PROTOCOL.md 10).

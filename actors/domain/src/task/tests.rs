@@ -314,6 +314,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::Rejected { reason: "no".into() }),
         Just(Event::CancelRequested),
         Just(Event::GivenUp),
+        Just(Event::Unaffordable { reason: "no price".into() }),
         (1_u8..=10).prop_map(|priority| Event::Reprioritized { priority }),
     ]
 }

@@ -71,6 +71,12 @@ impl Handle {
         Page { items: all.into_iter().skip(window.offset).take(window.limit).collect(), total }
     }
 
+    /// True if budgets cost nothing.
+    #[cfg(test)]
+    pub(crate) fn is_without_budgets(&self) -> bool {
+        self.node.budgets.is_idle(Environment::Live)
+    }
+
     /// Sums up the costs of budgets at once.
     #[cfg(test)]
     pub(crate) async fn fold_budgets(&self) {

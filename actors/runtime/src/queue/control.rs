@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::{Message, QueueItem};
 use crate::flow::{Limited, Share};
 use crate::item::{Done, Held};
+use crate::permits::RatePermit;
 use crate::shard::TaskAddress;
 use crate::tables::{self, EVENTS, EventRow, QueueChanged, term};
 use crate::{durable, task};
@@ -38,11 +39,12 @@ impl Held<QueueItem> {
         checked.is_ok()
     }
 
-    /// Counts a lease; returns the shares that its task holds while it runs.
-    pub(super) fn leases(&mut self, flow: Option<&Flow>) -> Vec<Share> {
-        let mut shares = Vec::new();
+    /// Counts a lease; returns the shares that its task holds while it runs, and its place in the queue's rate.
+    pub(super) fn leases(&mut self, flow: Option<&Flow>) -> (Vec<Share>, Option<Box<RatePermit>>) {
+        let (mut shares, mut rate) = (Vec::new(), None);
         if let Some(throttle) = &mut self.item.throttle {
-            throttle.leased(self.node.now());
+            let place = throttle.leased(self.node.now());
+            rate = place.map(|place| Box::new(RatePermit::new(&self.node, &self.address, place)));
             if throttle.settings().concurrent.is_some() {
                 let queue = Limited::Queue(Arc::clone(&self.address.queue));
                 shares.push(self.node.flow.start(queue));
@@ -52,7 +54,7 @@ impl Held<QueueItem> {
             let key = Limited::Key(self.address.environment, concurrency.key.as_str().into());
             shares.push(self.node.flow.start(key));
         }
-        shares
+        (shares, rate)
     }
 
     /// Makes a change of the settings durable, and goes by the new ones from then on.

@@ -13,6 +13,7 @@ use callboard_domain::{Error, Timestamp};
 use callboard_store::{Op, Ticket};
 
 use super::{Created, Key, Runs, StartExecution, Submission, Submitted};
+use crate::budgets::Reservation;
 use crate::catalog::Known;
 use crate::durable::{self, PendingCommit};
 use crate::execution::{Address, fork};
@@ -34,6 +35,8 @@ struct Creation<'n> {
     trace: Option<Box<TraceContext>>,
     unit: Unit,
     records: Vec<Op>,
+    /// What is reserved for the tasks of the unit.
+    reserved: Reservation,
     /// The number of the work, if it is given.
     number: Option<u128>,
     begun: Option<Arc<Program>>,
@@ -65,6 +68,7 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
         trace,
         unit: Unit::at(node.now()),
         records,
+        reserved: Reservation::default(),
         number,
         begun: None,
         plan: None,
@@ -104,7 +108,7 @@ fn idempotency_row(environment: Environment, key: &Key, at: Timestamp, made: &Cr
 
 impl Creation<'_> {
     /// Counts the items to their account, if its caps have room.
-    fn admit(&self) -> Result<(), Error> {
+    fn admit(&mut self) -> Result<(), Error> {
         let is_task = |change: &&Change| matches!(change, Change::NewTask(..));
         let tasks = self.unit.changes.iter().filter(is_task).count();
         self.node.flow.admit(self.environment, &self.unit)?;
@@ -118,17 +122,12 @@ impl Creation<'_> {
         Ok(())
     }
 
-    fn admit_costs(&self, tasks: usize) -> Result<(), Error> {
+    fn admit_costs(&mut self, tasks: usize) -> Result<(), Error> {
         let budgets = &self.node.budgets;
-        let is_idle = budgets.is_idle(self.environment);
-        if !is_idle {
-            budgets.admit(self.node, &self.unit)?;
+        if !budgets.is_idle(self.environment) {
+            budgets.admit(self.node, &self.unit, &mut self.reserved)?;
         }
-        self.node.holdings.admit(&self.account, tasks).inspect_err(|_| {
-            for task in self.unit.changes.iter().filter_map(Change::task).filter(|_| !is_idle) {
-                budgets.forget(task.next.spec.id);
-            }
-        })
+        self.node.holdings.admit(&self.account, tasks)
     }
 
     fn fresh_id(&self) -> u128 {
@@ -252,13 +251,14 @@ impl Creation<'_> {
         }
         refuse_if_too_dear(joint.state())?;
         self.unit = joint.done();
+        self.reserved = sources.reserved;
         self.begun = Some(program);
         Ok(Created::Execution(Box::new(made)))
     }
 
     /// Hands everything new to its first actor, and puts the unit in line.
     fn submit(self) -> (Ticket, PendingCommit) {
-        let Self { node, environment, partition, unit, records, begun, plan, .. } = self;
+        let Self { node, environment, partition, unit, records, reserved, begun, plan, .. } = self;
         if let Some((id, known)) = plan {
             node.catalog.keep_plan(environment, id, Arc::new(known));
         }
@@ -268,7 +268,7 @@ impl Creation<'_> {
             let new = &node.shard(execution.partition()).new_executions;
             new.add(Address { environment, execution }, (step.next.clone(), program), size);
         }
-        durable::submit_admitted(node, environment, partition, unit, records)
+        durable::submit_admitted(node, environment, partition, unit, (records, reserved))
     }
 }
 

@@ -65,7 +65,7 @@ impl Held<TaskItem> {
             },
         };
         let models = &self.node.models;
-        match (self.item.call.take(), end) {
+        match (self.item.permits.call.take(), end) {
             (Some(call), end) => call.end(end),
             (None, CallEnd::Refused { retry_after_ms }) => {
                 models.refused(self.address.environment, task.model(), retry_after_ms);
@@ -89,15 +89,15 @@ impl TaskItem {
     /// Takes the call of a task that is still running.
     pub(super) fn adopt(&mut self, call: CallPermit) {
         if !self.is_idle() {
-            self.call = Some(call);
+            self.permits.call = Some(call);
         }
     }
 
     /// Counts the call of a task that was running before a restart.
     pub(super) fn adopt_call(&mut self, node: &Node, environment: Environment) {
         let Some(task) = self.task.as_ref().filter(|task| !task.is_finished()) else { return };
-        if let (Some(at), None) = (task.leased_at(), &self.call) {
-            self.call = node.models.adopt(environment, task.model(), node.now().since(at));
+        if let (Some(at), None) = (task.leased_at(), &self.permits.call) {
+            self.permits.call = node.models.adopt(environment, task.model(), node.now().since(at));
         }
     }
 }

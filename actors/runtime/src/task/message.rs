@@ -6,10 +6,10 @@ use callboard_domain::task::{Completion, Failure, LeaseId, LeaseToken, Task};
 use tokio::sync::oneshot;
 
 use crate::capacity::SlotPermit;
-use crate::concurrency::Running;
 use crate::flow::Share;
 use crate::join::Join;
 use crate::models::CallPermit;
+use crate::permits::Permits;
 use crate::shard::TaskAddress;
 use crate::worker::AckSender;
 
@@ -17,15 +17,7 @@ use crate::worker::AckSender;
 #[derive(Debug)]
 pub(crate) enum Message {
     /// A worker has a free slot.
-    Lease {
-        slot: SlotPermit,
-        /// The share of the account's concurrent tasks.
-        running: Option<Running>,
-        /// A call of the model, if the model is metered.
-        call: Option<CallPermit>,
-        /// The shares of the limits that hold for the task.
-        shares: Vec<Share>,
-    },
+    Lease(SlotPermit, Permits),
     /// A worker answers.
     Result(Box<WorkerResult>),
     /// The call of a metered model that was in flight at a restart.

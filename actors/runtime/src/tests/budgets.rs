@@ -3,12 +3,16 @@
 use callboard_domain::Error;
 use callboard_domain::budget::Money;
 use callboard_domain::id::BudgetId;
+use callboard_domain::plan::StepSource;
+use callboard_domain::queue::QueueChange;
 use callboard_domain::schema::Schema;
 use callboard_domain::spending::{Budget, BudgetChange, Ledger, Match, OnExceed, Period};
 use callboard_domain::task::{FailureKind, Routing};
 use callboard_domain::usage::Prices;
 
+use super::executions::{plan, step};
 use super::*;
+use crate::handle::Start;
 
 /// One dollar for each output token, and nothing for input tokens.
 const PRICES: &str = r#"{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1.0},
@@ -291,4 +295,122 @@ async fn a_budget_that_rejects_counts_the_whole_batch() {
     assert_eq!(stands(&bench, id), (0.0, 6.0));
     answer(&mut worker, lease, 6).await;
     assert_eq!(stands(&bench, id), (6.0, 0.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_that_wait_for_a_budget_use_up_no_rate_of_their_queue() {
+    let bench = bench().await;
+    let budget = Budget {
+        matches: Match { tags: vec!["dear".into()], ..Match::default() },
+        ..budget(&bench, 1.0, OnExceed::Wait)
+    };
+    bench.handle.create_budget(budget).await.expect("it is taken");
+    let change = QueueChange { requests_per_minute: Some(3), ..QueueChange::default() };
+    bench.handle.change_queue("default", change).await.expect("it is taken");
+    let mut worker = bench.worker(20).await;
+    let dear = Request { tags: vec!["dear".into()], ..costing(6) };
+    for _ in 0..12 {
+        bench.submit(dear.clone()).await;
+    }
+    let started = Instant::now();
+    for _ in 0..3 {
+        let id = bench.submit(costing(1)).await;
+        let given = worker.assignment_while_beating().await;
+        assert_eq!(given.task.spec.id, id);
+        answer(&mut worker, given.lease, 1).await;
+    }
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_a_budget_that_waits_a_task_without_a_price_fails_and_says_why() {
+    let bench = bench().await;
+    let id = bench.submit(Request { model: "free".into(), ..costing(1) }).await;
+    let budget = budget(&bench, 10.0, OnExceed::Wait);
+    bench.handle.create_budget(budget).await.expect("it is taken");
+    let _worker = bench.worker(1).await;
+    let task = bench.until(id, |task| task.status() == Status::Failed).await;
+    let error = task.error.expect("it failed");
+    assert_eq!(error.code, EndingCode::BudgetExceeded);
+    assert!(error.message.starts_with("model free has no price"), "{}", error.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cost_counts_for_as_many_budgets_as_there_are() {
+    let bench = bench().await;
+    let mut ids = Vec::new();
+    for _ in 0..200 {
+        let budget = budget(&bench, 100.0, OnExceed::Alert);
+        let budget = Budget { alert_at: Vec::new(), ..budget };
+        ids.push(bench.handle.create_budget(budget).await.expect("it is taken").budget.id);
+    }
+    let mut worker = bench.worker(1).await;
+    bench.submit(costing(6)).await;
+    let lease = worker.assignment().await.lease;
+    answer(&mut worker, lease, 4).await;
+    let bench = restart(bench).await;
+    for id in &ids {
+        assert_eq!(stands(&bench, *id), (4.0, 0.0));
+    }
+    bench.handle.fold_budgets().await;
+    let bench = restart(bench).await;
+    for id in ids {
+        assert_eq!(stands(&bench, id), (4.0, 0.0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_task_waits_for_no_budget() {
+    let bench = bench().await;
+    let budget = budget(&bench, 1.0, OnExceed::Wait);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let _worker = bench.worker(1).await;
+    let task = bench.submit(costing(6)).await;
+    while bench.handle.waiting_in(Environment::Live, &bench.task(task).await) != Some("budget") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    bench.handle.cancel(Environment::Live, task, "usr_1").await.expect("it waits");
+    bench.handle.delete_budget(id).await.expect("it is there");
+    assert!(
+        bench.handle.is_without_budgets(),
+        "of no budget and no task that waits nothing is kept"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn steps_that_come_due_together_never_reserve_more_than_a_budget_has() {
+    let bench = bench().await;
+    let budget = Budget {
+        matches: Match { model: Some("n".into()), ..Match::default() },
+        ..budget(&bench, 20.0, OnExceed::Reject)
+    };
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let dear = |name: &str| StepSource {
+        max_tokens: Some(6),
+        model: Some("n".into()),
+        ..step(name, &["a"])
+    };
+    let cheap = StepSource { max_tokens: Some(1), model: Some("m".into()), ..step("a", &[]) };
+    let source = plan(vec![cheap, dear("b"), dear("c"), dear("d"), dear("e")]);
+    let mut runs = Vec::new();
+    for _ in 0..30 {
+        runs.push(bench.start(source.clone(), Start::default()).await);
+    }
+    let mut worker = bench.worker(200).await;
+    let mut leases = Vec::new();
+    for _ in &runs {
+        leases.push(worker.assignment().await.lease);
+    }
+    for lease in leases {
+        worker.link.say(WorkerMessage::Completed(lease, "x".into(), completion()));
+    }
+    let (mut given, mut most) = (0, 0.0_f64);
+    loop {
+        most = most.max(stands(&bench, id).1);
+        let next = tokio::time::timeout(Duration::from_millis(500), worker.assignment()).await;
+        let Ok(next) = next else { break };
+        assert_eq!(next.task.spec.model, "n");
+        given += 1;
+    }
+    assert_eq!((given, most), (3, 18.0), "three of six dollars fit into twenty");
 }

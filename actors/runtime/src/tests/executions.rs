@@ -19,7 +19,7 @@ use crate::read::runs::ExecutionDetail;
 use crate::submission::{Created, Options};
 
 /// A step that says its name and repeats the outputs of its dependencies.
-fn step(id: &str, depends_on: &[&str]) -> StepSource {
+pub(super) fn step(id: &str, depends_on: &[&str]) -> StepSource {
     let outputs: Vec<_> = depends_on.iter().map(|id| format!("{{{{{id}.output}}}}")).collect();
     StepSource {
         id: id.into(),
@@ -29,7 +29,7 @@ fn step(id: &str, depends_on: &[&str]) -> StepSource {
     }
 }
 
-fn plan(steps: Vec<StepSource>) -> PlanSource {
+pub(super) fn plan(steps: Vec<StepSource>) -> PlanSource {
     PlanSource { name: "p".into(), steps, ..PlanSource::default() }
 }
 
