@@ -22,6 +22,7 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::TaskId;
 use crate::retry::MAX_RETRY_AFTER;
 use crate::worker::Monotonic;
 
@@ -129,8 +130,8 @@ pub struct Meter {
     in_flight: u64,
     cooldown: Cooldown,
     estimator: Estimator,
-    /// The demand of the task that found too little room, which goes next.
-    next: Option<Demand>,
+    /// The task that found too little room, and its demand: it goes next.
+    next: Option<(TaskId, Demand)>,
 }
 
 /// The status of a model.
@@ -216,7 +217,7 @@ impl Meter {
     /// The demand that there must be room for before a call of unknown texts begins: a call smaller
     /// than usual may fit.
     fn least(&self) -> Demand {
-        self.next.unwrap_or_else(|| self.estimator.usual().quarter())
+        self.next.map_or_else(|| self.estimator.usual().quarter(), |(_, demand)| demand)
     }
 
     /// Begins a call whose texts are not known yet: reserves the usual demand until
@@ -227,21 +228,32 @@ impl Meter {
     pub fn begin(&mut self, now: Monotonic) -> Result<Call, NoRoom> {
         self.room(now)?;
         let admitted = self.least();
-        let demand = self.next.take().unwrap_or_else(|| self.estimator.usual());
+        let next = self.next.take().map(|(_, demand)| demand);
+        let demand = next.unwrap_or_else(|| self.estimator.usual());
         Ok(self.begun(demand, admitted, now))
     }
 
-    /// Begins a call.
+    /// Begins a call of a task.
     ///
     /// # Errors
-    /// [`NoRoom`]; nothing is counted, and the demand goes next.
-    pub fn begin_with(&mut self, demand: Demand, now: Monotonic) -> Result<Call, NoRoom> {
+    /// [`NoRoom`]; nothing is counted, and the task goes next.
+    pub fn begin_with(
+        &mut self,
+        task: TaskId,
+        demand: Demand,
+        now: Monotonic,
+    ) -> Result<Call, NoRoom> {
         if let Err(no_room) = self.admit(demand, now) {
-            self.next = Some(demand);
+            self.next = Some((task, demand));
             return Err(no_room);
         }
         self.next = None;
         Ok(self.begun(demand, demand, now))
+    }
+
+    /// Keeps no room for the task that goes next, if it is one of these: it cannot go. True if it was.
+    pub fn pass_over(&mut self, is_one: impl FnOnce(TaskId) -> bool) -> bool {
+        self.next.take_if(|(task, _)| is_one(*task)).is_some()
     }
 
     fn begun(&mut self, demand: Demand, admitted: Demand, now: Monotonic) -> Call {
@@ -253,8 +265,14 @@ impl Meter {
     /// Reserves the demand of a call's own texts.
     ///
     /// # Errors
-    /// [`NoRoom`]; the call is abandoned, and its demand goes next.
-    pub fn resize(&mut self, call: Call, demand: Demand, now: Monotonic) -> Result<Call, NoRoom> {
+    /// [`NoRoom`]; the call is abandoned, and its task goes next.
+    pub fn resize(
+        &mut self,
+        task: TaskId,
+        call: Call,
+        demand: Demand,
+        now: Monotonic,
+    ) -> Result<Call, NoRoom> {
         let Demand { input, output, .. } = call.admitted;
         if demand.input <= input && demand.output <= output {
             // A later reservation must not take the room of a call that has it.
@@ -262,7 +280,7 @@ impl Meter {
             return Ok(Call { demand, ..call });
         }
         self.abandon(call);
-        self.begin_with(demand, now)
+        self.begin_with(task, demand, now)
     }
 
     /// A call that was never made counts no more.

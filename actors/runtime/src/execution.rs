@@ -216,10 +216,6 @@ impl Held<ExecutionItem> {
     async fn load(&mut self) -> Done {
         let environment = self.address.environment;
         let shard = self.shard();
-        // An execution that is being removed does not exist any more.
-        if shard.leaving.is_leaving(&self.address) {
-            return Ok(());
-        }
         let Some((state, program)) = shard.new_executions.take(&self.address) else {
             // Boxed: most executions come with their creation, and would pay for the larger future.
             return Box::pin(self.read()).await;
@@ -231,6 +227,8 @@ impl Held<ExecutionItem> {
     /// Reads the execution from the store.
     async fn read(&mut self) -> Done {
         let Address { environment, execution: id } = self.address;
+        // Its rows are being removed, or lose texts that were erased.
+        self.shard().leaving.decided(&self.address).await;
         let store = &*self.shard().store;
         let Some(head) = executions::head(store, environment, id).await? else {
             return Ok(());

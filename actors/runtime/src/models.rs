@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_domain::id::Environment;
+use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::model_limits::{Meter, MeterStatus, ModelLimits, NoRoom, Reported};
+use callboard_domain::task::Task;
 use callboard_domain::worker::Monotonic;
 
 use crate::ports::Clock;
@@ -43,6 +44,8 @@ struct Shared {
     is_metering: AtomicBool,
     /// True if a queue found no room since the queues were notified last.
     is_awaited: AtomicBool,
+    /// True once a task was to go next at a model: only then anybody looks for such a task.
+    has_next: AtomicBool,
     queues: Arc<DirectoryOf<QueueKind>>,
     clock: Arc<dyn Clock>,
 }
@@ -97,6 +100,7 @@ impl Models {
             is_metering: AtomicBool::new(is_metering(&meters)),
             meters: Mutex::new(meters),
             is_awaited: AtomicBool::new(false),
+            has_next: AtomicBool::new(false),
             queues,
             clock,
         });
@@ -165,25 +169,26 @@ impl Models {
     /// [`NoRoom`].
     pub(crate) fn reserve(
         &self,
-        model: &str,
+        task: &Task,
         call: Option<CallPermit>,
         input: u64,
-        max_tokens: Option<u64>,
     ) -> Result<CallPermit, NoRoom> {
+        let (model, id) = (task.model(), task.spec.id);
         let now = self.shared.clock.moment();
         // A call of another model is given back here, before the lock is taken.
         let call = call.filter(|call| call.is_of(model)).map(CallPermit::into_call);
         let reserved = {
             let mut meters = self.shared.lock();
             let (name, meter) = meter_of(&mut meters, model);
-            let demand = meter.demand(input, max_tokens);
+            let demand = meter.demand(input, task.spec.max_tokens);
             let begun = match call {
-                Some(call) => meter.resize(call, demand, now),
-                None => meter.begin_with(demand, now),
+                Some(call) => meter.resize(id, call, demand, now),
+                None => meter.begin_with(id, demand, now),
             };
             if begun.is_err() {
                 // The queue finds out when it looks.
                 self.shared.is_awaited.store(true, Ordering::Release);
+                self.shared.has_next.store(true, Ordering::Release);
             }
             begun.map(|call| (name, call))
         };
@@ -193,6 +198,20 @@ impl Models {
         }
         let (name, call) = reserved?;
         Ok(CallPermit::new(Arc::clone(&self.shared), name, call))
+    }
+
+    /// Keeps no room for tasks that cannot go: they were cancelled, or their queue gives out no lease.
+    pub(crate) fn pass_over(&self, environment: Environment, is_one: impl Fn(TaskId) -> bool) {
+        if environment != Environment::Live || !self.shared.has_next.load(Ordering::Acquire) {
+            return;
+        }
+        let mut passed = false;
+        for meter in self.shared.lock().values_mut() {
+            passed |= meter.pass_over(&is_one);
+        }
+        if passed {
+            self.shared.notify_queues();
+        }
     }
 
     /// A 429 or 529 of a call that was not counted.

@@ -148,6 +148,7 @@ impl Item for QueueItem {
             Message::Push(ready) => item.ready.push(ready),
             Message::Remove(task) => {
                 item.ready.remove(task);
+                held.node.models.pass_over(held.address.environment, |next| next == task);
             }
             Message::Serve(capacity) => {
                 item.capacities.retain(|other| other.worker() != capacity.worker());
@@ -201,7 +202,12 @@ impl Held<QueueItem> {
         }
         let count = self.item.capacities.len();
         let mut idle = 0;
-        while idle < count && !self.item.ready.is_empty() && self.may_lease() {
+        while idle < count && !self.item.ready.is_empty() {
+            if !self.may_lease() {
+                let ready = &self.item.ready;
+                self.node.models.pass_over(self.address.environment, |task| ready.contains(task));
+                break;
+            }
             let capacity = Arc::clone(&self.item.capacities[self.item.turn % count]);
             self.item.turn = (self.item.turn + 1) % count;
             idle = if self.give(&capacity) { 0 } else { idle + 1 };

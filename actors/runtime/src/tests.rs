@@ -192,10 +192,19 @@ impl Bench {
         concurrency: usize,
         before: Option<(&Worker, Vec<LeaseToken>)>,
     ) -> Worker {
+        self.serving("default", concurrency, before).await
+    }
+
+    async fn serving(
+        &self,
+        queue: &str,
+        concurrency: usize,
+        before: Option<(&Worker, Vec<LeaseToken>)>,
+    ) -> Worker {
         let profile = Profile {
             name: "w".into(),
             version: "0".into(),
-            queues: vec!["default".into()],
+            queues: vec![queue.into()],
             models: vec!["*".into()],
             concurrency,
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Execution, Refusal, StepState};
+use super::{Execution, Refusal, Stage, StepState};
 use crate::id::TaskId;
 use crate::machine::{Machine, Step};
 use crate::task::Ending;
@@ -45,7 +45,8 @@ impl Execution {
     #[must_use]
     pub fn has_erased_output(&self) -> bool {
         let mut items = self.items.values().flat_map(|items| items.rows.iter());
-        self.steps().any(|(_, row)| row.erased) || items.any(|(_, row)| row.erased)
+        let is_lost = |row: &StepState| row.erased && row.stage == Stage::Completed;
+        self.steps().any(|(_, row)| is_lost(row)) || items.any(|(_, row)| is_lost(row))
     }
 }
 

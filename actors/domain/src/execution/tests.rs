@@ -320,6 +320,17 @@ fn a_rejected_step_counts_as_failed() {
 }
 
 #[test]
+fn an_erased_output_bars_a_retry_and_the_erased_texts_of_a_failed_step_do_not() {
+    let failed = execution(CHAIN).after([run(0)]).on(rejected(0, None)).next;
+    let erased = failed.without_texts_of(task(0, 1)).expect("it has ended").next;
+    assert_eq!(erased.on(Event::RetryRequested).next.status(), Status::Running);
+
+    let half = execution(CHAIN).after([run(0), completed(0), run(1)]).on(rejected(1, None)).next;
+    let erased = half.without_texts_of(task(0, 1)).expect("it has ended").next;
+    assert_eq!(erased.refused(Event::RetryRequested), Refusal::TextsErased);
+}
+
+#[test]
 fn the_end_of_another_task_and_a_decision_out_of_turn_change_nothing() {
     let execution = execution(CHAIN).after([run(0)]);
     let other = Event::StepCompleted { step: 0, report: costing(task(0, 9), 0.0) };

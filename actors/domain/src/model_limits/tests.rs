@@ -12,6 +12,8 @@ const NONE: ModelLimits = ModelLimits {
     concurrent: None,
 };
 
+const TASK: TaskId = TaskId::from_u128(1);
+
 fn at(ms: u64) -> Monotonic {
     Monotonic(ms)
 }
@@ -47,24 +49,24 @@ fn tokens_are_reserved_by_estimate_and_settled_by_the_result() {
     let mut meter = Meter::new(limits);
     let demand = meter.demand(10, Some(600));
     assert_eq!((demand.input, demand.output), (10, 600));
-    let call = meter.begin_with(demand, at(0)).unwrap();
+    let call = meter.begin_with(TASK, demand, at(0)).unwrap();
     let second = meter.demand(10, Some(600));
-    assert_eq!(meter.begin_with(second, at(0)), Err(NoRoom { until: Some(at(60_510)) }));
+    assert_eq!(meter.begin_with(TASK, second, at(0)), Err(NoRoom { until: Some(at(60_510)) }));
     meter.settle(call, CallEnd::Used { input: 10, output: 100 }, at(2_000));
-    assert!(meter.begin_with(second, at(2_000)).is_ok());
+    assert!(meter.begin_with(TASK, second, at(2_000)).is_ok());
     assert_eq!(meter.status(at(2_000)).output_tokens, 700);
 }
 
 #[test]
 fn a_task_that_found_too_little_room_goes_before_smaller_ones() {
     let mut meter = Meter::new(ModelLimits { tokens_per_minute: Some(1_100), ..NONE });
-    let call = meter.begin_with(meter.demand(400, Some(400)), at(0)).unwrap();
+    let call = meter.begin_with(TASK, meter.demand(400, Some(400)), at(0)).unwrap();
     meter.settle(call, CallEnd::Used { input: 400, output: 400 }, at(10));
     let large = meter.demand(400, Some(100));
     assert_eq!(meter.room(at(20)), Ok(()), "a smaller call would fit");
     let begun = meter.begin(at(20)).unwrap();
     assert!(meter.begin(at(20)).is_err(), "the usual demand is reserved until it is known");
-    assert!(meter.resize(begun, large, at(20)).is_err());
+    assert!(meter.resize(TASK, begun, large, at(20)).is_err());
     assert_eq!(meter.room(at(30)), until(60_510));
     assert_eq!(meter.begin(at(60_510)).map(|call| call.demand), Ok(large));
 }
@@ -72,25 +74,25 @@ fn a_task_that_found_too_little_room_goes_before_smaller_ones() {
 #[test]
 fn a_call_keeps_the_room_that_it_has_whatever_others_reserve_meanwhile() {
     let mut meter = Meter::new(ModelLimits { input_tokens_per_minute: Some(1_000), ..NONE });
-    let first = meter.begin_with(meter.demand(600, None), at(0)).unwrap();
+    let first = meter.begin_with(TASK, meter.demand(600, None), at(0)).unwrap();
     meter.settle(first, CallEnd::Used { input: 600, output: 1 }, at(10));
     let large = meter.demand(700, None);
-    assert!(meter.begin_with(large, at(20)).is_err());
+    assert!(meter.begin_with(TASK, large, at(20)).is_err());
     let begun = meter.begin(at(60_510)).unwrap();
     // The usual demand of another call takes more than there is until that call's own is known.
     let other = meter.begin(at(60_510)).unwrap();
-    assert!(meter.resize(begun, large, at(60_511)).is_ok());
-    assert!(meter.resize(other, meter.demand(10, None), at(60_511)).is_ok());
+    assert!(meter.resize(TASK, begun, large, at(60_511)).is_ok());
+    assert!(meter.resize(TASK, other, meter.demand(10, None), at(60_511)).is_ok());
 }
 
 #[test]
 fn a_demand_above_the_limit_goes_once_nothing_else_counts() {
     let mut meter = Meter::new(ModelLimits { input_tokens_per_minute: Some(100), ..NONE });
-    let small = meter.begin_with(meter.demand(10, None), at(0)).unwrap();
+    let small = meter.begin_with(TASK, meter.demand(10, None), at(0)).unwrap();
     let large = meter.demand(5_000, None);
-    assert!(meter.begin_with(large, at(0)).is_err());
+    assert!(meter.begin_with(TASK, large, at(0)).is_err());
     meter.abandon(small);
-    assert!(meter.begin_with(large, at(0)).is_ok());
+    assert!(meter.begin_with(TASK, large, at(0)).is_ok());
 }
 
 #[test]
@@ -182,7 +184,7 @@ fn the_lower_limit_counts_of_the_configured_and_the_reported_one() {
 fn estimates_follow_the_results() {
     let mut meter = Meter::new(ModelLimits { tokens_per_minute: Some(1_000_000), ..NONE });
     for n in 0..40 {
-        let call = meter.begin_with(meter.demand(100, Some(4_000)), at(n)).unwrap();
+        let call = meter.begin_with(TASK, meter.demand(100, Some(4_000)), at(n)).unwrap();
         meter.settle(call, CallEnd::Used { input: 150, output: 200 }, at(n));
     }
     let demand = meter.demand(100, Some(4_000));
@@ -219,13 +221,13 @@ proptest! {
         for (pause, input, is_patient) in steps {
             now += pause;
             let demand = Demand { input, output: 0, plain: 0 };
-            let begin = match meter.begin_with(demand, at(now)) {
+            let begin = match meter.begin_with(TASK, demand, at(now)) {
                 Err(NoRoom { until: Some(until) }) if is_patient => {
                     prop_assert!(until.0 > now && until.0 <= now + 60_510);
                     let early = Monotonic(until.0 - 1);
-                    prop_assert!(meter.begin_with(demand, early).is_err());
+                    prop_assert!(meter.begin_with(TASK, demand, early).is_err());
                     now = until.0;
-                    meter.begin_with(demand, until)
+                    meter.begin_with(TASK, demand, until)
                 }
                 other => other,
             };

@@ -1,14 +1,20 @@
 //! Locks against a race: no new item refers to an item that is being removed.
 //!
-//! Deliberately absent: waiting. A caller that finds an item held does without it, or comes back later.
+//! A caller that finds an item leaving does without it, or waits until it has left or stays.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
+
 /// The items of one kind that are held just now.
 #[derive(Debug)]
-pub(crate) struct Holds<A>(Mutex<HashMap<A, Hold>>);
+pub(crate) struct Holds<A> {
+    held: Mutex<HashMap<A, Hold>>,
+    /// An item has left, or stays.
+    decided: Notify,
+}
 
 #[derive(Debug)]
 enum Hold {
@@ -28,7 +34,7 @@ pub(crate) struct RemovalGuard<'h, A: Eq + Hash>(&'h Holds<A>, A);
 
 impl<A> Default for Holds<A> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self { held: Mutex::default(), decided: Notify::new() }
     }
 }
 
@@ -53,15 +59,21 @@ impl<A: Eq + Hash + Clone> Holds<A> {
         Some(RemovalGuard(self, item.clone()))
     }
 
-    /// True if an item is being removed.
-    pub(crate) fn is_leaving(&self, item: &A) -> bool {
-        matches!(self.lock().get(item), Some(Hold::Leaving))
+    /// Waits as long as the item is being removed.
+    pub(crate) async fn decided(&self, item: &A) {
+        loop {
+            let decided = self.decided.notified();
+            if !matches!(self.lock().get(item), Some(Hold::Leaving)) {
+                return;
+            }
+            decided.await;
+        }
     }
 }
 
 impl<A> Holds<A> {
     fn lock(&self) -> MutexGuard<'_, HashMap<A, Hold>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,6 +92,7 @@ impl<A: Eq + Hash> Drop for UseGuard<'_, A> {
 impl<A: Eq + Hash> Drop for RemovalGuard<'_, A> {
     fn drop(&mut self) {
         self.0.lock().remove(&self.1);
+        self.0.decided.notify_waiters();
     }
 }
 
@@ -98,12 +111,13 @@ mod tests {
         assert!(holds.leave(&1).is_some());
     }
 
-    #[test]
-    fn nobody_builds_on_what_is_leaving() {
+    #[tokio::test]
+    async fn nobody_builds_on_what_is_leaving_and_whoever_waits_hears_when_that_is_over() {
         let holds = Holds::default();
         let leaving = holds.leave(&1);
-        assert!(holds.is_leaving(&1) && holds.keep(&1).is_none() && holds.leave(&1).is_none());
-        drop(leaving);
-        assert!(!holds.is_leaving(&1) && holds.keep(&1).is_some());
+        assert!(holds.keep(&1).is_none() && holds.leave(&1).is_none());
+        holds.decided(&2).await;
+        tokio::join!(holds.decided(&1), async { drop(leaving) });
+        assert!(holds.keep(&1).is_some());
     }
 }

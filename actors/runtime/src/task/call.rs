@@ -35,7 +35,7 @@ impl Held<TaskItem> {
         };
         let tokens = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
         self.item.inputs = Some(inputs);
-        let reserved = models.reserve(task.model(), call, tokens, task.spec.max_tokens);
+        let reserved = models.reserve(task, call, tokens);
         if reserved.is_err() {
             perform(&self.node, self.address, task, Effect::Enqueue);
         }

@@ -409,3 +409,23 @@ async fn a_condition_that_takes_long_is_evaluated_elsewhere_and_in_order() {
     let found = stages(&bench.execution(id).await);
     assert_eq!(found, [Stage::Skipped, Stage::Skipped, Stage::Dispatched]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_execution_whose_texts_are_being_erased_is_there() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let id = bench.start(plan(vec![step("a", &[])]), Start::default()).await;
+    let given = worker.assignment().await;
+    worker.link.say(WorkerMessage::Failed(given.lease, failure(false)));
+    bench.ended(id).await;
+    let pauses = Pauses::begin();
+    while bench.handle.awake() > 0 {
+        pauses.one().await;
+    }
+    let (erased, retried) = tokio::join!(
+        bench.handle.erase_texts(Environment::Live, given.task.spec.id),
+        bench.handle.retry_execution(Environment::Live, id),
+    );
+    erased.expect("it has ended");
+    retried.expect("it is there");
+}

@@ -1,6 +1,7 @@
 //! Limits of models, closures after a 429, and fallback (PROTOCOL.md 16).
 
 use callboard_domain::model_limits::{Allowance, ModelLimits, Reported};
+use callboard_domain::queue::QueueChange;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{FailureKind, Routing, ServiceTier};
 use callboard_domain::usage::Prices;
@@ -117,16 +118,16 @@ async fn one_429_closes_the_model_for_all_its_tasks_until_retry_after() {
     assert_eq!(bench.task(first).await.attempt, 2, "a refused call is an attempt");
 }
 
+fn sized(tokens: usize) -> Request {
+    Request { inputs: Inputs { prompt: "word".repeat(tokens), ..Inputs::default() }, ..of("a") }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_large_prompt_waits_for_its_own_room_and_small_ones_do_not_overtake_it() {
     let bench = Bench::new().await;
     let limit = ModelLimits { input_tokens_per_minute: Some(1_000), ..ModelLimits::default() };
     bench.limit("a", limit).await;
     let mut worker = bench.worker(10).await;
-    let sized = |tokens: usize| Request {
-        inputs: Inputs { prompt: "word".repeat(tokens), ..Inputs::default() },
-        ..of("a")
-    };
     bench.submit(sized(600)).await;
     let first = worker.assignment().await.lease;
     worker.link.say(WorkerMessage::Completed(first, "x".into(), used(600, 1)));
@@ -137,6 +138,44 @@ async fn a_large_prompt_waits_for_its_own_room_and_small_ones_do_not_overtake_it
     assert!(worker.idles(Duration::from_secs(10)).await);
     assert_eq!(worker.assignment_while_beating().await.task.spec.id, large);
     assert_eq!(worker.assignment_while_beating().await.task.spec.id, small);
+}
+
+/// A worker that has used 300 of 1,000 tokens, and a task of 900 that waits for room.
+async fn one_waits_for_room(bench: &Bench) -> (Worker, TaskId) {
+    let limit = ModelLimits { input_tokens_per_minute: Some(1_000), ..ModelLimits::default() };
+    bench.limit("a", limit).await;
+    let mut worker = bench.worker(10).await;
+    bench.submit(sized(300)).await;
+    let first = worker.assignment().await.lease;
+    worker.link.say(WorkerMessage::Completed(first, "x".into(), used(300, 1)));
+    worker.ack(first, Of::Complete).await;
+    let large = bench.submit(sized(900)).await;
+    assert!(worker.idles(Duration::from_secs(1)).await);
+    (worker, large)
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_room_is_kept_for_a_task_that_was_cancelled() {
+    let bench = Bench::new().await;
+    let (mut worker, large) = one_waits_for_room(&bench).await;
+    let small = bench.submit(sized(10)).await;
+    assert!(worker.idles(Duration::from_secs(1)).await, "the large one goes first");
+    bench.handle.cancel(Environment::Live, large, "usr_1").await.expect("it waits");
+    assert_eq!(worker.assignment().await.task.spec.id, small);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_room_is_kept_for_a_task_of_a_paused_queue() {
+    let bench = Bench::new().await;
+    let (mut worker, large) = one_waits_for_room(&bench).await;
+    let mut other = bench.serving("other", 10, None).await;
+    let small = bench.submit(Request { queue: "other".into(), ..sized(10) }).await;
+    assert!(other.idles(Duration::from_secs(1)).await, "the large one goes first");
+    let pause = |paused| QueueChange { paused: Some(paused), ..QueueChange::default() };
+    bench.handle.change_queue("default", pause(true)).await.expect("it is taken");
+    assert_eq!(other.assignment().await.task.spec.id, small);
+    bench.handle.change_queue("default", pause(false)).await.expect("it is taken");
+    assert_eq!(worker.assignment_while_beating().await.task.spec.id, large);
 }
 
 #[tokio::test(start_paused = true)]

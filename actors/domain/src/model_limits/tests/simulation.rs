@@ -138,7 +138,7 @@ fn simulate(counting: Counting, (input, output): (u64, u64), seed: u64) -> Outco
             let sizes = (spread(&mut chance, input), spread(&mut chance, output));
             // The estimate of the prompt is a third too low.
             let demand = meter.demand(sizes.0 * 2 / 3, Some(1_000));
-            match meter.begin_with(demand, at(now)) {
+            match meter.begin_with(TASK, demand, at(now)) {
                 Ok(call) => {
                     free -= 1;
                     calls.push((call, sizes, false));
