@@ -245,6 +245,10 @@ impl Budgets {
     /// goes.
     pub(crate) fn enter(&self, task: &Task, worst: Option<Money>, reservation: &mut Reservation) {
         let mut inner = self.inner();
+        // A start finds tasks that were submitted while it reads.
+        if inner.held.contains_key(&task.spec.id) {
+            return;
+        }
         let promises = inner.matching(task, |budget| budget.on_exceed == OnExceed::Reject);
         let amount = worst.unwrap_or_default();
         let promises: Vec<_> = promises.into_iter().map(|id| (id, amount)).collect();

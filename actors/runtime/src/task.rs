@@ -213,7 +213,7 @@ impl Held<TaskItem> {
                 Room::Later => return Ok(()),
                 Room::Never(reason) => {
                     drop((slot, permits));
-                    self.take(Event::Unaffordable { reason }).await?.ok();
+                    drop(Box::pin(self.take(Event::Unaffordable { reason })).await?);
                     return Ok(());
                 }
             }
