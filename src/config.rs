@@ -22,7 +22,7 @@ use callboard_common::secret::Secret;
 use callboard_domain::caps::Caps;
 use callboard_domain::event::EventName;
 use callboard_domain::model_limits::ModelLimits;
-use callboard_domain::rate::{Quotas, Tier};
+use callboard_domain::rate::Quotas;
 use callboard_domain::worker::ConfidenceTrust;
 use callboard_store::postgres::Address;
 use ipnet::IpNet;
@@ -154,13 +154,12 @@ pub struct Models {
 /// `[limits]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Tier of an account without one.
-    pub plan: Tier,
     /// The most event streams and sockets that an account has open.
     pub streams: u32,
     /// The caps of an account.
     pub caps: Caps,
-    /// The grants of each plan: `[limits.free]`, `[limits.pro]`, `[limits.enterprise]`.
+    /// The grants of each plan: `[limits.free]`, `[limits.pro]`, `[limits.enterprise]`; and `plan`, that of an
+    /// account without one.
     pub plans: Quotas,
 }
 

@@ -150,7 +150,7 @@ impl Assembled {
             },
             env_allow: config.templates.env_allow,
             trust: config.worker.trust_confidence,
-            limiter: Limiter::new(config.limits.plans, config.limits.plan),
+            limiter: Limiter::new(config.limits.plans),
             streams: config.limits.streams,
             allowed_origins: allowed_origins(&config.server),
             chat_wait: config.server.chat_wait,
@@ -399,6 +399,7 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
         signing_keys,
         keep_audit: config.audit.keep,
         caps: config.limits.caps,
+        quotas: config.limits.plans,
         webhooks: WebhookPolicy {
             events: config.webhooks.events.clone(),
             waits: config.webhooks.waits.clone().into(),

@@ -23,7 +23,7 @@ use callboard_domain::credential::{self, DEFAULT_LIFETIME};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::task::{Channels, Gate, Hold, Inputs, Request, Status};
 use callboard_runtime::accounts::NewKey;
-use callboard_runtime::ports::{Clock, Machine};
+use callboard_runtime::ports::Ports;
 use callboard_runtime::{Handle, Owner};
 use callboard_worker::provider::Provider;
 use callboard_worker::{self as worker, Options};
@@ -86,7 +86,7 @@ impl Prepared {
     async fn run(self) -> Result<(), String> {
         let Self { dev, config, provider, keys, password } = self;
         let model = config.models.default.clone();
-        let begun = Machine::new().now();
+        let begun = Ports::of_this_machine().clock.now();
         let service = Service::start(config).await.map_err(|error| error.to_string())?;
         let (handle, url) = (service.handle(), service.url());
         // A directory of another server has its own admin already.
@@ -270,13 +270,7 @@ async fn example_review(handle: &Handle, model: &str) {
 }
 
 fn owner() -> Owner {
-    Owner {
-        id: "dev".into(),
-        environment: Environment::Live,
-        concurrent: None,
-        role: Role::Admin,
-        trace: None,
-    }
+    Owner { id: "dev".into(), environment: Environment::Live, role: Role::Admin, trace: None }
 }
 
 fn request(model: &str, tag: &str, prompt: &str) -> Request {

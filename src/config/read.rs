@@ -153,7 +153,6 @@ impl Limits {
             (Tier::Enterprise.as_str(), Tier::Enterprise),
         ];
         Ok(Self {
-            plan: source.get("limits", "plan", rule::one_of(TIERS))?,
             streams: source.get("limits", "streams", rule::whole(1..=1_000_000))?,
             caps: Caps {
                 unfinished_tasks: source.get(
@@ -168,6 +167,7 @@ impl Limits {
                 free: quota(source, "limits.free")?,
                 pro: quota(source, "limits.pro")?,
                 enterprise: quota(source, "limits.enterprise")?,
+                default: source.get("limits", "plan", rule::one_of(TIERS))?,
             },
         })
     }

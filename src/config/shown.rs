@@ -33,7 +33,7 @@ impl Config {
             ("auth.access_token_ttl", duration::format(auth.access_token_ttl)),
             ("auth.refresh_token_ttl", duration::format(auth.refresh_token_ttl)),
             ("auth.password_min_length", auth.password_min_length.to_string()),
-            ("limits.plan", limits.plan.as_str().to_owned()),
+            ("limits.plan", limits.plans.default.as_str().to_owned()),
             ("limits.streams", limits.streams.to_string()),
             ("limits.unfinished_tasks", unlimited(limits.caps.unfinished_tasks)),
             ("limits.schedules", unlimited(limits.caps.schedules)),

@@ -14,8 +14,8 @@ use callboard_domain::account::throttle::Throttle;
 use callboard_domain::audit::{By, Record};
 use callboard_domain::id::{TaskId, UserId};
 use callboard_domain::worker::ConfidenceTrust;
+use callboard_runtime::Handle;
 use callboard_runtime::accounts::SignedIn;
-use callboard_runtime::{Handle, Owner};
 use callboard_store::sled::SledStore;
 use callboard_wire::accounts::SessionBody;
 use callboard_wire::common::Iso;
@@ -30,7 +30,6 @@ use super::item_reads::ItemReads;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::HttpMetrics;
 use super::oidc::SignOn;
-use super::trace::Trace;
 use crate::auth::password::Passwords;
 use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
@@ -183,22 +182,6 @@ impl App {
         let app = Arc::clone(self);
         let checked = tokio::task::spawn_blocking(move || check(&app)).await;
         checked.unwrap_or(Err(Error::Internal))
-    }
-
-    /// The owner of the items that a caller makes.
-    pub(crate) fn owner(&self, caller: &Caller) -> Owner {
-        self.owner_in(caller, Trace(None))
-    }
-
-    /// The owner of the items that a caller makes, within a trace.
-    pub(super) fn owner_in(&self, caller: &Caller, Trace(trace): Trace) -> Owner {
-        Owner {
-            id: caller.account.to_string(),
-            environment: caller.environment,
-            concurrent: self.limiter.concurrent(caller.tier),
-            role: caller.role,
-            trace,
-        }
     }
 
     /// The tokens of a sign-in.

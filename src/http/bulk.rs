@@ -8,6 +8,7 @@ use axum::http::{HeaderName, HeaderValue};
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::BulkId;
+use callboard_runtime::Owner;
 use callboard_runtime::handle::BulkOrder;
 use callboard_wire::bulk::{BulkBody, ListBulk, StartBulk};
 
@@ -31,7 +32,7 @@ pub(super) async fn start(
     IdempotencyKey(key): IdempotencyKey,
     Body(bulk): Body<StartBulk>,
 ) -> Answer {
-    let (owner, dry_run, order) = (app.owner(&caller), bulk.dry_run, BulkOrder::from(bulk));
+    let (owner, dry_run, order) = (Owner::of(&caller, None), bulk.dry_run, BulkOrder::from(bulk));
     if dry_run {
         let total = app.handle.dry_bulk(&owner, &order).await?;
         return Ok(Reply::ok(&BulkBody::dry_run(&order, total)));

@@ -25,6 +25,7 @@ use callboard_domain::access::{Action, Caller};
 use callboard_domain::id::TaskId;
 use callboard_domain::task::{MAX_TARGET, Request, Task};
 use callboard_domain::{Error, Rule};
+use callboard_runtime::Owner;
 use callboard_runtime::events::Transient;
 use callboard_wire::chat::{ChatCompletionBody, CreateChatCompletion, ModelsBody};
 use serde_json::{Value, json};
@@ -67,7 +68,7 @@ pub(super) async fn complete(
         ..request
     };
     let permit = app.chats.open(caller.account)?;
-    let owner = app.owner_in(&caller, trace);
+    let owner = Owner::of(&caller, trace.0);
     let passing = Transient { deltas: streams, depths: false };
     // No event after the submission is missed.
     let subscription = app.handle.subscribe(caller.environment, None, passing).await?;

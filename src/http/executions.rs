@@ -10,8 +10,8 @@ use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::ExecutionId;
 use callboard_domain::query::{Executions, Items};
 use callboard_domain::template;
-use callboard_runtime::Submitted;
 use callboard_runtime::submission::Created;
+use callboard_runtime::{Owner, Submitted};
 use callboard_wire::executions::{
     DryRunBody, ExecutionBody, ForkExecution, ItemBody, ListExecutions, ListItems,
 };
@@ -132,7 +132,7 @@ pub(super) async fn fork(
 ) -> Answer {
     let account = caller.account.to_string();
     let asking = template::Caller { account: &account, role: caller.role };
-    let owner = app.owner_in(&caller, trace);
+    let owner = Owner::of(&caller, trace.0);
     let (is_dry, fork) = (body.is_dry(), body.into_fork());
     if is_dry {
         let run = app.handle.dry_fork(&owner, asking, id, fork).await?;

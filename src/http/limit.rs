@@ -46,7 +46,6 @@ impl Counted {
 #[derive(Debug)]
 pub struct Limiter {
     quotas: Quotas,
-    default: Tier,
     parts: [Mutex<HashMap<Counted, SlidingLog>>; PARTS],
     hasher: RandomState,
 }
@@ -54,15 +53,9 @@ pub struct Limiter {
 impl Limiter {
     /// Limits under which no request was counted yet.
     #[must_use]
-    pub fn new(quotas: Quotas, default: Tier) -> Self {
+    pub fn new(quotas: Quotas) -> Self {
         let parts = std::array::from_fn(|_| Mutex::default());
-        Self { quotas, default, parts, hasher: RandomState::new() }
-    }
-
-    /// The number of tasks of a tier that may run at once.
-    #[must_use]
-    pub fn concurrent(&self, tier: Option<Tier>) -> Option<u32> {
-        self.quotas.of(tier.unwrap_or(self.default)).concurrent_tasks
+        Self { quotas, parts, hasher: RandomState::new() }
     }
 
     /// Counts a request, or refuses it without counting.
@@ -75,13 +68,13 @@ impl Limiter {
         tier: Option<Tier>,
         now: Timestamp,
     ) -> Result<Status, Exceeded> {
-        let limit = self.quotas.of(tier.unwrap_or(self.default)).requests;
+        let limit = self.quotas.of(tier).requests;
         self.with_log(who, now, |log| log.admit(limit, now))
     }
 
     /// The status of a caller without a credential; counts nothing.
     pub fn standing(&self, who: Counted, now: Timestamp) -> Status {
-        let limit = self.quotas.of(self.default).requests;
+        let limit = self.quotas.of(None).requests;
         let standing = self.with_log(who, now, |log| log.peek(limit, now));
         standing.unwrap_or_else(|exceeded| exceeded.status)
     }

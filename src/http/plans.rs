@@ -8,6 +8,7 @@ use callboard_domain::access::Caller;
 use callboard_domain::id::PlanId;
 use callboard_domain::plan::PlanSource;
 use callboard_domain::query::Plans;
+use callboard_runtime::Owner;
 use callboard_wire::executions::{DryRunBody, ExecutePlan, ExecutionBody};
 use callboard_wire::plans::{self, ListPlans, PlanBody};
 
@@ -28,7 +29,7 @@ pub(super) async fn create(
     Json(definition, _): Json<PlanSource>,
 ) -> Answer {
     let source = app.aside(|app| plans::source(definition, &app.env_allow)).await?;
-    let plan = app.handle.create_plan(&app.owner(&caller), source).await?;
+    let plan = app.handle.create_plan(&Owner::of(&caller, None), source).await?;
     Ok(Reply::created(&PlanBody::whole(&plan)))
 }
 
@@ -79,7 +80,7 @@ pub(super) async fn execute(
     OptionalBody(execute): OptionalBody<ExecutePlan>,
 ) -> Answer {
     let (is_dry, start) = (execute.is_dry(), execute.into_start());
-    let owner = app.owner_in(&caller, trace);
+    let owner = Owner::of(&caller, trace.0);
     if is_dry {
         let run = app.handle.dry_run(&owner, id, start).await?;
         return Ok(Reply::ok(&DryRunBody::of_plan(id, &run)));

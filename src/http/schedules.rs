@@ -8,6 +8,7 @@ use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::ScheduleId;
 use callboard_domain::query::Schedules;
+use callboard_runtime::Owner;
 use callboard_runtime::handle::GivenTarget;
 use callboard_runtime::schedule::Target;
 use callboard_wire::common::Paging;
@@ -31,7 +32,7 @@ pub(super) async fn create(
 ) -> Answer {
     let (settings, target) = schedule.into_parts(&app.defaults);
     check(&app, &caller, &target)?;
-    let made = app.handle.create_schedule(&app.owner(&caller), settings, target).await?;
+    let made = app.handle.create_schedule(&Owner::of(&caller, None), settings, target).await?;
     let id = made.row.schedule.id;
     app.record(Record::new(Action::ScheduleCreated, by).of(id)).await;
     Ok(Reply::created(&ScheduleBody::whole(&made)))
@@ -86,7 +87,7 @@ pub(super) async fn change(
     let target = target.map(|target| given(target, &app.defaults));
     target.iter().try_for_each(|target| check(&app, &caller, target))?;
     let apply = |before| ChangeSchedule::apply(name, timing, before);
-    let changed = app.handle.change_schedule(&app.owner(&caller), id, apply, target).await?;
+    let changed = app.handle.change_schedule(&Owner::of(&caller, None), id, apply, target).await?;
     app.record(Record::new(Action::ScheduleChanged, by).of(id)).await;
     Ok(Reply::ok(&ScheduleBody::whole(&changed)))
 }

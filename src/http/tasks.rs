@@ -11,6 +11,7 @@ use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::{BatchId, TaskId};
 use callboard_domain::query::Tasks;
+use callboard_runtime::Owner;
 use callboard_wire::common::Text;
 use callboard_wire::read::rule;
 use callboard_wire::request;
@@ -57,7 +58,7 @@ pub(super) async fn create(
     };
     let request = task.into_request(&app.defaults);
     app.check_callback(&caller, request.callback_url.as_deref())?;
-    let owner = app.owner_in(&caller, trace);
+    let owner = Owner::of(&caller, trace.0);
     let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await?;
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
     if let Some(permit) = permit {
@@ -89,7 +90,7 @@ pub(super) async fn create_batch(
     for request in &requests {
         app.check_callback(&caller, request.callback_url.as_deref())?;
     }
-    let owner = app.owner_in(&caller, trace);
+    let owner = Owner::of(&caller, trace.0);
     let submitted = app.handle.submit(&owner, requests, true, key.as_deref()).await?;
     let batch = submitted.made.batch().ok_or(Error::Internal)?;
     let tasks: Vec<_> = submitted
@@ -179,7 +180,7 @@ pub(super) async fn retry(
     IdempotencyKey(key): IdempotencyKey,
     Id(id): Id<TaskId>,
 ) -> Answer {
-    let owner = app.owner_in(&caller, trace);
+    let owner = Owner::of(&caller, trace.0);
     let submitted = app.handle.retry_task(&owner, id, key.as_deref()).await?;
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
     let waiting_for = app.handle.waiting_in(caller.environment, task);

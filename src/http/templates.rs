@@ -10,6 +10,7 @@ use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::query::Templates;
 use callboard_domain::template;
+use callboard_runtime::Owner;
 use callboard_runtime::catalog::{Author, PublishOutcome, Published};
 use callboard_wire::executions::{DryRunBody, ExecutionBody};
 use callboard_wire::templates::{
@@ -164,7 +165,7 @@ pub(super) async fn deploy(
         let run = app.handle.dry_deploy(caller.environment, asking, &id, deploy).await?;
         return Ok(Reply::ok(&DryRunBody::of_template(&id, &run)));
     }
-    let owner = app.owner_in(&caller, trace);
+    let owner = Owner::of(&caller, trace.0);
     started(&app.handle.deploy(&owner, asking, &id, deploy, key.as_deref()).await?)
 }
 

@@ -14,10 +14,10 @@ use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_protocol::workers::{ErrorBody, FromWorker, MAX_FRAME, Registered, ToWorker};
-use callboard_runtime::Handle;
 use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::{WorkerCommand, WorkerMessage};
+use callboard_runtime::{Handle, Owner};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::AsyncReadExt;
@@ -318,7 +318,7 @@ async fn begin(
         return Err(End::Closed);
     }
     let (outgoing, commands) = mpsc::unbounded_channel();
-    let owner = app.owner(caller);
+    let owner = Owner::of(caller, None);
     let connected = app.handle.connect_worker(&owner, profile, resume, outgoing).await;
     let Ok((link, leases)) = connected else {
         close(&mut socket.sink, RESTART, "not now").await;

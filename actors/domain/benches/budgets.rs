@@ -169,7 +169,6 @@ fn renders() {
             plan: PlanId::from_u128(6 << 10),
             template: None,
             account: "usr_1".into(),
-            concurrent: None,
             fail_fast: false,
             timeout_ms: None,
             max_cost: None,

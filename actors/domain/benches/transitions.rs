@@ -28,7 +28,6 @@ fn spec() -> Spec {
     Spec {
         id: TaskId::from_u128(1 << 10),
         account: "usr_01hf7yat3v0000000000001a7z".into(),
-        concurrent: None,
         model: "bench-model".into(),
         queue: "default".into(),
         priority: 5,
@@ -86,7 +85,7 @@ fn ready(number: u64) -> Ready {
         model: "bench-model".into(),
         priority: u8::try_from(number % 10 + 1).expect("1 to 10"),
         since: Timestamp::from_millis(NOW.as_millis() + number),
-        limited: None,
+        account: "usr_1".into(),
         flow: None,
     }
 }
@@ -103,7 +102,6 @@ fn started(graph: &Arc<Graph>) -> Execution {
         plan: PlanId::from_u128(2 << 10),
         template: None,
         account: "usr_01hf7yat3v0000000000001a7z".into(),
-        concurrent: None,
         fail_fast: false,
         timeout_ms: Some(300_000),
         max_cost: None,

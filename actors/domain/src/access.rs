@@ -5,12 +5,13 @@
 //! single resource, such as "only its author", which belong to the resource.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::error::Error;
-use crate::id::{Environment, KeyId, SessionId, UserId};
+use crate::id::{self, Environment, KeyId, SessionId, UserId};
 use crate::names::names;
 use crate::rate::Tier;
 
@@ -258,6 +259,14 @@ impl fmt::Display for Account {
             Self::User(id) => id.fmt(f),
             Self::Key(id) => id.fmt(f),
         }
+    }
+}
+
+impl FromStr for Account {
+    type Err = id::InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self::User).or_else(|_| text.parse().map(Self::Key))
     }
 }
 

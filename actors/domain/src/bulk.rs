@@ -66,9 +66,6 @@ pub struct Job {
     pub reason: Option<String>,
     /// The account that asked for the job, and that new tasks belong to.
     pub account: String,
-    /// The most tasks of the account that may run at once, if its tier sets a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub concurrent: Option<u32>,
     /// The idempotency key and the body of the request, as digests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<(String, String)>,
@@ -150,7 +147,6 @@ mod tests {
             priority: None,
             reason: None,
             account: "usr_1".into(),
-            concurrent: None,
             key: None,
             total,
             succeeded: 0,

@@ -209,7 +209,6 @@ mod tests {
         Task::submitted(Spec {
             id: TaskId::from_u128((number << 80) | (number << 10)),
             account: "usr_1".into(),
-            concurrent: None,
             model: "m".into(),
             queue: queue.into(),
             priority,

@@ -36,17 +36,17 @@ pub struct Ready {
     pub priority: u8,
     /// The start of the wait.
     pub since: Timestamp,
-    /// The account, if its tier limits the number of running tasks.
-    pub limited: Option<Arc<str>>,
+    /// The account, whose tier may limit the number of running tasks.
+    pub account: Arc<str>,
     /// The flow control, if it has any.
     pub flow: Option<Arc<Flow>>,
 }
 
-/// The tasks of one model and limited account: a worker that may take one of them may take any.
+/// The tasks of one model and account: a worker that may take one of them may take any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Lane {
     model: Arc<str>,
-    limited: Option<Arc<str>>,
+    account: Arc<str>,
 }
 
 type Rank = (i64, TaskId);
@@ -65,8 +65,8 @@ pub struct Queue {
 
 impl Dequeued {
     fn plain(task: TaskId, lane: &Lane) -> Self {
-        let (model, limited) = (Arc::clone(&lane.model), lane.limited.clone());
-        Self { task, model, limited, flow: None }
+        let (model, account) = (Arc::clone(&lane.model), Arc::clone(&lane.account));
+        Self { task, model, account, flow: None }
     }
 }
 
@@ -119,7 +119,7 @@ impl Queue {
             self.keyed.push(rank, ready, flow);
             return;
         }
-        let lane = Lane { model: ready.model, limited: ready.limited };
+        let lane = Lane { model: ready.model, account: ready.account };
         let lane = match self.lanes.get_key_value(&lane) {
             Some((known, _)) => Arc::clone(known),
             None => Arc::new(lane),
@@ -144,7 +144,7 @@ impl Queue {
     }
 
     /// Removes and returns the first task without flow control whose model passes `runs` and whose
-    /// account, if it is limited, passes `may_start`.
+    /// account passes `may_start`.
     pub fn take(
         &mut self,
         runs: impl Fn(&str) -> bool,
@@ -188,7 +188,7 @@ impl Queue {
     ) -> Option<(Rank, Arc<Lane>)> {
         self.lanes
             .iter()
-            .filter(|(lane, _)| runs(&lane.model) && lane.limited.as_deref().is_none_or(may_start))
+            .filter(|(lane, _)| runs(&lane.model) && may_start(&lane.account))
             .filter_map(|(lane, ranks)| Some((*ranks.first()?, lane)))
             .min_by_key(|(rank, _)| *rank)
             .map(|(rank, lane)| (rank, Arc::clone(lane)))
@@ -216,7 +216,7 @@ mod tests {
             model: "m".into(),
             priority,
             since: Timestamp::from_millis(since_s * 1000),
-            limited: None,
+            account: "usr".into(),
             flow: None,
         }
     }
@@ -247,17 +247,19 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_gets_only_what_it_can_run_and_a_limited_account_waits() {
+    fn a_worker_gets_only_what_it_can_run_and_an_account_at_its_limit_waits() {
         let other = Ready { model: "other".into(), ..ready(1, 10, 0) };
-        let limited = Ready { limited: Some("usr".into()), ..ready(2, 9, 0) };
+        let limited = Ready { account: "limited".into(), ..ready(2, 9, 0) };
         let mut queue = queue_of([other, limited, ready(3, 1, 0)]);
-        let taken = |number, limited: Option<&str>| {
-            let (task, limited) = (ready(number, 1, 0).task, limited.map(Arc::from));
-            Some(Dequeued { task, model: "m".into(), limited, flow: None })
+        let taken = |number, account: &str| {
+            let (task, account) = (ready(number, 1, 0).task, account.into());
+            Some(Dequeued { task, model: "m".into(), account, flow: None })
         };
-        assert_eq!(queue.take(|model| model == "m", |_| false), taken(3, None));
-        assert_eq!(queue.take(|model| model == "m", |_| false), None);
-        assert_eq!(queue.take(|model| model == "m", |_| true), taken(2, Some("usr")));
+        let is_m = |model: &str| model == "m";
+        let has_room = |account: &str| account != "limited";
+        assert_eq!(queue.take(is_m, has_room), taken(3, "usr"));
+        assert_eq!(queue.take(is_m, has_room), None);
+        assert_eq!(queue.take(is_m, |_| true), taken(2, "limited"));
         assert_eq!(queue.len(), 1);
     }
 

@@ -48,20 +48,23 @@ pub struct Quotas {
     pub pro: Quota,
     /// The quota of [`Tier::Enterprise`].
     pub enterprise: Quota,
+    /// The tier of an account that has none of its own.
+    pub default: Tier,
 }
 
 impl Default for Quotas {
     fn default() -> Self {
         let quota = |requests, concurrent_tasks| Quota { requests, concurrent_tasks };
-        Self { free: quota(60, Some(5)), pro: quota(300, Some(50)), enterprise: quota(1000, None) }
+        let (free, pro) = (quota(60, Some(5)), quota(300, Some(50)));
+        Self { free, pro, enterprise: quota(1000, None), default: Tier::Enterprise }
     }
 }
 
 impl Quotas {
-    /// The quota of a tier.
+    /// The quota of an account of this tier.
     #[must_use]
-    pub const fn of(&self, tier: Tier) -> Quota {
-        match tier {
+    pub fn of(&self, tier: Option<Tier>) -> Quota {
+        match tier.unwrap_or(self.default) {
             Tier::Free => self.free,
             Tier::Pro => self.pro,
             Tier::Enterprise => self.enterprise,

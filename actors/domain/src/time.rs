@@ -45,6 +45,16 @@ impl Timestamp {
     }
 }
 
+/// The part of the time by which a process is behind the wall clock, or ahead of it, that it makes up for while
+/// `elapsed` pass, all in milliseconds: an eighth of them at most, so that no wait is much shorter or longer for it.
+#[must_use]
+pub fn slew(behind: i64, elapsed: u64) -> i64 {
+    // A process that did not look for long does not catch up with all of it at once.
+    const LONGEST: u64 = 8_000;
+    let most = (elapsed.min(LONGEST) / 8).cast_signed();
+    behind.clamp(-most, most)
+}
+
 impl fmt::Display for Timestamp {
     /// `2026-11-21T04:53:00.000Z` (PROTOCOL.md 1).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,6 +110,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_process_follows_the_wall_clock_by_an_eighth_and_settles() {
+        assert_eq!((slew(1, 8), slew(-1, 8), slew(0, 1_000)), (1, -1, 0));
+        assert_eq!((slew(3_600_000, 1_000), slew(-360_000, 80)), (125, -10));
+        assert_eq!(slew(i64::MIN, u64::MAX), -1_000);
+        let (mut behind, mut looks) = (1_000, 0);
+        while behind != 0 {
+            behind -= slew(behind, 80);
+            looks += 1;
+        }
+        assert_eq!(looks, 100);
+    }
 
     #[test]
     fn an_instant_is_written_in_utc_with_milliseconds() {

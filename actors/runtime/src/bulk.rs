@@ -273,7 +273,6 @@ impl Act {
                 let owner = Owner {
                     id: job.account.clone(),
                     environment: self.environment,
-                    concurrent: job.concurrent,
                     role: Role::Operator,
                     trace: None,
                 };

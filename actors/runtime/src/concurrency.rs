@@ -1,69 +1,91 @@
-//! The number of an account's running tasks, where its tier bounds them (PROTOCOL.md 8).
+//! The number of an account's running tasks, and its bound, which is that of its tier now (PROTOCOL.md 8).
 //!
 //! The numbers are in memory and per node. A task is counted when it is given out, until its count is
-//! dropped. Deliberately absent: the bound itself, which comes with the task.
+//! dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use callboard_domain::task::Spec;
+use callboard_domain::access::Account;
+use callboard_domain::rate::Quotas;
 
+use crate::accounts::Register;
 use crate::queue::{self, QueueKind};
 use crate::supervisor::DirectoryOf;
 
-/// The accounts that are bounded.
+/// The running tasks of all accounts.
 #[derive(Debug, Clone)]
 pub(crate) struct Concurrency(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    accounts: Mutex<HashMap<Arc<str>, Account>>,
+    quotas: Quotas,
+    accounts: Mutex<HashMap<Arc<str>, Tasks>>,
     queues: Arc<DirectoryOf<QueueKind>>,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
-struct Account {
-    bound: u32,
+/// The tasks of an account.
+#[derive(Debug, Clone, Copy)]
+struct Tasks {
+    bound: Option<u32>,
     running: u32,
 }
 
+impl Tasks {
+    fn has_room(self) -> bool {
+        self.bound.is_none_or(|bound| self.running < bound)
+    }
+}
+
 impl Concurrency {
-    pub(crate) fn new(queues: Arc<DirectoryOf<QueueKind>>) -> Self {
-        Self(Arc::new(Inner { accounts: Mutex::default(), queues }))
+    pub(crate) fn new(quotas: Quotas, queues: Arc<DirectoryOf<QueueKind>>) -> Self {
+        Self(Arc::new(Inner { quotas, accounts: Mutex::default(), queues }))
     }
 
-    /// The account of a task, if its tier bounds it.
-    pub(crate) fn account(&self, spec: &Spec) -> Option<Arc<str>> {
-        let bound = spec.concurrent?;
-        let mut accounts = self.0.lock();
-        let account = match accounts.get_key_value(spec.account.as_str()) {
-            Some((known, _)) => Arc::clone(known),
-            None => Arc::from(spec.account.as_str()),
-        };
-        accounts.entry(Arc::clone(&account)).or_default().bound = bound;
-        Some(account)
+    /// The name of an account, which all its tasks share; its bound is read when its first task comes.
+    pub(crate) fn account(&self, accounts: &Register, account: &str) -> Arc<str> {
+        let mut known = self.0.lock();
+        if let Some((account, _)) = known.get_key_value(account) {
+            return Arc::clone(account);
+        }
+        let account = Arc::<str>::from(account);
+        let bound = self.0.bound(accounts, &account);
+        known.insert(Arc::clone(&account), Tasks { bound, running: 0 });
+        account
+    }
+
+    /// The account has another tier now.
+    pub(crate) fn changed(&self, accounts: &Register, account: &str) {
+        let bound = self.0.bound(accounts, account);
+        if let Some(tasks) = self.0.lock().get_mut(account) {
+            tasks.bound = bound;
+        }
+        self.0.queues.send_to_all_awake(|| queue::Message::Look);
     }
 
     /// True if the account may start another task.
     pub(crate) fn has_room(&self, account: &str) -> bool {
-        self.0.lock().get(account).is_none_or(|account| account.running < account.bound)
+        self.0.lock().get(account).is_none_or(|tasks| tasks.has_room())
     }
 
-    /// Counts a task that is given out.
+    /// Counts a task that is given out, or that was running before a restart.
     pub(crate) fn start(&self, account: Arc<str>) -> Running {
-        self.0.lock().entry(Arc::clone(&account)).or_default().running += 1;
+        if let Some(tasks) = self.0.lock().get_mut(&account) {
+            tasks.running += 1;
+        }
         Running { account, concurrency: Arc::downgrade(&self.0) }
-    }
-
-    /// Counts a task that was running before a restart.
-    pub(crate) fn resume(&self, spec: &Spec) -> Option<Running> {
-        self.account(spec).map(|account| self.start(account))
     }
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Account>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Tasks>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bound of an account's tier; the server's own work has none.
+    fn bound(&self, accounts: &Register, account: &str) -> Option<u32> {
+        let account: Account = account.parse().ok()?;
+        self.quotas.of(accounts.tier(account)).concurrent_tasks
     }
 }
 
@@ -79,9 +101,13 @@ impl Drop for Running {
         let Some(concurrency) = self.concurrency.upgrade() else {
             return;
         };
-        if let Some(account) = concurrency.lock().get_mut(&self.account) {
-            account.running = account.running.saturating_sub(1);
+        let mut kept_waiting = false;
+        if let Some(tasks) = concurrency.lock().get_mut(&self.account) {
+            kept_waiting = !tasks.has_room();
+            tasks.running = tasks.running.saturating_sub(1);
         }
-        concurrency.queues.send_to_all_awake(|| queue::Message::Look);
+        if kept_waiting {
+            concurrency.queues.send_to_all_awake(|| queue::Message::Look);
+        }
     }
 }

@@ -40,6 +40,8 @@ struct Entries<A, M> {
     pooled: Vec<ActorRef<M>>,
     /// The fewest pooled actors since the last thinning, which were therefore not needed.
     idle: usize,
+    /// While the directory is closed: the actors that are to be started.
+    closed: Option<Vec<A>>,
 }
 
 enum Entry<M> {
@@ -87,7 +89,8 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
     /// An empty directory, whose actors stop when they retire.
     #[must_use]
     pub(crate) fn new() -> Self {
-        let entries = Entries { by_address: HashMap::default(), pooled: Vec::new(), idle: 0 };
+        let by_address = HashMap::default();
+        let entries = Entries { by_address, pooled: Vec::new(), idle: 0, closed: None };
         Self { entries: Mutex::new(entries), start: OnceLock::new(), pool: None }
     }
 
@@ -104,11 +107,24 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         debug_assert!(first, "a directory has one supervisor");
     }
 
+    /// Starts no actor until [`Self::open`]: messages wait for theirs.
+    pub(crate) fn close(&self) {
+        self.entries().closed.get_or_insert_default();
+    }
+
+    /// Starts the actors that messages wait for.
+    pub(crate) fn open(&self) {
+        let closed = self.entries().closed.take();
+        for address in closed.into_iter().flatten() {
+            self.ask_to_start(address);
+        }
+    }
+
     /// Sends `message` to the actor at `address`, waking it if need be. Messages of one sender to
     /// one address are handled in the order of sending.
     pub(crate) fn send(&self, address: A, message: M) {
         let mut entries = self.entries();
-        let Entries { by_address, pooled, idle } = &mut *entries;
+        let Entries { by_address, pooled, idle, closed } = &mut *entries;
         match by_address.entry(address) {
             hash_map::Entry::Vacant(vacant) => {
                 let address = vacant.key().clone();
@@ -120,6 +136,10 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
                     return;
                 }
                 vacant.insert(Entry::starting(vec![message]));
+                if let Some(closed) = closed {
+                    closed.push(address);
+                    return;
+                }
                 drop(entries);
                 self.ask_to_start(address);
             }
@@ -279,6 +299,22 @@ mod tests {
         async fn pre_start(&self, _: ActorRef<u8>, (): ()) -> Result<(), ActorProcessingErr> {
             Ok(())
         }
+    }
+
+    #[tokio::test]
+    async fn a_closed_directory_starts_nobody_until_it_is_opened() {
+        let directory = Directory::<u8, u8>::new();
+        let (starts, mut started) = tokio::sync::mpsc::unbounded_channel();
+        directory.on_start(move |address| starts.send(address).expect("the test listens"));
+        directory.close();
+        for address in [1, 2, 1] {
+            directory.send(address, 0);
+        }
+        assert!(started.try_recv().is_err());
+        directory.open();
+        directory.send(3, 0);
+        assert_eq!([1, 2, 3].map(|_| started.try_recv()), [Ok(1), Ok(2), Ok(3)]);
+        assert_eq!([1, 2, 3].map(|address| directory.waiting(&address)), [2, 1, 1]);
     }
 
     #[tokio::test]

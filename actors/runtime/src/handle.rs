@@ -25,7 +25,7 @@ mod workers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::access::Role;
+use callboard_domain::access::{Caller, Role};
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::plan::compile_schema;
@@ -66,19 +66,26 @@ const COMMAND: Duration = Duration::from_secs(10);
 /// The wait of a submission for another one with the same idempotency key (PROTOCOL.md 3).
 const SAME_KEY: Duration = Duration::from_secs(2);
 
-/// The owner of tasks, with the limits of its tier.
+/// The owner of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The user's or the key's identifier.
     pub id: String,
     /// Production or sandbox.
     pub environment: Environment,
-    /// The most tasks of the owner that may run at once, if its tier sets a limit.
-    pub concurrent: Option<u32>,
     /// The role of the account.
     pub role: Role,
     /// The request, in the trace of its caller.
     pub trace: Option<TraceContext>,
+}
+
+impl Owner {
+    /// The owner of what a caller makes, in the trace of its request.
+    #[must_use]
+    pub fn of(caller: &Caller, trace: Option<TraceContext>) -> Self {
+        let (id, environment) = (caller.account.to_string(), caller.environment);
+        Self { id, environment, role: caller.role, trace }
+    }
 }
 
 /// The door.
@@ -167,7 +174,6 @@ impl Handle {
         let submission = Submission {
             environment: owner.environment,
             account: owner.id.clone(),
-            concurrent: owner.concurrent,
             trace: owner.trace.map(Box::new),
             order,
             key,
@@ -270,10 +276,8 @@ impl Handle {
     pub fn waiting_for(&self, task: &Task) -> Option<&'static str> {
         match task.state {
             State::Ready if self.model_room(task).is_err() => Some("limit"),
-            State::Ready => match self.node.concurrency.account(&task.spec) {
-                Some(account) if !self.node.concurrency.has_room(&account) => Some("limit"),
-                Some(_) | None => Some("worker"),
-            },
+            State::Ready if !self.node.concurrency.has_room(&task.spec.account) => Some("limit"),
+            State::Ready => Some("worker"),
             State::Scheduled { .. } => Some("schedule"),
             State::Backoff { .. } => Some("backoff"),
             State::AwaitingApproval { .. } => Some("approval"),

@@ -11,6 +11,7 @@ mod budgets;
 mod bulk;
 mod capacity;
 pub mod catalog;
+mod clock;
 mod compute;
 mod concurrency;
 mod delivery;

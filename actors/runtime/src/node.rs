@@ -18,6 +18,7 @@ use callboard_domain::execution::program::{CompiledPlan, Program, TaskDefaults};
 use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, TaskId};
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::queue::Ready;
+use callboard_domain::rate::Quotas;
 use callboard_domain::retention;
 use callboard_domain::session::signing::SigningKeys;
 use callboard_domain::task::{Called, Inputs, LeaseId, LeaseToken, State, Task};
@@ -108,6 +109,8 @@ pub struct Settings {
     pub keep_audit: Option<Duration>,
     /// The caps of an account.
     pub caps: Caps,
+    /// The quotas of each tier.
+    pub quotas: Quotas,
     /// The settings for webhooks.
     pub webhooks: WebhookPolicy,
 }
@@ -165,7 +168,7 @@ impl Node {
         let deliveries = shards.iter().map(|shard| Arc::clone(&shard.deliveries)).collect();
         let queues = Arc::<DirectoryOf<QueueKind>>::default();
         Self {
-            concurrency: Concurrency::new(Arc::clone(&queues)),
+            concurrency: Concurrency::new(settings.quotas, Arc::clone(&queues)),
             models: Models::new(
                 settings.model_limits.clone(),
                 Arc::clone(&queues),
@@ -204,6 +207,11 @@ impl Node {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.ports.clock.now()
+    }
+
+    /// The time by which timetables go, which may jump.
+    pub(crate) fn wall(&self) -> Timestamp {
+        self.ports.clock.wall()
     }
 
     /// The shard that a partition belongs to.
@@ -306,7 +314,7 @@ impl Node {
             model: task.model().into(),
             priority: task.priority(),
             since: task.eligible_since(),
-            limited: self.concurrency.account(&task.spec),
+            account: self.concurrency.account(&self.accounts, &task.spec.account),
             flow: task.spec.flow.clone(),
         }
     }
@@ -387,6 +395,19 @@ impl Node {
         })
         .await?;
         Ok(leases)
+    }
+
+    /// Starts no actor but those of queues until [`Self::open`]; no worker is connected, so queues give out nothing.
+    pub(crate) fn close(&self) {
+        self.shards.iter().for_each(Shard::close);
+        self.workers.directory.close();
+    }
+
+    /// Lets the actors begin for which messages wait.
+    pub(crate) fn open(&self) {
+        // The leases are watched before anything else is done.
+        self.workers.directory.open();
+        self.shards.iter().for_each(Shard::open);
     }
 
     /// Brings back the work from before a restart: a waiting task returns to its queue or timer, a

@@ -5,7 +5,9 @@
 
 use std::sync::{Arc, Weak};
 
+use callboard_domain::id::Environment;
 use callboard_domain::rate::Place;
+use callboard_domain::task::Task;
 
 use crate::concurrency::Running;
 use crate::flow::Share;
@@ -28,6 +30,18 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
+    /// The permits of a task that runs, and whose lease was given out before a restart.
+    pub(crate) fn of_running(node: &Node, environment: Environment, task: &Task) -> Self {
+        let account = node.concurrency.account(&node.accounts, &task.spec.account);
+        let age = task.leased_at().map(|at| node.now().since(at));
+        Self {
+            running: Some(node.concurrency.start(account)),
+            call: age.and_then(|age| node.models.adopt(environment, task.model(), age)),
+            shares: node.flow.resume(environment, &task.spec),
+            rate: None,
+        }
+    }
+
     /// The task has the lease.
     pub(crate) fn given(self) -> Self {
         if let Some(rate) = self.rate {

@@ -4,7 +4,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use callboard_domain::Timestamp;
 use callboard_domain::account::Email;
@@ -17,12 +16,17 @@ use callboard_domain::task::{HoldReason, Status, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::Monotonic;
-use tokio::time::Instant;
+
+use crate::clock::MachineClock;
 
 /// The time, in its two kinds.
 pub trait Clock: Send + Sync + 'static {
-    /// The wall clock, which may jump: for shown and stored instants.
+    /// The time of the process, which does not jump while it runs: for shown and stored instants.
     fn now(&self) -> Timestamp;
+    /// The wall clock, which may jump: for the instants of timetables.
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
     /// The monotonic clock, which never jumps: for intervals.
     fn moment(&self) -> Monotonic;
 }
@@ -126,38 +130,11 @@ pub trait Tracer: Send + Sync + 'static {
     fn execution_ended(&self, execution: &Execution, now: Timestamp);
 }
 
-/// The machine's clock and the operating system's randomness.
+/// The operating system's randomness.
 #[derive(Debug, Clone, Copy)]
-pub struct Machine {
-    started: Instant,
-}
+struct SystemEntropy;
 
-impl Machine {
-    /// The ports of the real world; the monotonic clock begins now.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { started: Instant::now() }
-    }
-}
-
-impl Default for Machine {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Clock for Machine {
-    fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    fn moment(&self) -> Monotonic {
-        Monotonic::default().after(self.started.elapsed())
-    }
-}
-
-impl Entropy for Machine {
+impl Entropy for SystemEntropy {
     fn bits(&self) -> u128 {
         rand::random()
     }
@@ -182,8 +159,7 @@ impl Ports {
     /// The real ones, without mail, webhooks and traces.
     #[must_use]
     pub fn of_this_machine() -> Self {
-        let machine = Machine::new();
-        let (clock, entropy) = (Arc::new(machine), Arc::new(machine));
+        let (clock, entropy) = (Arc::new(MachineClock::new()), Arc::new(SystemEntropy));
         Self { clock, entropy, mailer: None, webhooks: None, tracer: None }
     }
 }

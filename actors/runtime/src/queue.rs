@@ -256,12 +256,12 @@ impl Held<QueueItem> {
             |account| concurrency.has_room(account),
             |key, limit| limits.has_room(environment, key, limit),
         );
-        let Some(Dequeued { task, model, limited, flow }) = found else {
+        let Some(Dequeued { task, model, account, flow }) = found else {
             // No task here fits: the slot is put back without a call to all queues.
             slot.release_quietly(&self.address);
             return false;
         };
-        let running = limited.map(|account| concurrency.start(account));
+        let running = Some(concurrency.start(account));
         let call = models.begin(environment, &model);
         let address = TaskAddress { environment, task };
         let (shares, rate) = self.leases(flow.as_deref());

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use callboard_domain::approval::Record;
 use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId, partition_of};
 use callboard_domain::machine::Machine;
-use callboard_domain::task::{State, Task};
+use callboard_domain::task::{Effect, State, Task};
 use callboard_store::{Error, Outcome};
 
 use crate::approval;
 use crate::node::{Node, PAGE};
+use crate::permits::Permits;
 use crate::shard::TaskAddress;
 use crate::tables::{
     self, ENDED_DELIVERIES, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, SCHEDULES,
@@ -60,28 +61,18 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
 
 fn recover_task(node: &Node, environment: Environment, task: &Task) {
     let address = TaskAddress { environment, task: task.spec.id };
-    for effect in task.outstanding() {
-        task::perform(node, address, task, effect);
-    }
-    let is_running = matches!(task.state, State::Running { .. });
-    if let Some(at) = task.leased_at()
-        && let Some(call) = node.models.adopt(environment, task.model(), node.now().since(at))
-    {
-        node.send(address, task::Message::Adopt(call));
-    }
-    if is_running && task.spec.concurrent.is_some() {
-        // The task's actor holds its share of the account's limit.
-        node.send(address, task::Message::Recover);
+    if let State::Running { lease, worker, .. } = task.state {
+        task::perform(node, address, task, Effect::Watch { lease, worker });
+        // Counted before a queue gives out anything; the task's actor holds them from now on.
+        let permits = Permits::of_running(node, environment, task);
+        node.send(address, task::Message::Recover(permits));
+    } else {
+        for effect in task.outstanding() {
+            task::perform(node, address, task, effect);
+        }
     }
     if !matches!(task.state, State::AwaitingApproval { .. }) {
         node.flow.enter(environment, &task.spec);
-    }
-    if is_running {
-        // Counted before a queue gives out anything; its actor holds them from now on.
-        let shares = node.flow.resume(environment, &task.spec);
-        if !shares.is_empty() {
-            node.send(address, task::Message::Hold(shares));
-        }
     }
 }
 

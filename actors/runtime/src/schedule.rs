@@ -154,7 +154,7 @@ impl Held<ScheduleItem> {
 
     fn due(&self) -> Option<Due> {
         let own = self.item.0.as_ref()?;
-        own.row.schedule.due(&own.timetable, self.node.now())
+        own.row.schedule.due(&own.timetable, self.node.wall())
     }
 
     async fn decide(&mut self, due: &Due) -> Done {
@@ -205,7 +205,7 @@ impl Held<ScheduleItem> {
     ) -> Done {
         let Some(own) = &self.item.0 else { return Ok(()) };
         let row = own.decided(at, change);
-        let run = RunRow::of(at, outcome, self.node.now());
+        let run = RunRow::of(at, outcome, self.node.wall());
         let rows = self.rows_of_run(&row, &run);
         self.commit(row, rows).await
     }
@@ -266,7 +266,7 @@ impl Held<ScheduleItem> {
                 return Ok(());
             }
         };
-        let (now, environment) = (self.node.now(), self.address.environment);
+        let (now, environment) = (self.node.wall(), self.address.environment);
         let timetable = Timetable::compile(&settings.timing)?;
         let (holdings, before) = (&self.node.holdings, own.row.schedule.account.clone());
         let taken_by = target.as_ref().map(|(_, owner)| &owner.id).filter(|id| **id != before);
@@ -280,7 +280,7 @@ impl Held<ScheduleItem> {
             rows = schedules::target(environment, row.schedule.id, &text);
             // Otherwise one account could have work done in another's name, and with its rights.
             row.schedule.account = owner.id;
-            (row.role, row.concurrent) = (owner.role, owner.concurrent);
+            row.role = owner.role;
             self.node.holdings.store(&row.schedule.account, &rows);
         }
         rows.extend(schedules::event(environment, EventName::ScheduleUpdated, now, &row, None));
@@ -305,7 +305,7 @@ impl Held<ScheduleItem> {
             }
         };
         let Address { environment, schedule } = self.address;
-        let (partition, now) = (schedule.partition(), self.node.now());
+        let (partition, now) = (schedule.partition(), self.node.wall());
         let store = &*self.node.shard(partition).store;
         let mut rows = schedules::removal(store, environment, schedule).await?;
         rows.extend(schedules::event(environment, EventName::ScheduleDeleted, now, &row, None));
@@ -332,7 +332,7 @@ impl Held<ScheduleItem> {
         }
         self.forget_ended().await?;
         let Address { environment, schedule: id } = self.address;
-        let mut at = self.node.now();
+        let mut at = self.node.wall();
         let store = &*self.node.shard(id.partition()).store;
         // Two within a millisecond are two occurrences.
         while schedules::run(store, environment, id, at).await?.is_some() {

@@ -88,6 +88,24 @@ impl Shard {
         Some((Partition(partition), self.epochs[usize::from(partition)]?))
     }
 
+    /// Starts no actor, and wakes none by time, until [`Self::open`].
+    pub(crate) fn close(&self) {
+        self.tasks.close();
+        self.executions.close();
+        self.approvals.close();
+        self.deliveries.close();
+        self.schedules.close();
+    }
+
+    pub(crate) fn open(&self) {
+        self.tasks.open();
+        self.executions.open();
+        self.approvals.open();
+        self.deliveries.open();
+        self.schedules.open();
+        self.timers(timers::Message::Begin);
+    }
+
     /// Gives up unused memory: the handoff cache of new tasks and executions, and
     /// pooled actors.
     pub(crate) fn slim(&self) {

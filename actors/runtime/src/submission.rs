@@ -48,7 +48,6 @@ const OVERHEAD: usize = 2;
 pub(crate) struct Submission {
     pub(crate) environment: Environment,
     pub(crate) account: String,
-    pub(crate) concurrent: Option<u32>,
     pub(crate) trace: Option<Box<TraceContext>>,
     pub(crate) order: NewWork,
     pub(crate) key: Option<Key>,

@@ -82,10 +82,13 @@ impl System {
         let mut system = Self { node, root, ended, followers: Vec::new() };
         system.spawn_background(Arc::clone(&system.node.events).follow());
         system.spawn_background(housekeeping::run(Arc::clone(&system.node)));
+        // Nothing acts on a part of the state: no actor starts, and no timer fires, before all of it is there.
+        system.node.close();
         let count = system.node.recover().await.map_err(|error| NotStarted(error.to_string()))?;
         tracing::info!(unfinished = count, "recovered");
         let loaded = system.node.bulks.load(&system.node).await;
         loaded.map_err(|error| NotStarted(error.to_string()))?;
+        system.node.open();
         system.spawn_background(bulk::run(Arc::clone(&system.node)));
         system.spawn_background(budgets::run(Arc::clone(&system.node)));
         // The load comes after recovery, which reports the open approvals to it.

@@ -79,7 +79,6 @@ impl Item for TaskItem {
         match message {
             Message::Lease(slot, permits) => held.lease(slot, permits).await?,
             Message::Result(result) => held.result(*result).await?,
-            Message::Adopt(call) => held.item.adopt(call),
             Message::Reported(lease, reported) => held.reported(lease, &reported),
             // A lease that is not current any more is refused, as the sender wants.
             Message::LeaseExpired(lease) => drop(held.take(Event::LeaseExpired { lease }).await?),
@@ -91,7 +90,7 @@ impl Item for TaskItem {
                 Box::pin(held.reprioritize(priority, reply)).await?;
             }
             Message::Join(join) => drop(held.join(*join, false).await?),
-            Message::Recover => held.recover(),
+            Message::Recover(permits) => held.resume(permits),
             Message::Hold(shares) => held.hold(shares),
             Message::Rebind(_) => {}
         }
@@ -397,16 +396,22 @@ impl Held<TaskItem> {
     fn recover(&mut self) {
         let Some(task) = &self.item.task else { return };
         if let (State::Running { .. }, None) = (&task.state, &self.item.permits.running) {
-            self.item.permits.running = self.node.concurrency.resume(&task.spec);
-        }
-        self.item.adopt_call(&self.node, self.address.environment);
-        let Some(task) = &self.item.task else { return };
-        if let (State::Running { .. }, true) = (&task.state, self.item.permits.shares.is_empty()) {
-            self.item.permits.shares = self.node.flow.resume(self.address.environment, &task.spec);
+            let environment = self.address.environment;
+            self.item.permits = Permits::of_running(&self.node, environment, task);
         }
         for effect in task.outstanding() {
             perform(&self.node, self.address, task, effect);
         }
+    }
+
+    /// Goes on after a restart of the server: the worker has one term to be heard from before the time limit
+    /// of its attempt counts.
+    fn resume(&mut self, permits: Permits) {
+        let Some(task) = &self.item.task else { return };
+        let State::Running { deadline, .. } = task.state else { return };
+        self.item.permits = permits;
+        let heard_by = self.node.now().after(self.node.settings.terms.lease);
+        perform(&self.node, self.address, task, Effect::WakeAt(deadline.max(heard_by)));
     }
 
     /// Holds shares of limits that came to be, or were counted, after the lease.

@@ -12,7 +12,9 @@ mod flow;
 mod maps;
 mod model;
 mod models;
+mod plans;
 mod queues;
+mod recovery;
 mod repeats;
 mod retention;
 mod schedules;
@@ -75,6 +77,7 @@ pub(crate) fn settings() -> Settings {
         signing_keys: SigningKeys::new(SigningKeyId::of("a key")),
         keep_audit: None,
         caps: Caps::default(),
+        quotas: callboard_domain::rate::Quotas::default(),
         webhooks: WebhookPolicy {
             events: vec![EventName::TaskCompleted],
             waits: [5, 300, 1_800].map(Duration::from_secs).into(),
@@ -157,9 +160,7 @@ impl Bench {
 
     /// As after a crash: the actors are gone, every commit is there.
     async fn restart(self) -> Self {
-        let store = Arc::new(self.store.reopen());
-        self.system.stop().await;
-        Self::at((self.started, self.wall), settings(), store.clone(), store).await
+        self.restart_after(Duration::ZERO).await
     }
 
     async fn submit(&self, request: Request) -> TaskId {
@@ -283,7 +284,6 @@ fn owner() -> Owner {
     Owner {
         id: "usr_1".into(),
         environment: Environment::Live,
-        concurrent: None,
         role: callboard_domain::access::Role::Operator,
         trace: None,
     }
@@ -491,24 +491,6 @@ async fn a_failure_is_tried_again_after_a_while() {
     worker.link.say(WorkerMessage::Failed(again.lease, failure(false)));
     assert_eq!(worker.ack(again.lease, Of::Fail).await, AckResult::Applied);
     assert_eq!(bench.task(id).await.status(), Status::Failed);
-}
-
-#[tokio::test]
-async fn an_account_runs_no_more_tasks_than_its_plan_allows() {
-    let bench = Bench::new().await;
-    let limited = Owner { concurrent: Some(1), ..owner() };
-    let mut worker = bench.worker(5).await;
-    let both = vec![request(), request()];
-    let made = bench.handle.submit(&limited, both, true, None).await.expect("taken");
-    let first = worker.assignment().await;
-    let waiting =
-        made.made.tasks().iter().find(|task| task.spec.id != first.task.spec.id).expect("two");
-    assert_eq!(bench.handle.waiting_for(waiting), Some("limit"));
-    bench.submit(request()).await;
-    let other = worker.assignment().await;
-    assert_ne!(other.task.spec.id, waiting.spec.id);
-    worker.complete(first.lease, "x").await;
-    assert_eq!(worker.assignment().await.task.spec.id, waiting.spec.id);
 }
 
 #[tokio::test]

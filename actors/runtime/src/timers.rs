@@ -1,7 +1,7 @@
 //! One shard's timers: the wake-ups of tasks, executions, approvals, deliveries and schedules.
 //!
-//! Instants are of the wall clock, because they are stored; the timers look at that clock at least once a
-//! second, so that a jump is noticed. The system spawns one actor per shard, which is rebuilt from the
+//! The instants of timetables are of the wall clock, which may jump, and all others are of the process; the timers
+//! look at both at least once a second. The system spawns one actor per shard, which is rebuilt from the
 //! unfinished items. Deliberately absent: the reaction at the instant. The woken actor decides.
 
 mod deadlines;
@@ -43,6 +43,8 @@ pub(crate) enum Message {
     Set(TimerKey, Timestamp),
     /// The item need not be woken.
     Forget(TimerKey),
+    /// The state is whole: look at the clock from now on.
+    Begin,
     /// Look at the clock.
     Look,
     /// Say the number of items that are to be woken.
@@ -55,7 +57,10 @@ pub(crate) enum Message {
 pub(crate) struct Timers;
 
 pub(crate) struct State {
+    begun: bool,
     deadlines: Deadlines,
+    /// The occurrences of schedules, by the wall clock.
+    occurrences: Deadlines,
     clock: Arc<dyn Clock>,
     tasks: Arc<DirectoryOf<TaskKind>>,
     executions: Arc<DirectoryOf<ExecutionKind>>,
@@ -66,13 +71,30 @@ pub(crate) struct State {
 }
 
 impl State {
+    fn of(&mut self, key: TimerKey) -> &mut Deadlines {
+        match key {
+            TimerKey::Task(_)
+            | TimerKey::Execution(_)
+            | TimerKey::Approval(_)
+            | TimerKey::Delivery(_) => &mut self.deadlines,
+            TimerKey::Schedule(_) => &mut self.occurrences,
+        }
+    }
+
+    fn due(&mut self) -> Option<TimerKey> {
+        let due = self.deadlines.due(self.clock.now());
+        due.or_else(|| self.occurrences.due(self.clock.wall()))
+    }
+
     /// Makes sure that the clock is looked at in time.
     fn doze(&mut self, myself: &ActorRef<Message>) {
-        let Some(next) = self.deadlines.next() else {
+        let now = self.clock.now();
+        let deadline = self.deadlines.next().map(|at| at.since(now));
+        let occurrence = self.occurrences.next().map(|at| at.since(self.clock.wall()));
+        let Some(wait) = deadline.into_iter().chain(occurrence).min().filter(|_| self.begun) else {
             return;
         };
-        let now = self.clock.now();
-        let until = next.min(now.after(LONGEST_NAP));
+        let until = now.after(wait.min(LONGEST_NAP));
         if let Some((planned, nap)) = &self.nap {
             if *planned <= until && !nap.is_finished() {
                 return;
@@ -106,9 +128,10 @@ impl Actor for Timers {
         _: ActorRef<Message>,
         (clock, tasks, executions, approvals, deliveries, schedules): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        let deadlines = Deadlines::default();
         Ok(State {
-            deadlines,
+            begun: false,
+            deadlines: Deadlines::default(),
+            occurrences: Deadlines::default(),
             clock,
             tasks,
             executions,
@@ -126,16 +149,16 @@ impl Actor for Timers {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Set(key, at) => state.deadlines.set(key, at),
-            Message::Forget(key) => state.deadlines.forget(key),
+            Message::Set(key, at) => state.of(key).set(key, at),
+            Message::Forget(key) => state.of(key).forget(key),
+            Message::Begin => state.begun = true,
             #[cfg(test)]
             Message::Count(reply) => {
-                let _ = reply.send(state.deadlines.len());
+                let _ = reply.send(state.deadlines.len() + state.occurrences.len());
             }
             Message::Look => {
                 state.nap = None;
-                let now = state.clock.now();
-                while let Some(key) = state.deadlines.due(now) {
+                while let Some(key) = state.due() {
                     match key {
                         TimerKey::Task(task) => state.tasks.send(task, task::Message::TimePassed),
                         TimerKey::Execution(execution) => {

@@ -253,8 +253,11 @@ pub struct Assign {
     pub lease: String,
     /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// The end of the attempt's time: ISO 8601, UTC.
+    /// The end of the attempt's time by the server's clock: ISO 8601, UTC.
     pub deadline_at: String,
+    /// The time of the attempt, from this frame on, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
     /// The task to run.
     pub task: Task,
 }

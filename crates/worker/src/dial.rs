@@ -4,11 +4,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{Sink, Stream};
-use jiff::Timestamp;
-use jiff::fmt::rfc2822;
 use reqwest::Url;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
@@ -17,7 +14,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
-use tokio_tungstenite::tungstenite::http::{HeaderMap, HeaderValue, Response};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, Response};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
@@ -26,10 +23,6 @@ use tokio_tungstenite::{
 use super::Error;
 
 const PATH: &str = "/api/workers/connect";
-
-/// The difference of the clocks up to which they count as equal: the resolution of the header is a
-/// second.
-const SAME_CLOCK_MS: i64 = 2000;
 
 /// A web socket over any transport.
 pub(super) trait Socket:
@@ -54,15 +47,7 @@ pub(super) trait Dial: Send {
     type Socket: Socket;
 
     /// Connects once.
-    fn dial(&mut self) -> impl Future<Output = Result<Dialed<Self::Socket>, DialError>> + Send;
-}
-
-/// A connection that stands.
-#[derive(Debug)]
-pub(super) struct Dialed<S> {
-    pub(super) socket: S,
-    /// The milliseconds that the server's clock is ahead of ours.
-    pub(super) clock_ahead_ms: i64,
+    fn dial(&mut self) -> impl Future<Output = Result<Self::Socket, DialError>> + Send;
 }
 
 /// The reason why there is no connection.
@@ -143,7 +128,7 @@ impl Tcp {
 impl Dial for Tcp {
     type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-    async fn dial(&mut self) -> Result<Dialed<Self::Socket>, DialError> {
+    async fn dial(&mut self) -> Result<Self::Socket, DialError> {
         callboard_common::tls::install_provider();
         let without_delay = true;
         let connector = self.identity.as_ref().map(Identity::connector).transpose();
@@ -151,10 +136,7 @@ impl Dial for Tcp {
         let connector = connector.map_err(DialError::Away)?;
         let request = self.request.clone();
         match connect_async_tls_with_config(request, None, without_delay, connector).await {
-            Ok((socket, response)) => {
-                let clock_ahead_ms = clock_ahead_ms(response.headers(), Timestamp::now());
-                Ok(Dialed { socket, clock_ahead_ms })
-            }
+            Ok((socket, _)) => Ok(socket),
             Err(tungstenite::Error::Http(response)) => Err(refused(&response)),
             Err(error) => Err(DialError::Away(error.to_string())),
         }
@@ -196,36 +178,11 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> DialError {
     DialError::Fatal(Error::Refused { status, message: message.chars().take(300).collect() })
 }
 
-/// The milliseconds that the server's `Date` is ahead of our clock: a deadline is in the server's
-/// time.
-fn clock_ahead_ms(headers: &HeaderMap, now: Timestamp) -> i64 {
-    let date = headers.get("date").and_then(|date| date.to_str().ok());
-    let Some(date) = date.and_then(|date| rfc2822::parse(date).ok()) else {
-        return 0;
-    };
-    let ahead = date.timestamp().as_millisecond() - now.as_millisecond();
-    if ahead.abs() < SAME_CLOCK_MS { 0 } else { ahead }
-}
-
-/// The time from now to a deadline in the server's time; zero when it passed. `None`: the deadline
-/// can't be read, and the server alone enforces it.
-pub(super) fn remaining(
-    deadline_at: &str,
-    clock_ahead_ms: i64,
-    now: Timestamp,
-) -> Option<Duration> {
-    let deadline: Timestamp = deadline_at.parse().ok()?;
-    let millis = deadline.as_millisecond() - (now.as_millisecond() + clock_ahead_ms);
-    Some(Duration::from_millis(millis.try_into().unwrap_or(0)))
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::AsyncWriteExt;
 
     use super::*;
-
-    const NOW: &str = "2026-11-21T10:00:00Z";
 
     #[test]
     fn an_address_of_a_server_becomes_that_of_its_web_socket() {
@@ -282,21 +239,5 @@ mod tests {
         assert!(matches!(answer(403, "no"), DialError::Fatal(Error::Refused { status: 403, .. })));
         assert!(matches!(answer(503, ""), DialError::Away(_)));
         assert!(matches!(answer(404, ""), DialError::Away(_)));
-    }
-
-    #[test]
-    fn a_deadline_is_counted_on_the_servers_clock() {
-        let now: Timestamp = NOW.parse().unwrap();
-        let headers = |date: &'static str| {
-            HeaderMap::from_iter([("date".parse().unwrap(), HeaderValue::from_static(date))])
-        };
-        assert_eq!(clock_ahead_ms(&headers("Sat, 21 Nov 2026 10:00:01 GMT"), now), 0);
-        assert_eq!(clock_ahead_ms(&headers("Sat, 21 Nov 2026 09:58:20 GMT"), now), -100_000);
-        assert_eq!(clock_ahead_ms(&headers("nonsense"), now), 0);
-        let deadline = "2026-11-21T10:00:05.500Z";
-        assert_eq!(remaining(deadline, 0, now), Some(Duration::from_millis(5500)));
-        assert_eq!(remaining(deadline, -100_000, now), Some(Duration::from_millis(105_500)));
-        assert_eq!(remaining(deadline, 60_000, now), Some(Duration::ZERO));
-        assert_eq!(remaining("soon", 0, now), None);
     }
 }

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use futures_util::future::{Fuse, FutureExt};
 use futures_util::{SinkExt, StreamExt};
-use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -25,7 +24,7 @@ use callboard_protocol::workers::{Assign, FromWorker, ToWorker};
 use super::Error;
 use super::backoff::Backoff;
 use super::call::{self, Means, Text};
-use super::dial::{Dial, DialError, Dialed, Socket, remaining};
+use super::dial::{Dial, DialError, Socket};
 use super::outbox::Outbox;
 use super::session::{Effect, Session};
 
@@ -36,7 +35,7 @@ const SHUTDOWN: Duration = Duration::from_secs(25);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The heartbeats without any frame from the server after which the connection counts as dead.
 const SILENT_BEATS: u32 = 3;
-/// The longest run of a call whose deadline can't be read; the server ends it earlier.
+/// The longest run of a call whose time an older server does not name; the server ends it earlier.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
 /// The pieces of text that may wait between the calls and the outbox.
 const TEXTS: usize = 64;
@@ -66,7 +65,6 @@ struct State {
     texts: mpsc::Receiver<Text>,
     beat_every: Option<Duration>,
     leave_at: Option<Instant>,
-    clock_ahead_ms: i64,
     /// The server's reason for refusing this worker, if it refuses.
     refusal: Option<String>,
     /// True if the last connection ended before the worker was registered.
@@ -92,7 +90,6 @@ impl<D: Dial> Runner<D> {
             texts,
             beat_every: None,
             leave_at: None,
-            clock_ahead_ms: 0,
             refusal: None,
             is_turned_away: false,
         };
@@ -106,12 +103,10 @@ impl<D: Dial> Runner<D> {
     ) -> Result<(), Error> {
         let mut shutdown = std::pin::pin!(shutdown.fuse());
         loop {
-            let Some(dialed) = self.connect(shutdown.as_mut()).await? else {
+            let Some(socket) = self.connect(shutdown.as_mut()).await? else {
                 break;
             };
-            self.state.clock_ahead_ms = dialed.clock_ahead_ms;
-            let end =
-                self.state.converse(dialed.socket, shutdown.as_mut(), &mut self.backoff).await;
+            let end = self.state.converse(socket, shutdown.as_mut(), &mut self.backoff).await;
             self.state.is_turned_away = !self.state.session.is_up();
             self.state.session.disconnected();
             self.state.outbox.clear();
@@ -139,7 +134,7 @@ impl<D: Dial> Runner<D> {
     async fn connect<F: Future<Output = ()>>(
         &mut self,
         mut shutdown: Pin<&mut Fuse<F>>,
-    ) -> Result<Option<Dialed<D::Socket>>, Error> {
+    ) -> Result<Option<D::Socket>, Error> {
         let Self { dial, state, backoff } = self;
         // At once after a connection that worked.
         let mut wait =
@@ -310,12 +305,12 @@ impl State {
     }
 
     fn start(&mut self, assign: Assign) {
-        let time = remaining(&assign.deadline_at, self.clock_ahead_ms, Timestamp::now());
+        let time = assign.timeout_ms.map_or(NO_DEADLINE, Duration::from_millis);
         let means = self.means.clone();
         let lease = assign.lease.clone();
         let handle = self.calls.spawn(async move {
             let (lease, task) = (assign.lease.clone(), assign.task.id.clone());
-            let result = call::run(assign, time.unwrap_or(NO_DEADLINE), means).await;
+            let result = call::run(assign, time, means).await;
             if let FromWorker::Fail(fail) = &result {
                 tracing::info!(task, code = fail.error.code, "the task's attempt failed");
             } else {

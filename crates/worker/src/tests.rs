@@ -14,7 +14,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::dial::{Dial, DialError, Dialed};
+use super::dial::{Dial, DialError};
 use super::*;
 use crate::provider::simulated::{self, Simulated};
 
@@ -30,9 +30,9 @@ struct Pipes {
 impl Dial for Pipes {
     type Socket = WebSocketStream<DuplexStream>;
 
-    async fn dial(&mut self) -> Result<Dialed<Self::Socket>, DialError> {
+    async fn dial(&mut self) -> Result<Self::Socket, DialError> {
         match self.ready.try_recv() {
-            Ok(socket) => Ok(Dialed { socket, clock_ahead_ms: 0 }),
+            Ok(socket) => Ok(socket),
             Err(_) => match self.refusals.pop_front() {
                 Some(error) => Err(DialError::Fatal(error)),
                 None => Err(DialError::Away("nobody is there".into())),
@@ -247,13 +247,17 @@ async fn the_deadline_is_enforced_here_too() {
     let bench = Bench::new(simulated::Options::default());
     let mut line = bench.registered().await;
     let mut frame = assign("a", "simulated-slow");
+    // The instant is by another clock, and only shown.
     frame["deadlineAt"] = json!("2020-01-01T00:00:00.000Z");
+    frame["timeoutMs"] = json!(1_000);
+    let started = Instant::now();
     line.say(frame).await;
     let fail = line.hear().await;
     assert_eq!(
         (&fail["error"]["code"], &fail["retryable"]),
         (&json!("TASK_TIMEOUT"), &json!(true))
     );
+    assert_eq!(started.elapsed().as_secs(), 1);
 }
 
 #[tokio::test(start_paused = true)]

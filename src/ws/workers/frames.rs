@@ -271,6 +271,7 @@ fn assign(assignment: Assignment) -> Assign {
         lease: lease.to_string(),
         attempt: task.attempt,
         deadline_at: deadline.to_string(),
+        timeout_ms: Some(spec.timeout_ms),
         task: Task {
             id: spec.id.to_string(),
             model: task.model().to_owned(),

@@ -18,7 +18,6 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
     Arc::new(task::Spec {
         id: TASK,
         account: "usr_1".into(),
-        concurrent: None,
         model: "m".into(),
         queue: "default".into(),
         priority: 5,

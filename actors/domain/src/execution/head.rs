@@ -22,9 +22,6 @@ pub struct Spec {
     pub template: Option<Template>,
     /// The account (user or key) that started the execution.
     pub account: String,
-    /// The most tasks of the account that may run at once, if its tier sets a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub concurrent: Option<u32>,
     /// True if the first failure cancels all other work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fail_fast: bool,

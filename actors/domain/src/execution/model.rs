@@ -103,7 +103,6 @@ impl World {
             plan: PlanId::from_u128(2 << 10),
             template: None,
             account: "usr_1".into(),
-            concurrent: None,
             fail_fast: chance.percent(25),
             timeout_ms: chance.percent(50).then_some(60_000),
             max_cost: max.map(Money::from_nanos),

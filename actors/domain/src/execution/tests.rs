@@ -33,7 +33,6 @@ fn spec() -> Spec {
         plan: PlanId::from_u128(2 << 10),
         template: None,
         account: "usr_1".into(),
-        concurrent: None,
         fail_fast: false,
         timeout_ms: None,
         max_cost: None,

@@ -32,7 +32,7 @@ type LaneId = u64;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lane {
     model: Arc<str>,
-    limited: Option<Arc<str>>,
+    account: Arc<str>,
     concurrency: Option<(String, u32)>,
     fairness: Option<String>,
     priority: u8,
@@ -69,8 +69,8 @@ pub struct Dequeued {
     pub task: TaskId,
     /// The model.
     pub model: Arc<str>,
-    /// The account, if its tier limits the number of running tasks.
-    pub limited: Option<Arc<str>>,
+    /// The account, whose tier may limit the number of running tasks.
+    pub account: Arc<str>,
     /// The flow control.
     pub flow: Option<Arc<Flow>>,
 }
@@ -97,7 +97,7 @@ impl LeaseConditions<'_> {
     fn pass(&self, lane: &Lane) -> bool {
         let has_room = |(key, limit): &(String, u32)| (self.has_room)(key, *limit);
         (self.runs)(&lane.model)
-            && lane.limited.as_deref().is_none_or(self.starts)
+            && (self.starts)(&lane.account)
             && lane.concurrency.as_ref().is_none_or(has_room)
     }
 }
@@ -120,7 +120,7 @@ impl Keyed {
             flow.concurrency.as_ref().map(|Concurrency { key, limit, .. }| (key.clone(), *limit));
         let lane = Lane {
             model: ready.model,
-            limited: ready.limited,
+            account: ready.account,
             concurrency,
             fairness: flow.fairness.as_ref().map(|fairness| fairness.key.clone()),
             priority: ready.priority,
@@ -177,8 +177,8 @@ impl Keyed {
             task = *next;
         }
         let (lane, flow) = self.remove_served(task)?;
-        let (model, limited) = (Arc::clone(&lane.model), lane.limited.clone());
-        Some(Dequeued { task, model, limited, flow: Some(flow) })
+        let (model, account) = (Arc::clone(&lane.model), Arc::clone(&lane.account));
+        Some(Dequeued { task, model, account, flow: Some(flow) })
     }
 
     /// Removes a task that is leased, and moves its key on.

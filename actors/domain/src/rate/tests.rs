@@ -118,7 +118,7 @@ fn a_clock_that_goes_back_an_hour_holds_nobody_up_for_more_than_a_minute() {
 fn the_quotas_are_those_of_the_specification() {
     let quotas = Quotas::default();
     let figures = Tier::ALL.map(|tier| {
-        let quota = quotas.of(tier);
+        let quota = quotas.of(Some(tier));
         (tier.as_str(), quota.requests, quota.concurrent_tasks)
     });
     let expected = [("free", 60, Some(5)), ("pro", 300, Some(50)), ("enterprise", 1000, None)];

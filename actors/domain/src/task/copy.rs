@@ -80,7 +80,7 @@ mod tests {
     }
 
     fn asked(request: Request) -> (Spec, Inputs) {
-        request.accepted(TaskId::from_u128(1 << 10), "usr_1".into(), None, Origin::default())
+        request.accepted(TaskId::from_u128(1 << 10), "usr_1".into(), Origin::default())
     }
 
     #[test]

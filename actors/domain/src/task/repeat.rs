@@ -82,7 +82,7 @@ mod tests {
             inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
         };
         let (spec, inputs) =
-            request.clone().accepted(TaskId::from_u128(1 << 10), "usr_1".into(), None, origin);
+            request.clone().accepted(TaskId::from_u128(1 << 10), "usr_1".into(), origin);
         assert_eq!(spec.request(inputs), request, "nothing of the request is lost");
         Task::submitted(spec).next
     }

@@ -23,9 +23,6 @@ pub struct Spec {
     pub id: TaskId,
     /// The account (user or key) that submitted the task.
     pub account: String,
-    /// The most tasks of the account that may run at once, if its tier sets a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub concurrent: Option<u32>,
     /// The model's name.
     pub model: String,
     /// The queue's name.
@@ -176,17 +173,10 @@ impl Request {
 
     /// The task's unchanging part, and its texts.
     #[must_use]
-    pub fn accepted(
-        self,
-        id: TaskId,
-        account: String,
-        concurrent: Option<u32>,
-        origin: Origin,
-    ) -> (Spec, Inputs) {
+    pub fn accepted(self, id: TaskId, account: String, origin: Origin) -> (Spec, Inputs) {
         let spec = Spec {
             id,
             account,
-            concurrent,
             model: self.model,
             queue: self.queue,
             priority: self.priority,

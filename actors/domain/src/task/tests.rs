@@ -16,7 +16,6 @@ fn spec() -> Spec {
     Spec {
         id: TaskId::from_u128(1 << 10),
         account: "usr_1".into(),
-        concurrent: None,
         model: "m".into(),
         queue: "default".into(),
         priority: 5,

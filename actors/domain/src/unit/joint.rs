@@ -332,8 +332,7 @@ impl<'p> Joint<'p> {
         let template = spec.template.as_ref().map(|template| template.id.clone());
         let (step_of, trace) = (Some((spec.id, name)), spec.trace.clone());
         let origin = Origin { step: step_of, item, template, trace, ..Origin::default() };
-        let (mut created, inputs) =
-            request.accepted(task, spec.account.clone(), spec.concurrent, origin);
+        let (mut created, inputs) = request.accepted(task, spec.account.clone(), origin);
         created.retry = retry;
         self.unit.create(created, inputs);
     }

@@ -69,7 +69,6 @@ fn spec(gate: Option<Gate>) -> Spec {
     Spec {
         id: TASK,
         account: "usr_1".into(),
-        concurrent: None,
         model: "m".into(),
         queue: "default".into(),
         priority: 5,
@@ -340,7 +339,6 @@ fn program() -> (Program, Step<Execution>) {
         plan: PlanId::from_u128(6 << 10),
         template: None,
         account: "usr_1".into(),
-        concurrent: None,
         fail_fast: false,
         timeout_ms: None,
         max_cost: None,
@@ -524,7 +522,6 @@ fn wide(steps: u16, change: impl Fn(&mut StepSource)) -> (Program, Step<Executio
         plan: PlanId::from_u128(6 << 10),
         template: None,
         account: "usr_1".into(),
-        concurrent: None,
         fail_fast: false,
         timeout_ms: None,
         max_cost: None,

@@ -91,7 +91,6 @@ fn task(times: usize) {
         let spec = Spec {
             id: TaskId::from_u128(id(number)),
             account: "usr_01hf7yat3v0000000000001a7z".into(),
-            concurrent: None,
             model: "bench-model".into(),
             queue: "default".into(),
             priority: 5,
@@ -125,7 +124,6 @@ fn chain(times: usize) {
             plan: PlanId::from_u128(2 << 10),
             template: None,
             account: "usr_01hf7yat3v0000000000001a7z".into(),
-            concurrent: None,
             fail_fast: false,
             timeout_ms: Some(300_000),
             max_cost: None,
@@ -195,7 +193,7 @@ fn queue(times: usize) {
         model: "bench-model".into(),
         priority: u8::try_from(number % 10 + 1).expect("1 to 10"),
         since: NOW,
-        limited: None,
+        account: "usr_1".into(),
         flow: None,
     };
     (0..10_000).for_each(|number| queue.push(ready(number)));
@@ -215,7 +213,6 @@ fn step() -> StepState {
         plan: PlanId::from_u128(id(1)),
         template: None,
         account: "usr_01hf7yat3v0000000000001a7z".into(),
-        concurrent: None,
         fail_fast: false,
         timeout_ms: None,
         max_cost: None,
@@ -344,6 +341,7 @@ impl Whole {
             built_in: Vec::new(),
             keep_audit: None,
             caps: callboard_domain::caps::Caps::default(),
+            quotas: callboard_domain::rate::Quotas::default(),
             webhooks: WebhookPolicy { events: Vec::new(), waits: Arc::new([]) },
             refresh_token: Duration::from_hours(30 * 24),
             signing_keys: SigningKeys::new(SigningKeyId::of("a key")),
@@ -417,7 +415,6 @@ fn owner() -> Owner {
     Owner {
         id: "usr_1".into(),
         environment: Environment::Live,
-        concurrent: None,
         role: callboard_domain::access::Role::Operator,
         trace: None,
     }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use callboard_domain::access::Role;
+use callboard_domain::access::{Account, Role};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, User};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{KeyId, SessionId, UserId};
 use callboard_domain::machine::Machine;
+use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::SigningKeys;
 use callboard_domain::{Error, Timestamp};
@@ -207,6 +208,14 @@ impl Register {
     /// its look-up takes.
     pub(crate) fn key(&self, digest: &Digest) -> Option<Arc<KnownKey>> {
         self.read().keys.get(digest.as_bytes()).cloned()
+    }
+
+    /// The tier of an account, if it has one of its own.
+    pub(crate) fn tier(&self, account: Account) -> Option<Tier> {
+        match account {
+            Account::User(id) => self.user(id)?.tier,
+            Account::Key(id) => self.key_by_id(id)?.key.tier,
+        }
     }
 
     pub(crate) fn put_session(&self, session: Session) {

@@ -97,6 +97,7 @@ impl Accounts {
         endings.records.insert(0, record);
         self.end(endings).await?;
         register.put_user(user.clone());
+        self.0.concurrency.changed(register, &id.to_string());
         Ok(user)
     }
 
@@ -136,6 +137,7 @@ impl Accounts {
         endings.ops.push(USERS.delete(NUMBER, &id.as_u128()));
         self.end(endings).await?;
         register.remove_user(&user);
+        self.0.concurrency.changed(register, &id.to_string());
         Ok(user)
     }
 

@@ -108,7 +108,7 @@ fn copied(
         ..Origin::default()
     };
     let id = sources.task_id(joint.now());
-    let (spec, _) = request.clone().accepted(id, head.account.clone(), head.concurrent, origin);
+    let (spec, _) = request.clone().accepted(id, head.account.clone(), origin);
     Task::copied(spec, of, joint.now())
 }
 

@@ -92,7 +92,6 @@ impl Handle {
             priority: order.priority,
             reason: order.reason.clone(),
             account: owner.id.clone(),
-            concurrent: owner.concurrent,
             key,
             total: u32::try_from(matched.len()).map_err(|_| too_many())?,
             succeeded: 0,

@@ -156,7 +156,6 @@ impl Handle {
             plan: PlanId::from_u128(number),
             template: template.clone(),
             account: owner.id.clone(),
-            concurrent: owner.concurrent,
             fail_fast: options.fail_fast,
             timeout_ms: None,
             max_cost: None,

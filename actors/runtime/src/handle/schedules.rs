@@ -54,14 +54,14 @@ impl Handle {
         settings: Settings,
         target: GivenTarget,
     ) -> Result<ScheduleDetail, Error> {
-        let (now, environment) = (self.node.now(), owner.environment);
+        let (now, environment) = (self.node.wall(), owner.environment);
         let timetable = compiled(&settings.timing, now)?;
         self.node.holdings.admit(&owner.id, 0)?;
         self.order(owner, target.target.clone()).await?;
         let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
         let id = ScheduleId::from_u128(self.node.fresh_id(now, partition));
         let schedule = Schedule::created(id, owner.id.clone(), settings, &timetable, now);
-        let row = ScheduleRow { schedule, role: owner.role, concurrent: owner.concurrent };
+        let row = ScheduleRow { schedule, role: owner.role };
         let given = target.given.clone();
         let mut rows = schedules::target(environment, id, &target.text());
         rows.push(schedules::put(environment, &row));
@@ -188,7 +188,7 @@ impl Handle {
         let version = before.row.schedule.version;
         let settings = change(before.row.schedule.settings.clone())?;
         if settings.timing != before.row.schedule.settings.timing {
-            compiled(&settings.timing, self.node.now())?;
+            compiled(&settings.timing, self.node.wall())?;
         }
         if let Some(target) = &target {
             self.node.holdings.admit(&owner.id, 0)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_domain::access::{Account, Action};
+use callboard_domain::access::Action;
 use callboard_domain::id::PlanId;
 use callboard_domain::plan::HitlSource;
 use callboard_domain::schedule::{Outcome, Schedule, Started};
@@ -91,10 +91,9 @@ impl Held<ScheduleItem> {
 
     /// The account in whose name the work starts, as it is now.
     fn owner(&self, own: &Loaded) -> Result<Owner, Error> {
-        let ScheduleRow { schedule, role, concurrent, .. } = &own.row;
+        let ScheduleRow { schedule, role } = &own.row;
         let account = &schedule.account;
-        let known = account.parse().map(Account::User).or(account.parse().map(Account::Key));
-        let role = match known {
+        let role = match account.parse() {
             Ok(known) => {
                 let gone =
                     |_| Error::Forbidden(format!("the account {account} has no rights any more"));
@@ -105,8 +104,8 @@ impl Held<ScheduleItem> {
             }
             Err(_) => *role,
         };
-        let (id, concurrent) = (account.clone(), *concurrent);
-        Ok(Owner { id, environment: self.address.environment, concurrent, role, trace: None })
+        let (id, environment) = (account.clone(), self.address.environment);
+        Ok(Owner { id, environment, role, trace: None })
     }
 
     async fn order(&self, owner: &Owner) -> Result<NewWork, Error> {
@@ -144,13 +143,12 @@ impl Held<ScheduleItem> {
         };
         row.schedule.running.add(at, started);
         let run =
-            RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.now()) };
+            RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.wall()) };
         let mut rows = schedules::rows_of_run(environment, &row, &run);
         rows.push(schedules::put(environment, &row));
         let submission = Submission {
             environment,
             account: row.schedule.account.clone(),
-            concurrent: row.concurrent,
             trace: None,
             order,
             key: None,
@@ -175,7 +173,7 @@ impl Held<ScheduleItem> {
         error: &Error,
     ) -> Result<RunRow, ActorProcessingErr> {
         let at = which.0;
-        let mut run = RunRow::of(at, Outcome::Failed, self.node.now());
+        let mut run = RunRow::of(at, Outcome::Failed, self.node.wall());
         run.error = Some(error.to_string());
         if let Some(row) = self.next(which) {
             let rows = schedules::rows_of_run(self.address.environment, &row, &run);

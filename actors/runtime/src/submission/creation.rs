@@ -31,7 +31,6 @@ struct Creation<'n> {
     environment: Environment,
     partition: u8,
     account: String,
-    concurrent: Option<u32>,
     trace: Option<Box<TraceContext>>,
     unit: Unit,
     records: Vec<Op>,
@@ -47,24 +46,14 @@ struct Creation<'n> {
 
 /// Makes a submission durable, and dispatches its items.
 pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
-    let Submission {
-        environment,
-        account,
-        concurrent,
-        trace,
-        order,
-        key,
-        partition,
-        admitted,
-        scheduled,
-    } = submission;
+    let Submission { environment, account, trace, order, key, partition, admitted, scheduled } =
+        submission;
     let (number, records) = scheduled.map_or((None, Vec::new()), |it| (Some(it.number), it.rows));
     let mut creation = Creation {
         node: &node,
         environment,
         partition,
         account,
-        concurrent,
         trace,
         unit: Unit::at(node.now()),
         records,
@@ -151,7 +140,7 @@ impl Creation<'_> {
 
     fn task(&mut self, request: Request, origin: Origin) -> Task {
         let id = TaskId::from_u128(self.number.unwrap_or_else(|| self.fresh_id()));
-        let (spec, inputs) = request.accepted(id, self.account.clone(), self.concurrent, origin);
+        let (spec, inputs) = request.accepted(id, self.account.clone(), origin);
         let step = Task::submitted(spec);
         let made = step.next.clone();
         self.unit.changes.push(Change::NewTask(step, inputs));
@@ -215,7 +204,6 @@ impl Creation<'_> {
             plan,
             template,
             account: self.account.clone(),
-            concurrent: self.concurrent,
             fail_fast: options.fail_fast,
             timeout_ms: options.timeout_ms,
             max_cost: options.max_cost,

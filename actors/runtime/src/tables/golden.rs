@@ -69,7 +69,6 @@ pub(crate) fn full_task() -> Task {
     let spec = Spec {
         id: TaskId::from_u128(ID),
         account: "usr_1".into(),
-        concurrent: Some(5),
         model: "m".into(),
         queue: "default".into(),
         priority: 7,
@@ -172,6 +171,13 @@ fn pinned(name: &str, written: &[u8]) -> Vec<u8> {
     golden
 }
 
+/// A row with the bound of the account, which earlier versions kept in it.
+fn of_an_earlier_version<T: serde::de::DeserializeOwned>(name: &str) -> T {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
+    let golden = std::fs::read(&path).expect("the golden file is there");
+    serde_json::from_slice(&golden).expect("it is readable")
+}
+
 #[test]
 fn the_rows_of_tasks_are_pinned() {
     let task = full_task();
@@ -207,6 +213,7 @@ fn the_rows_of_tasks_are_pinned() {
     };
     let mut made = InputsRow { spec: task.spec, inputs: Some(inputs.clone()) };
     pinned("made-v1", serde_json::to_string(&made).expect("JSON").as_bytes());
+    assert_eq!(of_an_earlier_version::<InputsRow>("made-v1-with-bound"), made);
     made.inputs = Some(Inputs { messages: messages(), ..inputs });
     let golden =
         pinned("made-v1-with-messages", serde_json::to_string(&made).expect("JSON").as_bytes());
@@ -333,7 +340,6 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         reason: None,
         priority: Some(9),
         account: "usr_1".into(),
-        concurrent: Some(5),
         key: Some(("scope".into(), "body".into())),
         total: 3,
         succeeded: 1,
@@ -533,7 +539,6 @@ fn full_execution() -> Execution {
         plan: PlanId::from_u128(ID),
         template: Some(Template { id: "t-v1".into(), version: "1.0.0".into() }),
         account: "usr_1".into(),
-        concurrent: Some(5),
         fail_fast: true,
         timeout_ms: Some(60_000),
         max_cost: Some(Money::from_usd(0.5)),
@@ -593,6 +598,7 @@ fn the_rows_of_executions_are_pinned() {
     let terms = ReviewPolicy { hitl: Some(hitl) };
     let begun = ExecutionInputsRow { spec: Arc::clone(&execution.head.spec), terms, input: None };
     pinned("begun-v1", serde_json::to_string(&begun).expect("JSON").as_bytes());
+    assert_eq!(of_an_earlier_version::<ExecutionInputsRow>("begun-v1-with-bound"), begun);
     let input = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("an object");
     let begun = ExecutionInputsRow { input: Some(input), ..begun };
     pinned("begun-v1-with-input", serde_json::to_string(&begun).expect("JSON").as_bytes());

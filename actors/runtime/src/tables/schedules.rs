@@ -26,9 +26,6 @@ pub struct ScheduleRow {
     pub schedule: Schedule,
     /// The role of the account when the schedule was made.
     pub role: Role,
-    /// The most tasks of the account that may run at once, if its tier sets a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub concurrent: Option<u32>,
 }
 
 /// The outcome of an occurrence.

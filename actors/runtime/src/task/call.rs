@@ -2,17 +2,14 @@
 //!
 //! Deliberately absent: the limits, which [`callboard_domain::model_limits`] keeps.
 
-use callboard_domain::id::Environment;
-use callboard_domain::machine::Machine;
 use callboard_domain::model_limits::{CallEnd, NoRoom, Reported};
 use callboard_domain::task::{Effect, FailureKind, LeaseId, State};
 use callboard_domain::usage::estimate_tokens;
 use ractor::ActorProcessingErr;
 
 use super::{Answer, TaskItem, perform};
-use crate::item::{Held, Item};
+use crate::item::Held;
 use crate::models::CallPermit;
-use crate::node::Node;
 use crate::tables;
 
 impl Held<TaskItem> {
@@ -81,23 +78,6 @@ impl Held<TaskItem> {
     pub(super) fn reported(&self, lease: LeaseId, reported: &Reported) {
         if let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) {
             self.node.models.report(self.address.environment, task.model(), *reported);
-        }
-    }
-}
-
-impl TaskItem {
-    /// Takes the call of a task that is still running.
-    pub(super) fn adopt(&mut self, call: CallPermit) {
-        if !self.is_idle() {
-            self.permits.call = Some(call);
-        }
-    }
-
-    /// Counts the call of a task that was running before a restart.
-    pub(super) fn adopt_call(&mut self, node: &Node, environment: Environment) {
-        let Some(task) = self.task.as_ref().filter(|task| !task.is_finished()) else { return };
-        if let (Some(at), None) = (task.leased_at(), &self.permits.call) {
-            self.permits.call = node.models.adopt(environment, task.model(), node.now().since(at));
         }
     }
 }

@@ -8,7 +8,6 @@ use tokio::sync::oneshot;
 use crate::capacity::SlotPermit;
 use crate::flow::Share;
 use crate::join::Join;
-use crate::models::CallPermit;
 use crate::permits::Permits;
 use crate::shard::TaskAddress;
 use crate::worker::AckSender;
@@ -20,8 +19,6 @@ pub(crate) enum Message {
     Lease(SlotPermit, Permits),
     /// A worker answers.
     Result(Box<WorkerResult>),
-    /// The call of a metered model that was in flight at a restart.
-    Adopt(CallPermit),
     /// The provider reported its limits to the holder of a lease.
     Reported(LeaseId, Box<Reported>),
     /// A lease ran out.
@@ -38,8 +35,8 @@ pub(crate) enum Message {
     Reprioritize(u8, oneshot::Sender<Result<(), Error>>),
     /// The task's approval ends the wait for a reviewer.
     Join(Box<Join>),
-    /// The server was started again: perform the outstanding effects.
-    Recover,
+    /// The server was started again while a worker had the task, which holds these permits.
+    Recover(Permits),
     /// The task, if it runs, holds these shares too.
     Hold(Vec<Share>),
     /// The pooled actor holds another task from now on.

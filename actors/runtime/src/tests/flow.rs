@@ -3,6 +3,7 @@
 use callboard_domain::Error;
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
 
+use super::queues::nothing_comes;
 use super::*;
 
 fn keyed(limit: u32, on_conflict: OnConflict) -> Request {
@@ -15,10 +16,6 @@ fn fair(key: &str) -> Request {
     let fairness = Some(Fairness { key: key.into(), weight: 1 });
     let flow = Some(Arc::new(Flow { concurrency: None, fairness }));
     Request { flow, ..request() }
-}
-
-async fn nothing_comes(worker: &mut Worker) -> bool {
-    tokio::time::timeout(Duration::from_millis(100), worker.assignment()).await.is_err()
 }
 
 #[tokio::test]

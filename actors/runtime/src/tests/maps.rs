@@ -18,7 +18,7 @@ use crate::submission::Created;
 use crate::tables::Subject;
 
 /// A step over the input's docs, and a report of all of them.
-fn source(map: MapSource) -> PlanSource {
+pub(super) fn source(map: MapSource) -> PlanSource {
     let each = StepSource {
         id: "each".into(),
         prompt: "read {{item.name}}".into(),
@@ -34,7 +34,7 @@ fn source(map: MapSource) -> PlanSource {
     PlanSource { name: "p".into(), steps: vec![each, report], ..PlanSource::default() }
 }
 
-fn over(docs: usize) -> Start {
+pub(super) fn over(docs: usize) -> Start {
     let docs: Vec<Value> = (0..docs).map(|n| json!({"name": format!("d{n}")})).collect();
     let input = json!({"docs": docs}).as_object().cloned().expect("an object");
     Start { input, ..Start::default() }

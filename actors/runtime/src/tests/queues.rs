@@ -15,7 +15,7 @@ fn waits_for(bench: &Bench, task: &Task) -> Option<&'static str> {
 }
 
 /// True if no task comes within a while.
-async fn nothing_comes(worker: &mut Worker) -> bool {
+pub(super) async fn nothing_comes(worker: &mut Worker) -> bool {
     tokio::time::timeout(Duration::from_millis(100), worker.assignment()).await.is_err()
 }
 

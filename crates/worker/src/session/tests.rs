@@ -30,6 +30,7 @@ fn assign(lease: &str) -> Box<Assign> {
         lease: lease.into(),
         attempt: 1,
         deadline_at: "2026-11-21T10:00:00.000Z".into(),
+        timeout_ms: Some(1_000),
         task: Task {
             id: format!("task of {lease}"),
             model: "m".into(),

@@ -17,7 +17,7 @@ fn ready(number: u128, flow: impl Into<Option<Flow>>) -> Ready {
         model: "m".into(),
         priority: 5,
         since: Timestamp::from_millis(u64::try_from(number).expect("small")),
-        limited: None,
+        account: "usr".into(),
         flow: flow.into().map(Into::into),
     }
 }

@@ -22,7 +22,6 @@ fn started(steps: usize) -> Step<Execution> {
         plan: PlanId::from_u128(8 << 10),
         template: Some(Template { id: "a-template-v1".into(), version: "1.0.0".into() }),
         account: "usr_1".into(),
-        concurrent: None,
         fail_fast: false,
         timeout_ms: Some(60_000),
         max_cost: None,

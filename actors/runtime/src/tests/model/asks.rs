@@ -1,8 +1,10 @@
 //! The requests of the model's clients: tasks with and without gates, plans of a few steps.
 
+use callboard_domain::id::UserId;
 use callboard_domain::plan::{
     HitlSource, MapSource, OnItemError, PlanSource, RetrySource, StepSource, WaitSource,
 };
+use callboard_domain::rate::{Quota, Quotas, Tier};
 use callboard_domain::task::{Gate, Hold, Inputs, Request};
 use serde_json::json;
 
@@ -17,7 +19,14 @@ pub(super) const BOUND: u32 = 2;
 
 /// The account whose plan bounds how many of its tasks run at once, or the other.
 pub(super) fn account(bounded: bool) -> Owner {
-    if bounded { Owner { id: "usr_2".into(), concurrent: Some(BOUND), ..owner() } } else { owner() }
+    let id = if bounded { UserId::from_u128(2).to_string() } else { owner().id };
+    Owner { id, ..owner() }
+}
+
+/// The quotas of the accounts: an account that is not known has the default one.
+pub(super) fn quotas() -> Quotas {
+    let bound = Quota { concurrent_tasks: Some(BOUND), ..Quotas::default().free };
+    Quotas { free: bound, default: Tier::Free, ..Quotas::default() }
 }
 
 /// A task, identified by its `prompt`.

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::alarm::Alarm;
+use super::asks;
 use super::chance::{Chance, Seeded};
 use super::disk::{Disk, Flaw, Manner, Trouble};
 use super::oracle::Oracle;
@@ -101,6 +102,7 @@ impl World {
             shards: 2,
             terms: LeasePolicy { lease: LEASE, silent_after: LEASE / 2 },
             heartbeat: Duration::from_secs(1),
+            quotas: asks::quotas(),
             approvals: approval::Policy { rejects: chance.percent(30), ..settings().approvals },
             ..settings()
         };
