@@ -11,8 +11,8 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::{Error, Rule};
-use callboard_runtime::events::StreamItem;
-use callboard_wire::events::{Wanted, cursor, name_of, parse_cursor, written};
+use callboard_runtime::events::{Cursor, StreamItem};
+use callboard_wire::events::{Wanted, name_of, parse_cursor, written};
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::json;
 
@@ -79,7 +79,7 @@ pub(super) async fn follow(
 }
 
 /// The header `Last-Event-ID`: the event after which the stream begins.
-pub(super) struct LastEventId(Option<u64>);
+pub(super) struct LastEventId(Option<Cursor>);
 
 impl<S: Send + Sync> FromRequestParts<S> for LastEventId {
     type Rejection = Failure;
@@ -96,17 +96,17 @@ impl<S: Send + Sync> FromRequestParts<S> for LastEventId {
 
 impl Input for LastEventId {
     fn describe(operation: &mut Operation) {
-        let schema = json!({"type": "string", "pattern": "^e[0-9a-f]{1,16}$"});
+        let schema = json!({"type": "string", "pattern": "^e[0-9a-f]{1,16}(-[0-9a-f]{1,8})?$"});
         operation.header("Last-Event-ID", "The event after which the stream begins.", &schema);
     }
 }
 
 struct Follower {
     /// The events between these places are no longer kept: the client reads the state anew.
-    gap: Option<(u64, u64)>,
-    prev: Option<u64>,
+    gap: Option<(Cursor, Cursor)>,
+    prev: Option<Cursor>,
     /// The newest place that the client knows.
-    told: Option<u64>,
+    told: Option<Cursor>,
     feed: Feed,
     _permit: OpenPermit,
 }
@@ -138,7 +138,7 @@ impl Follower {
             return Some(match item {
                 StreamItem::Stored(at, _) => {
                     (self.prev, self.told) = (Some(at), Some(at));
-                    event.id(cursor(at))
+                    event.id(at.to_string())
                 }
                 StreamItem::Delta(_) | StreamItem::Depth(_) | StreamItem::Gap(..) => event,
             });
@@ -149,12 +149,12 @@ impl Follower {
     fn place(&mut self) -> Event {
         let at = self.feed.cursor();
         self.told = Some(at);
-        Event::default().id(cursor(at))
+        Event::default().id(at.to_string())
     }
 
-    fn gap(&mut self, from: u64, to: u64) -> Event {
+    fn gap(&mut self, from: Cursor, to: Cursor) -> Event {
         (self.prev, self.told) = (Some(to), Some(to));
-        let (from, to) = (cursor(from), cursor(to));
+        let (from, to) = (from.to_string(), to.to_string());
         let data = json!({"from": from, "to": to, "reason": "expired"}).to_string();
         Event::default().event("gap").id(to).data(data)
     }

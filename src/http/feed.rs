@@ -5,7 +5,7 @@
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_runtime::accounts::PermissionWatch;
-use callboard_runtime::events::{StreamItem, Subscription};
+use callboard_runtime::events::{Cursor, StreamItem, Subscription};
 use callboard_wire::events::{Wanted, action, name_of};
 
 use super::App;
@@ -33,7 +33,7 @@ impl Feed {
         app: &App,
         caller: &Caller,
         wanted: Wanted,
-        resume: Option<u64>,
+        resume: Option<Cursor>,
     ) -> Result<Self, Error> {
         let passing = wanted.passing();
         let subscription = app.handle.subscribe(caller.environment, resume, passing).await?;
@@ -47,7 +47,7 @@ impl Feed {
     }
 
     /// The cursor after which the feed goes on.
-    pub(crate) const fn cursor(&self) -> u64 {
+    pub(crate) fn cursor(&self) -> Cursor {
         self.subscription.cursor()
     }
 

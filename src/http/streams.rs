@@ -28,7 +28,7 @@ use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::Task;
 use callboard_runtime::accounts::PermissionWatch;
-use callboard_runtime::events::{StreamItem, Subscription, Transient};
+use callboard_runtime::events::{Cursor, StreamItem, Subscription, Transient};
 use callboard_runtime::tables::Subject;
 use callboard_runtime::texts::Run;
 use callboard_wire::events::{Wanted, action, name_of, written};
@@ -178,7 +178,7 @@ struct ItemStream {
     owed: Option<Whole>,
     /// The room of the frame that was sent last.
     held: Option<AnswerPermit>,
-    prev: Option<u64>,
+    prev: Option<Cursor>,
     has_ended: bool,
     _permit: OpenPermit,
 }

@@ -19,7 +19,7 @@ use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_runtime::accounts::PermissionWatch;
-use callboard_wire::events::{Wanted, cursor};
+use callboard_wire::events::Wanted;
 use futures_util::stream::{AbortHandle, BoxStream, SelectAll, abortable, unfold};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -311,7 +311,7 @@ impl Connection {
                 let feed = Feed::open(&self.app, &self.caller, wanted.clone(), resume).await?;
                 let (at, resumed) = (feed.cursor(), feed.resumed());
                 let resumed = resumed && resume.is_some();
-                let members = json!({"sub": name, "cursor": cursor(at), "resumed": resumed});
+                let members = json!({"sub": name, "cursor": at.to_string(), "resumed": resumed});
                 self.session.answer(&frames::answer("subscribed", id, members));
                 let number = self.next_number;
                 self.next_number += 1;

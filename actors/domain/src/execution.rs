@@ -52,7 +52,7 @@ pub use items::{
     UnknownItem,
 };
 pub use progress::{DispatchState, Progress};
-pub use signal::{Signal, SignalKey};
+pub use signal::Signal;
 pub(crate) use step::clipped;
 pub use step::{MAX_MESSAGE, MAX_STOPPING, OutputSource, Stage, StepState};
 

@@ -81,6 +81,21 @@ impl Plan {
         Ok(Self { source, steps, graph: Arc::new(graph) })
     }
 
+    /// Compiles a plan that passed the checks of its time: later settings or a stricter check of a later version
+    /// take nothing away that can still be read.
+    ///
+    /// # Errors
+    /// Every fault, if one of them keeps the steps from being what they were.
+    pub fn restored(source: PlanSource) -> Result<Self, Problems> {
+        let mut checker = Checker::of_stored();
+        let (steps, graph) = checker.steps(&source.steps);
+        let is_whole = steps.len() == source.steps.len() && steps.iter().all(Step::is_whole);
+        if !is_whole || checker.problems.iter().any(|problem| problem.code.changes_steps()) {
+            Problems::none_of(checker.problems)?;
+        }
+        Ok(Self { source, steps, graph: Arc::new(graph) })
+    }
+
     /// The plan as given.
     #[must_use]
     pub const fn source(&self) -> &PlanSource {
@@ -125,6 +140,15 @@ impl Plan {
 }
 
 impl Step {
+    /// True if every part of the step was compiled.
+    fn is_whole(&self) -> bool {
+        let source = &self.source;
+        self.condition.is_some() == source.condition.is_some()
+            && self.for_each.is_some() != source.map.is_none()
+            && self.wait.is_some() == source.wait.is_some()
+            && self.output_schema.is_some() == source.output_schema.is_some()
+    }
+
     /// The step as given.
     #[must_use]
     pub const fn source(&self) -> &StepSource {

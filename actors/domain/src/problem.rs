@@ -47,6 +47,20 @@ impl Code {
         }
     }
 
+    /// True if steps with the fault are not what was written.
+    #[must_use]
+    pub const fn changes_steps(self) -> bool {
+        match self {
+            Self::Validation(rule) => matches!(rule, Rule::Placeholder | Rule::Type),
+            Self::CircularDependency
+            | Self::MissingDependency
+            | Self::UnreachableStep
+            | Self::DuplicateStepId
+            | Self::InvalidCondition => true,
+            Self::UndeclaredDependency | Self::InvalidInputRef | Self::EnvNotAllowed => false,
+        }
+    }
+
     /// The broken rule of a [`Code::Validation`].
     #[must_use]
     pub const fn rule(self) -> Option<Rule> {

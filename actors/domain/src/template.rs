@@ -77,13 +77,12 @@ impl Template {
         check::check(source, env_allow)
     }
 
-    /// A template that passed every check when it was stored. This checks only the rules that the
-    /// configuration may have changed since, and compiles nothing.
+    /// A template that passed every check when it was stored, uncompiled.
     ///
     /// # Errors
-    /// The template uses an environment variable that is no longer allowed, or is not valid.
-    pub fn restored(source: TemplateSource, env_allow: &[String]) -> Result<Self, Problems> {
-        check::restored(source, env_allow)
+    /// The version, the industry or the visibility is none that this version knows.
+    pub fn restored(source: TemplateSource) -> Result<Self, Problems> {
+        check::restored(source)
     }
 
     /// The template as given.
@@ -199,6 +198,20 @@ impl Template {
         overrides: &Overrides,
         env_allow: &[String],
     ) -> Result<Deployment, Problems> {
+        let (plan, hitl) = self.plan(overrides)?;
+        Ok(Deployment { plan: Plan::compile(plan, env_allow)?, hitl })
+    }
+
+    /// The plan of an earlier deploy, which passed the checks of its time.
+    ///
+    /// # Errors
+    /// Those of [`Plan::restored`].
+    pub fn redeploy(&self, overrides: &Overrides) -> Result<Deployment, Problems> {
+        let (plan, hitl) = self.plan(overrides)?;
+        Ok(Deployment { plan: Plan::restored(plan)?, hitl })
+    }
+
+    fn plan(&self, overrides: &Overrides) -> Result<(PlanSource, Option<HitlSource>), Problems> {
         let mut steps = self.source.steps_with_defaults();
         let mut problems = Vec::new();
         let maps = [("modelOverrides", &overrides.models), ("queueOverrides", &overrides.queues)];
@@ -226,7 +239,7 @@ impl Template {
             tags: self.source.tags.clone(),
         };
         let hitl = HitlSource::for_run(self.source.hitl.as_ref(), overrides.hitl.as_ref());
-        Ok(Deployment { plan: Plan::compile(plan, env_allow)?, hitl })
+        Ok((plan, hitl))
     }
 }
 

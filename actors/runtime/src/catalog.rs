@@ -259,7 +259,6 @@ impl Catalog {
 impl Node {
     /// Reads all templates, those that come with the service among them.
     pub(crate) async fn load_templates(&self) -> Result<(), StoreError> {
-        let allowed = &self.settings.env_allow;
         for template in &self.settings.built_in {
             let (author, created_at) = (BUILT_IN_AUTHOR.to_owned(), BUILT_IN_AT);
             let template = template.clone();
@@ -282,11 +281,11 @@ impl Node {
                         continue;
                     }
                     let source = plans::template_source(store, environment, &row).await?;
-                    match Template::restored(source, allowed) {
+                    match Template::restored(source) {
                         Ok(template) => found.push((row, template)),
                         Err(problems) => tracing::warn!(
                             template = row.id, version = row.version, %problems,
-                            "a template is not valid under this configuration and is left out"
+                            "a template cannot be read by this version and is left out"
                         ),
                     }
                 }
@@ -330,7 +329,6 @@ impl Node {
         let Some(row) = PLANS.get(store, environment.number(), &id.as_u128()).await? else {
             return Ok(None);
         };
-        let allowed = self.settings.env_allow.clone();
         let corrupt = |reason: String| StoreError::Corrupt { path: format!("plan {id}"), reason };
         let compiled = if let Some(deployed) = row.deployed.clone() {
             self.deployed(environment, deployed).await?
@@ -338,8 +336,7 @@ impl Node {
             let source = plans::plan_source(store, environment, id).await?;
             let source = source.ok_or_else(|| corrupt("its steps are missing".into()))?;
             let is_brief = source.is_brief();
-            let compile =
-                move || Plan::compile(source, &allowed).map(|plan| CompiledPlan::new(plan, None));
+            let compile = move || Plan::restored(source).map(|plan| CompiledPlan::new(plan, None));
             self.compute.run_unless(is_brief, compile).await
         };
         let compiled = compiled.map_err(|_| StoreError::Stopped)?;
@@ -367,12 +364,9 @@ impl Node {
             })?,
         };
         let overrides = Overrides { models, queues, hitl };
-        let allowed = self.settings.env_allow.clone();
         let is_brief = template.source().is_brief();
         let compile = move || {
-            template
-                .deploy(&overrides, &allowed)
-                .map(|made| CompiledPlan::of_template(&template, made))
+            template.redeploy(&overrides).map(|made| CompiledPlan::of_template(&template, made))
         };
         Ok(self.compute.run_unless(is_brief, compile).await)
     }

@@ -3,10 +3,12 @@
 //!
 //! While the log has listeners, the newest records are kept in memory; a subscriber that comes back
 //! after a while is served from the store. A record may hold several events: a place is the record's
-//! number and the event's within it, and a cursor is a place. Deliberately absent: permissions, and the
-//! wire's shapes.
+//! number and the event's within it. A cursor is a place, and the mark of the start of the server under which
+//! its record was written: a restored server writes other records at the same places. Deliberately absent:
+//! permissions, and the wire's shapes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::future::poll_fn;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -18,7 +20,9 @@ use callboard_domain::task::Spec;
 use callboard_store::{Error, LogId, Record, Store};
 use tokio::sync::{OnceCell, broadcast, mpsc, watch};
 
-use crate::tables::{self, EVENTS, Event};
+use crate::durable;
+use crate::node::Node;
+use crate::tables::{self, EVENTS, Event, STARTS};
 
 mod subscription;
 
@@ -39,13 +43,29 @@ const PAGE: usize = 256;
 #[derive(Debug, Clone)]
 pub enum StreamItem {
     /// A stored event and its place in the log.
-    Stored(u64, Arc<Published<Event>>),
+    Stored(Cursor, Arc<Published<Event>>),
     /// A piece of an output; not stored.
     Delta(Arc<Published<Delta>>),
     /// The length of a queue; not stored.
     Depth(Arc<Published<QueueDepth>>),
     /// The events after the first place, up to and including the second, are no longer kept.
-    Gap(u64, u64),
+    Gap(Cursor, Cursor),
+}
+
+/// A place in the event log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// The number of the record and of the event within it.
+    pub place: u64,
+    /// The mark of the start under which the record was written; `None` in cursors of an earlier version.
+    pub mark: Option<u32>,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "e{:x}", self.place)?;
+        self.mark.map_or(Ok(()), |mark| write!(f, "-{mark:08x}"))
+    }
 }
 
 /// A piece of an output.
@@ -185,10 +205,12 @@ pub(crate) struct Events {
     deltas: [broadcast::Sender<Weak<Piece>>; Environment::ALL.len()],
     kept_pieces: [Mutex<KeptPieces>; Environment::ALL.len()],
     depths: [broadcast::Sender<StreamItem>; Environment::ALL.len()],
+    /// The starts, by their first records.
+    starts: OnceLock<[BTreeMap<u128, u32>; Environment::ALL.len()]>,
 }
 
-impl std::fmt::Debug for Events {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events").finish_non_exhaustive()
     }
 }
@@ -203,7 +225,47 @@ impl Events {
             deltas: std::array::from_fn(|_| broadcast::Sender::new(PASSING)),
             kept_pieces: std::array::from_fn(|_| Mutex::default()),
             depths: std::array::from_fn(|_| broadcast::Sender::new(PASSING)),
+            starts: OnceLock::new(),
         }
+    }
+
+    /// Marks the records from here on as those of this start, and forgets the marks of records that are gone.
+    pub(crate) async fn begin(&self, node: &Node) -> Result<(), Error> {
+        let mut starts = [const { BTreeMap::new() }; Environment::ALL.len()];
+        let mut ops = Vec::new();
+        for environment in Environment::ALL {
+            let number = environment.number();
+            let (oldest, newest) = self.store.log_bounds(tables::events(environment)).await?;
+            let rows = STARTS.scan(&*self.store, number, None, usize::MAX).await?;
+            let mut marks: BTreeMap<_, _> = rows.into_iter().collect();
+            let (first, mark) = (u128::from(newest) + 1, node.ports.entropy.bits() & 0xffff_ffff);
+            let mark = u32::try_from(mark).expect("32 bits");
+            marks.insert(first, mark);
+            ops.push(STARTS.put(number, &first, &mark, None));
+            let oldest = marks.range(..=u128::from(oldest)).next_back();
+            let kept_from = oldest.map_or(0, |(first, _)| *first);
+            let kept = marks.split_off(&kept_from);
+            ops.extend(marks.keys().map(|gone| STARTS.delete(number, gone)));
+            starts[usize::from(number)] = kept;
+        }
+        // A mark that a crash loses is one that no cursor is found to have: its client reads the state anew.
+        drop(durable::commit_rows(node.shard(0), 0, ops));
+        let first = self.starts.set(starts).is_ok();
+        debug_assert!(first, "a system starts once");
+        Ok(())
+    }
+
+    /// The cursor of a place.
+    fn cursor(&self, environment: Environment, place: u64) -> Cursor {
+        let starts = self.starts.get().map(|starts| &starts[usize::from(environment.number())]);
+        let start =
+            starts.and_then(|starts| starts.range(..=u128::from(place >> PART)).next_back());
+        Cursor { place, mark: start.map(|(_, mark)| *mark) }
+    }
+
+    /// True if a client was given this cursor by this history of the log.
+    fn knows(&self, environment: Environment, cursor: Cursor) -> bool {
+        cursor.mark.is_none() || cursor == self.cursor(environment, cursor.place)
     }
 
     /// Takes in the records that the store commits, until it closes.
@@ -295,13 +357,16 @@ impl Events {
         if let Some(first) = kept.first().filter(|first| first.record.sequence > next_record(after))
         {
             let to = (first.record.sequence << PART).saturating_sub(1);
-            events.push(StreamItem::Gap(after, to));
+            let cursor = |place| self.cursor(environment, place);
+            events.push(StreamItem::Gap(cursor(after), cursor(to)));
         }
         for one in &kept {
             let published = one.events(&*self.store, environment).await?;
             let slots = (one.record.sequence << PART..).zip(published);
             let slots = slots.filter(|(at, _)| *at > after);
-            events.extend(slots.map(|(at, event)| StreamItem::Stored(at, Arc::clone(event))));
+            let stored =
+                |(at, event)| StreamItem::Stored(self.cursor(environment, at), Arc::clone(event));
+            events.extend(slots.map(stored));
         }
         Ok((kept.last().map_or(after, |last| last.record.sequence << PART | LAST), events))
     }

@@ -308,8 +308,10 @@ impl Held<ExecutionItem> {
                     Err(refusal) => drop(reply.send(Err(refused(&own.state, refusal)))),
                 },
                 BacklogItem::Signal(sending) => {
-                    let outputs = &mut own.outputs;
-                    waiting.signals.extend(sending.add_to(&mut joint, outputs, &mut sources));
+                    let of = (node.store(), self.address);
+                    let unit = (&mut joint, &mut own.outputs, &mut sources);
+                    let taken = sending.take(of, unit, (&mut waiting.signals, &mut records));
+                    Box::pin(taken).await?;
                 }
                 // Refused if nothing is due, or the execution has ended.
                 BacklogItem::TimePassed => {
@@ -334,10 +336,8 @@ impl Held<ExecutionItem> {
             waiting.signals.into_iter().for_each(signal::Accepted::answer);
             return Ok(());
         }
-        let (ticket, commit) = {
-            let taken = (records, sources.reserved);
-            durable::submit(&node, environment, partition, unit, taken)
-        };
+        let taken = (records, sources.reserved);
+        let (ticket, commit) = durable::submit(&node, environment, partition, unit, taken);
         *pending = Some((commit, waiting));
         let myself = self.myself.clone();
         tokio::spawn(async move {
@@ -479,11 +479,7 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
         Refusal::WaitOver => {
             format!("execution {id} waits no more for a signal of this name")
         }
-        Refusal::StaleTask
-        | Refusal::NotReady
-        | Refusal::NotDue
-        | Refusal::SignalReplayed
-        | Refusal::SignalKeyReused => {
+        Refusal::StaleTask | Refusal::NotReady | Refusal::NotDue => {
             format!("execution {id} changed meanwhile; try again")
         }
     })

@@ -50,7 +50,7 @@ pub use schedules::{GivenTarget, ScheduleDetail};
 pub use signals::SendSignal;
 pub use workers::WorkerLink;
 
-use crate::events::{Subscription, Transient};
+use crate::events::{Cursor, Subscription, Transient};
 use crate::finish::Finish;
 use crate::metrics::Figures;
 use crate::node::Node;
@@ -296,7 +296,7 @@ impl Handle {
     pub async fn subscribe(
         &self,
         environment: Environment,
-        cursor: Option<u64>,
+        cursor: Option<Cursor>,
         passing: Transient,
     ) -> Result<Subscription, Error> {
         let subscribed = self.node.events.subscribe(environment, cursor, passing).await;
@@ -383,10 +383,18 @@ fn scoped_key(
     key: &str,
     body: &(impl Serialize + ?Sized),
 ) -> submission::Key {
+    key_of((owner.environment, &owner.id), endpoint, key, body)
+}
+
+/// An idempotency key of an account.
+fn key_of(
+    (environment, account): (Environment, &str),
+    endpoint: &str,
+    key: &str,
+    body: &(impl Serialize + ?Sized),
+) -> submission::Key {
     let mut scope = Sha256::new();
-    for part in
-        [&[owner.environment.number()], owner.id.as_bytes(), endpoint.as_bytes(), key.as_bytes()]
-    {
+    for part in [&[environment.number()], account.as_bytes(), endpoint.as_bytes(), key.as_bytes()] {
         // The length keeps two scopes from running together to the same bytes.
         scope.update((part.len() as u64).to_be_bytes());
         scope.update(part);

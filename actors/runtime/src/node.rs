@@ -413,6 +413,7 @@ impl Node {
     /// Brings back the work from before a restart: a waiting task returns to its queue or timer, a
     /// running one is watched over.
     pub(crate) async fn recover(&self) -> Result<usize, Error> {
+        self.events.begin(self).await?;
         self.load_templates().await?;
         self.load_models().await?;
         self.flow.load(self.store()).await?;

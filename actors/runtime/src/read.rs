@@ -33,7 +33,14 @@ where
     let mut reads = stream::iter(reads).buffered(most);
     let mut items = Vec::new();
     while let Some(found) = reads.next().await {
-        items.extend(found?);
+        match found {
+            Ok(found) => items.extend(found),
+            // One item never keeps a list from its others.
+            Err(Error::Corrupt { path, reason }) => {
+                tracing::error!(path, reason, "an item cannot be read, and is left out of a list");
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(items)
 }

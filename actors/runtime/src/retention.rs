@@ -32,8 +32,10 @@ use crate::execution;
 use crate::node::Node;
 use crate::tables::{
     self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, HISTORY, HeadRow, LIVE_APPROVALS, PLANS, REMOVALS,
-    approvals, deliveries, execution_list, execution_term, executions,
+    approvals, deliveries, execution_list, execution_term, executions, schedule_list, schedules,
 };
+
+use rows::Parts;
 
 pub(crate) use holds::{Holds, RemovalGuard, UseGuard};
 
@@ -172,12 +174,16 @@ impl Sweep<'_> {
         let Some(mut head) = head.filter(goes) else { return Ok(()) };
         let mut seen = vec![ENDED_EXECUTIONS.delete(number, &id.as_u128())];
         let rest = rows::own(store, environment, id.as_u128()).await?;
-        let (tasks, of_tasks) =
-            rows::of_tasks(store, environment, id, head.take_steps(), BATCH).await?;
-        if of_tasks.len() + rest.len() <= BATCH {
+        let Parts { of_tasks, tasks, mut signals } =
+            rows::parts(store, environment, id, head.take_steps(), BATCH).await?;
+        let of_signals: usize = signals.iter().map(|(_, rows)| rows.len()).sum();
+        if of_tasks.len() + of_signals + rest.len() <= BATCH {
             seen.extend(of_tasks);
+            seen.extend(signals.drain(..).flat_map(|(_, rows)| rows));
             self.removed.tasks += tasks;
         }
+        // The execution's steps named them, and go with it.
+        seen.extend(signals.iter().map(|(signal, _)| REMOVALS.put(number, signal, &(), None)));
         let plan = self.plan_of(id).await?;
         let mut of_plan = Vec::new();
         if let Some(plan) = plan {
@@ -192,6 +198,9 @@ impl Sweep<'_> {
         self.lot.executions.push(leaving);
         self.removed.executions += 1;
         self.remove(id.as_u128(), seen, rest).await?;
+        for (signal, rows) in signals {
+            self.rest(signal, rows).await?;
+        }
         if let Some(plan) = plan.filter(|_| !of_plan.is_empty()) {
             // A crash just here leaves the plan, which does no harm.
             self.lot.tickets.push(rows::commit(node, plan.as_u128(), of_plan));
@@ -213,10 +222,10 @@ impl Sweep<'_> {
         if row.is_none_or(|row| row.deployed.is_none()) {
             return Ok(None);
         }
-        if self.runs_of(plan).await? > 1 {
+        if uses_of(self.node, self.environment, plan).await? > 1 {
             // Other executions in this lot may be about to go as well.
             self.commit().await?;
-            if self.runs_of(plan).await? > 1 {
+            if uses_of(self.node, self.environment, plan).await? > 1 {
                 return Ok(None);
             }
         }
@@ -224,25 +233,11 @@ impl Sweep<'_> {
             return Ok(None);
         };
         // The removal guard forbids executions of the plan from here on; some may have begun until here.
-        if self.runs_of(plan).await? > 1 {
+        if uses_of(self.node, self.environment, plan).await? > 1 {
             return Ok(None);
         }
         self.lot.plans.push(leaving);
         Ok(Some(plan))
-    }
-
-    /// The number of executions of a plan.
-    async fn runs_of(&self, plan: PlanId) -> Result<u64, Error> {
-        let term = Box::from(plan.as_u128().to_be_bytes());
-        let query = Query {
-            list: execution_list(self.environment),
-            filters: vec![Filter::AnyOf(execution_term::PLAN, vec![term])],
-            order: Order::Document,
-            descending: false,
-            offset: 0,
-            limit: 0,
-        };
-        Ok(self.node.store().query(&query).await?.total)
     }
 
     async fn tasks(&mut self, end: u128) -> Result<(), Error> {
@@ -359,6 +354,39 @@ impl Sweep<'_> {
         self.lot.plans.clear();
         Ok(())
     }
+}
+
+/// The number of executions of a plan, and of the schedules that run it.
+async fn uses_of(node: &Node, environment: Environment, plan: PlanId) -> Result<u64, Error> {
+    let mut uses = 0;
+    for (list, field) in [
+        (execution_list(environment), execution_term::PLAN),
+        (schedule_list(environment), schedules::PLAN),
+    ] {
+        let filters = vec![Filter::AnyOf(field, vec![plan.as_u128().to_be_bytes().into()])];
+        let (order, descending) = (Order::Document, false);
+        let query = Query { list, filters, order, descending, offset: 0, limit: 0 };
+        uses += node.store().query(&query).await?.total;
+    }
+    Ok(uses)
+}
+
+/// Removes a plan that a deploy made, and that nothing runs any more: its last schedule has gone.
+pub(crate) async fn forget_plan(
+    node: &Node,
+    environment: Environment,
+    plan: PlanId,
+) -> Result<(), Error> {
+    let (number, id) = (environment.number(), plan.as_u128());
+    let Some(_leaving) = node.leaving_plans.leave(&(environment, plan)) else { return Ok(()) };
+    let row = PLANS.get(node.store(), number, &id).await?;
+    let is_made_for_runs = row.is_some_and(|row| row.deployed.is_some());
+    if is_made_for_runs && uses_of(node, environment, plan).await? == 0 {
+        node.catalog.forget_plan(environment, plan);
+        // If that fails, the plan stays, which does no harm.
+        let _ = rows::commit(node, id, vec![PLANS.delete(number, &id)]).await;
+    }
+    Ok(())
 }
 
 /// The first number that was given after `until`.

@@ -17,7 +17,7 @@ mod watch;
 use std::sync::Arc;
 
 use callboard_domain::event::EventName;
-use callboard_domain::id::{Environment, ScheduleId};
+use callboard_domain::id::{Environment, PlanId, ScheduleId};
 use callboard_domain::schedule::{Decision, Due, Outcome, Schedule, Settings, Timetable};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
@@ -31,7 +31,7 @@ use crate::item::{Done, Held, Item, ItemKind};
 use crate::node::Node;
 use crate::supervisor::Reason;
 use crate::tables::schedules::{self, RunRow, ScheduleRow};
-use crate::{durable, timers};
+use crate::{durable, retention, timers};
 
 /// A schedule's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,8 +48,19 @@ pub(crate) struct Changes {
     pub(crate) settings: Settings,
     /// The version of the schedule that the settings were made from.
     pub(crate) version: u64,
-    /// The new target, as it is stored, and the account that gave it.
-    pub(crate) target: Option<(String, Owner)>,
+    /// The new target.
+    pub(crate) target: Option<NewTarget>,
+}
+
+/// A target in place of another.
+#[derive(Debug)]
+pub(crate) struct NewTarget {
+    /// The target as it is stored.
+    pub(crate) text: String,
+    /// The plan that it runs.
+    pub(crate) plan: Option<PlanId>,
+    /// The account that gave it.
+    pub(crate) owner: Owner,
 }
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -269,18 +280,19 @@ impl Held<ScheduleItem> {
         let (now, environment) = (self.node.wall(), self.address.environment);
         let timetable = Timetable::compile(&settings.timing)?;
         let (holdings, before) = (&self.node.holdings, own.row.schedule.account.clone());
-        let taken_by = target.as_ref().map(|(_, owner)| &owner.id).filter(|id| **id != before);
+        let taken_by = target.as_ref().map(|target| &target.owner.id).filter(|id| **id != before);
         if let Some(Err(error)) = taken_by.map(|account| holdings.admit_schedule(account)) {
             let _ = reply.send(Err(error));
             return Ok(());
         }
         let schedule = own.row.schedule.changed(settings, &timetable, now);
         let (mut row, mut rows) = (ScheduleRow { schedule, ..own.row.clone() }, Vec::new());
-        if let Some((text, owner)) = target {
+        let plan_before = row.plan;
+        if let Some(NewTarget { text, plan, owner }) = target {
             rows = schedules::target(environment, row.schedule.id, &text);
             // Otherwise one account could have work done in another's name, and with its rights.
             row.schedule.account = owner.id;
-            row.role = owner.role;
+            (row.role, row.plan) = (owner.role, plan);
             self.node.holdings.store(&row.schedule.account, &rows);
         }
         rows.extend(schedules::event(environment, EventName::ScheduleUpdated, now, &row, None));
@@ -291,6 +303,9 @@ impl Held<ScheduleItem> {
         }
         committed?;
         self.arm();
+        if let Some(plan) = plan_before.filter(|_| plan_before != row.plan) {
+            retention::forget_plan(&self.node, environment, plan).await?;
+        }
         // The client may have left.
         let _ = reply.send(Ok(row));
         Ok(())
@@ -321,6 +336,9 @@ impl Held<ScheduleItem> {
         self.node.holdings.lost_schedule(&row.schedule.account);
         self.item.0 = None;
         self.arm();
+        if let Some(plan) = row.plan {
+            retention::forget_plan(&self.node, environment, plan).await?;
+        }
         let _ = reply.send(Ok(row));
         Ok(())
     }

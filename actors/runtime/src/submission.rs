@@ -67,6 +67,17 @@ pub(crate) struct Scheduled {
 }
 
 impl NewWork {
+    /// The plan that an execution is started of.
+    pub(crate) fn plan(&self) -> Option<PlanId> {
+        match self {
+            Self::Execution(begin) => match begin.runs {
+                Runs::Plan(id, _) => Some(id),
+                Runs::Deployed(_) => None,
+            },
+            Self::Tasks(..) | Self::Retry(..) | Self::Plan(..) => None,
+        }
+    }
+
     /// The approximate memory of the submission, in KiB.
     pub(crate) fn weight(&self) -> usize {
         let task = |request: &Request| {

@@ -142,6 +142,9 @@ pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<TaskId>> = Table::new(0x42, 
 pub(crate) const BUDGETS: Table<u128, BudgetRow> = Table::new(0x43, 1);
 /// Costs that are not summed up yet, by task and the last digits of its version.
 pub(crate) const SPENT: Table<(u128, u16), SpentRow> = Table::new(0x44, 1);
+/// The starts of the server, each by the number of the first record of events that was written under it, with a
+/// random mark.
+pub(crate) const STARTS: Table<u128, u32> = Table::new(0x45, 1);
 /// Long texts, by task and field.
 pub(crate) const TEXTS: Texts = Texts::new(TEXTS_NUMBER).compressed_with(words::OF_TEXTS);
 /// Idempotency keys, by a digest of their scope.

@@ -514,7 +514,7 @@ async fn cancelling_a_running_task_tells_its_worker_and_frees_its_place() {
 #[tokio::test]
 async fn a_task_that_is_cancelled_before_its_maker_hears_of_it_stays_cancelled() {
     let memory = Arc::new(MemoryStore::new());
-    let late = Arc::new(FaultyStore::new(memory.clone(), 1, Fault::Late));
+    let late = Arc::new(FaultyStore::new(memory.clone(), 2, Fault::Late));
     let bench = Bench::over(memory, late).await;
     let handle = bench.handle.clone();
     let submitting =
@@ -616,10 +616,10 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_acknowledged() {
 
 #[tokio::test(start_paused = true)]
 async fn an_actor_whose_commit_fails_starts_again_from_its_snapshot() {
-    // Commits: the worker's event, the task, its lease, and then its answer, which fails.
+    // Commits: the mark of the start, the worker's event, the task, its lease, and then its answer, which fails.
     for fault in [Fault::NotApplied, Fault::UnknownLost] {
         let memory = Arc::new(MemoryStore::new());
-        let faulty = Arc::new(FaultyStore::new(memory.clone(), 4, fault));
+        let faulty = Arc::new(FaultyStore::new(memory.clone(), 5, fault));
         let bench = Bench::over(memory, faulty.clone()).await;
         let mut worker = bench.worker(1).await;
         let id = bench.submit(request()).await;

@@ -13,7 +13,7 @@ use callboard_domain::id::{ExecutionId, TaskId};
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::task::Spec;
 use callboard_domain::{Error, Rule, Timestamp};
-use callboard_runtime::events::{Delta, QueueDepth, StreamItem, Transient};
+use callboard_runtime::events::{Cursor, Delta, QueueDepth, StreamItem, Transient};
 use callboard_runtime::tables::{self, Subject, WorkerRow};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ request! {
         /// The items of the events.
         filter: Option<Filter> = optional("filter", rule::object::<Filter>()),
         /// The cursor after which the subscription begins.
-        resume: Option<u64> = optional("resume", place()),
+        resume: Option<Cursor> = optional("resume", place()),
     }
 }
 
@@ -113,8 +113,8 @@ fn tag_list() -> impl Parse<Vec<String>> {
     rule::list(1..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
 }
 
-fn place() -> impl Parse<u64> {
-    rule::text(rule::characters(1..=17)).then(|text| {
+fn place() -> impl Parse<Cursor> {
+    rule::text(rule::characters(1..=26)).then(|text| {
         let says = "resume must be the cursor of an event";
         parse_cursor(&text).ok_or_else(|| Error::invalid("resume", Rule::Format, says))
     })
@@ -245,27 +245,30 @@ pub fn name_of(item: &StreamItem) -> &str {
     }
 }
 
-/// A place in the event log, opaque to clients.
-#[must_use]
-pub fn cursor(sequence: u64) -> String {
-    format!("e{sequence:x}")
-}
-
 /// The place that a client's text names; `None` for any other text.
 #[must_use]
-pub fn parse_cursor(text: &str) -> Option<u64> {
-    let digits = text.strip_prefix('e')?;
-    // The parser would take a sign, capitals and more zeros too.
-    let is_written =
-        digits.len() <= 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+pub fn parse_cursor(text: &str) -> Option<Cursor> {
+    let number = |digits: &str, most: usize| {
+        // The parser would take a sign, capitals and more zeros too.
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let is_written = digits.len() <= most && digits.bytes().all(is_digit);
+        u64::from_str_radix(digits, 16).ok().filter(|_| is_written)
+    };
+    let text = text.strip_prefix('e')?;
+    let (place, mark) = text.split_once('-').map_or((text, None), |(at, mark)| (at, Some(mark)));
     // The greatest number is no place: another place follows each.
-    u64::from_str_radix(digits, 16).ok().filter(|place| is_written && *place < u64::MAX)
+    let place = number(place, 16).filter(|place| *place < u64::MAX)?;
+    let mark = match mark {
+        Some(mark) => Some(number(mark, 8).and_then(|mark| u32::try_from(mark).ok())?),
+        None => None,
+    };
+    Some(Cursor { place, mark })
 }
 
 /// The event of an item as JSON; `before` stands in front of its members. `prev` is the place that
 /// was sent before.
 #[must_use]
-pub fn written(item: &StreamItem, before: &str, prev: Option<u64>) -> String {
+pub fn written(item: &StreamItem, before: &str, prev: Option<Cursor>) -> String {
     let shared = shared(item);
     let mut json = String::with_capacity(before.len() + shared.len() + 48);
     json.push('{');
@@ -275,8 +278,12 @@ pub fn written(item: &StreamItem, before: &str, prev: Option<u64>) -> String {
         StreamItem::Delta(_) | StreamItem::Depth(_) | StreamItem::Gap(..) => None,
     };
     if let Some(at) = place {
-        let prev = prev.map_or("null".to_owned(), |prev| format!("\"{}\"", cursor(prev)));
-        write!(json, r#""cursor":"e{at:x}","prev":{prev},"#).expect("a string takes every write");
+        let written = match prev {
+            Some(prev) => write!(json, r#""cursor":"{at}","prev":"{prev}","#),
+            None => write!(json, r#""cursor":"{at}","prev":null,"#),
+        };
+        // A string takes every write.
+        let _ = written;
     }
     json.push_str(shared);
     json
@@ -286,7 +293,7 @@ pub fn written(item: &StreamItem, before: &str, prev: Option<u64>) -> String {
 #[must_use]
 pub fn shared(item: &StreamItem) -> &str {
     match item {
-        StreamItem::Stored(at, row) => row.written(|row| stored(*at, row)),
+        StreamItem::Stored(at, row) => row.written(|row| stored(at.place, row)),
         StreamItem::Delta(delta) => delta.written(|Delta { task, version, offset, text, at }| {
             let resource = json!({"kind": "task", "id": task.id.to_string(), "version": version});
             tail(DELTA, *at, &resource, &json!({"text": text, "offset": offset}))

@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use callboard_runtime::events::StreamItem;
-use callboard_wire::events::{cursor, shared, written};
+use callboard_runtime::events::{Cursor, StreamItem};
+use callboard_wire::events::{shared, written};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -62,7 +62,7 @@ pub(super) enum Due {
 
 enum Waiting {
     Event(u64, StreamItem),
-    Gap(u64, u64, &'static str),
+    Gap(u64, Cursor, &'static str),
     Answer(String),
     Ping,
     Close(u16, &'static str),
@@ -75,9 +75,9 @@ struct ActiveSubscription {
     /// The members of its frames that stand before those of the event.
     before: String,
     /// The last cursor that the subscription sent, or the one with which it was resumed.
-    prev: Option<u64>,
+    prev: Option<Cursor>,
     /// The place up to which every event was sent.
-    at: u64,
+    at: Cursor,
     is_live: bool,
 }
 
@@ -142,7 +142,13 @@ impl Session {
     }
 
     /// Begins a subscription after the place `at`, which is that of `resume` if it was resumed.
-    pub(super) fn subscribed(&mut self, number: u64, name: String, at: u64, resume: Option<u64>) {
+    pub(super) fn subscribed(
+        &mut self,
+        number: u64,
+        name: String,
+        at: Cursor,
+        resume: Option<Cursor>,
+    ) {
         let quoted = Value::from(name.as_str());
         let before = format!(r#""type":"event","sub":{quoted},"#);
         self.subs.push(ActiveSubscription {
@@ -220,9 +226,9 @@ impl Session {
             }
             Waiting::Gap(number, to, reason) => {
                 let sub = self.subs.iter_mut().find(|sub| sub.number == number)?;
-                let (from, sub_name) = (cursor(sub.at), sub.name.as_str());
+                let (from, sub_name) = (sub.at.to_string(), sub.name.as_str());
                 let gap = json!({
-                    "type": "gap", "sub": sub_name, "from": from, "to": cursor(to), "reason": reason,
+                    "type": "gap", "sub": sub_name, "from": from, "to": to.to_string(), "reason": reason,
                 });
                 (sub.prev, sub.at) = (Some(to), to);
                 Outgoing::Text(gap.to_string())
@@ -247,7 +253,7 @@ impl Session {
     }
 
     /// Resumes a slow client's subscription after this place.
-    pub(super) fn skipped(&mut self, number: u64, to: u64) {
+    pub(super) fn skipped(&mut self, number: u64, to: Cursor) {
         if let Some(sub) = self.subs.iter_mut().find(|sub| sub.number == number) {
             sub.is_live = false;
             self.waiting.push_back(Waiting::Gap(number, to, "slow"));
@@ -256,7 +262,7 @@ impl Session {
 
     /// Ends a client that did not read for too long: its subscriptions end in gaps up to this
     /// place.
-    pub(super) fn ends_slow(&mut self, to: u64) {
+    pub(super) fn ends_slow(&mut self, to: Cursor) {
         self.forget();
         let numbers: Vec<_> = self.subs.iter().map(|sub| sub.number).collect();
         let gaps = numbers.into_iter().map(|number| Waiting::Gap(number, to, "slow"));

@@ -314,10 +314,6 @@ pub enum Refusal {
     StillStopping,
     /// The texts of a completed step were erased.
     TextsErased,
-    /// A signal with the same idempotency key and the same payload was accepted before.
-    SignalReplayed,
-    /// A signal with the same idempotency key and another payload was accepted before.
-    SignalKeyReused,
     /// A signal of this name was accepted before, and is not to be replaced or was used.
     Signalled,
     /// Every wait for a signal of this name has ended without one.

@@ -170,9 +170,17 @@ pub struct List {
     pub concurrency: Option<u16>,
     /// The number of items that must complete.
     pub min_success: u16,
-    /// Requests, each with the number of items that cost at most as much; `None` if the execution has no
-    /// `maxCost`.
-    pub costs: Option<Vec<(u16, Request)>>,
+    /// Requests, each with the items that cost at most as much; `None` if the execution has no `maxCost`.
+    pub costs: Option<Vec<(Vec<u16>, Request)>>,
+}
+
+impl List {
+    /// Leaves out the costs of items whose outputs are there already.
+    pub fn are_there(&mut self, is_there: impl Fn(u16) -> bool) {
+        for (items, _) in self.costs.iter_mut().flatten() {
+            items.retain(|item| !is_there(*item));
+        }
+    }
 }
 
 impl Program {
@@ -290,21 +298,26 @@ impl Program {
         })))
     }
 
-    /// The longest request of each size, with the number of items that are about as long: few requests
+    /// The longest request of each size, with the items that are about as long: few requests
     /// stand for all, so that a long list does not lie in memory once more. An item that cannot be
     /// rendered fails when it is its turn, and costs nothing.
-    fn costs(&self, step: &Step, items: &[Value], scope: &WithOutputs<'_>) -> Vec<(u16, Request)> {
-        let mut sizes: BTreeMap<(u32, usize), (u16, Inputs)> = BTreeMap::new();
-        for item in items {
+    fn costs(
+        &self,
+        step: &Step,
+        items: &[Value],
+        scope: &WithOutputs<'_>,
+    ) -> Vec<(Vec<u16>, Request)> {
+        let mut sizes: BTreeMap<(u32, usize), (Vec<u16>, Inputs)> = BTreeMap::new();
+        for (number, item) in (0..).zip(items) {
             let scope = WithOutputs { item: Some(item), ..*scope };
             let Ok(inputs) = rendered(step, &scope) else { continue };
-            let (count, longest) = sizes.entry(size_class(inputs.length())).or_default();
-            *count += 1;
+            let (alike, longest) = sizes.entry(size_class(inputs.length())).or_default();
+            alike.push(number);
             if longest.length() <= inputs.length() {
                 *longest = inputs;
             }
         }
-        sizes.into_values().map(|(count, inputs)| (count, self.request(step, inputs))).collect()
+        sizes.into_values().map(|(alike, inputs)| (alike, self.request(step, inputs))).collect()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the signature of Scope::meta")]

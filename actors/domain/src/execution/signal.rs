@@ -6,14 +6,13 @@
 //! ```
 //!
 //! One signal per name, which every wait of the name uses. Deliberately absent: the payload, which is
-//! a text of its own, and the names, which the plan knows.
+//! a text of its own, the names, which the plan knows, and idempotency keys, which have rows of their own.
 
 use serde::{Deserialize, Serialize};
 
 use super::step::Stage;
 use super::{Execution, Refusal, State};
 use crate::Timestamp;
-use crate::digest::Digest;
 use crate::graph::StepSet;
 use crate::id::SignalId;
 
@@ -27,20 +26,6 @@ pub struct Signal {
     pub id: SignalId,
     /// The instant of the signal's acceptance.
     pub at: Timestamp,
-    /// The idempotency key that came with the signal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<SignalKey>,
-}
-
-/// An idempotency key of a signal, by digests: of account and key, and of the payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SignalKey {
-    /// The account and the key.
-    #[serde(rename = "k")]
-    pub scope: Digest,
-    /// The payload.
-    #[serde(rename = "b")]
-    pub body: Digest,
 }
 
 /// A signal that was sent.
@@ -55,12 +40,8 @@ pub struct Sent {
 }
 
 impl Signal {
-    /// The most bytes of the signal's JSON.
-    pub(super) fn json_bound(&self) -> usize {
-        // `{"id":"dt_sig_…","at":…,"key":{"k":"…","b":"…"}}`
-        let key = self.key.map_or(0, |_| 8 + 14 + 2 * 64);
-        48 + 20 + key
-    }
+    /// The most bytes of the signal's JSON: `{"id":"dt_sig_…","at":…}`.
+    pub(super) const JSON_BOUND: usize = 48 + 20;
 }
 
 impl Execution {
@@ -68,12 +49,6 @@ impl Execution {
     pub(super) fn refuses(&self, sent: &Sent) -> Option<Refusal> {
         let rows = || sent.steps.iter().filter_map(|step| self.step(step));
         let kept = || rows().filter_map(|row| row.signal.as_deref());
-        let same =
-            |key: SignalKey| kept().filter_map(|kept| kept.key).find(|old| old.scope == key.scope);
-        if let Some(before) = sent.signal.key.and_then(same) {
-            let is_same = sent.signal.key == Some(before);
-            return Some(if is_same { Refusal::SignalReplayed } else { Refusal::SignalKeyReused });
-        }
         if self.head.state.ended_at().is_some() {
             return Some(Refusal::Finished(self.status()));
         }

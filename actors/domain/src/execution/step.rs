@@ -189,7 +189,7 @@ impl StepState {
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
             + if self.erased { 14 } else { 0 }
-            + self.signal.as_ref().map_or(0, |signal| 10 + signal.json_bound())
+            + self.signal.as_ref().map_or(0, |_| 10 + Signal::JSON_BOUND)
             + time(9, self.until)
             + if self.stopping.is_empty() { 0 } else { 14 + (TASK + 1) * self.stopping.len() }
             + self.map.as_ref().map_or(0, |_| 7 + MapState::JSON_BOUND)
@@ -283,8 +283,6 @@ fn is_unused(usage: &Usage) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::Digest;
-    use crate::execution::SignalKey;
     use crate::task::EndingCode;
 
     #[test]
@@ -324,7 +322,6 @@ mod tests {
                 signal: Some(Box::new(Signal {
                     id: SignalId::from_u128(u128::MAX),
                     at: Timestamp::MAX,
-                    key: Some(SignalKey { scope: Digest::ZERO, body: Digest::ZERO }),
                 })),
                 until: Some(Timestamp::MAX),
             };

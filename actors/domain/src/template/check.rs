@@ -13,8 +13,7 @@ use crate::plan::{
     Checker, Declared, Inputs, check_flow, check_fraction, check_length, check_max_tokens,
     check_tags, check_timeout, compile_schema,
 };
-use crate::problem::{Code, Problem, Problems};
-use crate::render::{PromptTemplate, Reference};
+use crate::problem::{Problem, Problems};
 use crate::schema::Schema;
 use crate::task::MAX_TARGET;
 
@@ -84,36 +83,13 @@ pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Temp
 }
 
 /// The template of a source that was checked before.
-pub(super) fn restored(source: TemplateSource, env_allow: &[String]) -> Result<Template, Problems> {
-    let mut problems = Vec::new();
-    for (index, step) in source.steps.iter().enumerate() {
-        let prompts =
-            [("prompt", Some(&step.prompt)), ("systemPrompt", step.system_prompt.as_ref())];
-        let prompts = prompts.into_iter().map(|(name, text)| (name.to_owned(), text));
-        let messages =
-            step.messages.iter().enumerate().map(|(index, message)| {
-                (format!("messages[{index}].content"), Some(&message.content))
-            });
-        for (name, text) in prompts.chain(messages) {
-            let (text, _) = PromptTemplate::parse(text.map_or("", String::as_str));
-            for reference in text.references() {
-                if let Reference::Env(variable) = reference
-                    && !env_allow.contains(variable)
-                {
-                    let says = format!("refers to env.{variable}, which the settings do not allow");
-                    let field = format!("steps[{index}].{name}");
-                    problems.push(Problem::new(Code::EnvNotAllowed, field, says));
-                }
-            }
-        }
-    }
+pub(super) fn restored(source: TemplateSource) -> Result<Template, Problems> {
     let not_valid = |field: &str| Problem::rule(Rule::Enum, field, "is not valid any more");
     let version = source.version.parse::<Version>().map_err(|_| not_valid("version"));
     let industry = Industry::parse(&source.industry).ok_or_else(|| not_valid("industry"));
     let visibility = source.visibility.as_deref();
     let visibility = visibility.map_or(Some(Visibility::Private), Visibility::parse);
     let visibility = visibility.ok_or_else(|| not_valid("visibility"));
-    Problems::none_of(problems)?;
     let version = version?;
     Ok(Template {
         id: format!("{}-v{}", slug(&source.name), version.major),

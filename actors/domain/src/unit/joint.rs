@@ -21,7 +21,7 @@ use crate::execution::{
 use crate::graph::StepSet;
 use crate::id::{SignalId, TaskId};
 use crate::machine::{Machine, Step};
-use crate::plan::WaitSource;
+use crate::plan::{self, StepSource, WaitSource};
 use crate::render::MAX_PROMPT;
 use crate::retry::Policy;
 use crate::schema::Schema;
@@ -210,8 +210,13 @@ impl<'p> Joint<'p> {
     /// The definition of a wait step.
     #[must_use]
     pub fn wait_source(&self, step: u16) -> Option<&'p WaitSource> {
-        let step = self.program.compiled.plan.steps().get(usize::from(step))?;
-        step.source().wait.as_ref()
+        self.source(step)?.wait.as_ref()
+    }
+
+    /// The step as it is in the plan.
+    #[must_use]
+    pub fn source(&self, step: u16) -> Option<&'p StepSource> {
+        self.program.compiled.plan.steps().get(usize::from(step)).map(plan::Step::source)
     }
 
     /// Adds a task's end that a unit of its own has committed.
@@ -341,10 +346,11 @@ impl<'p> Joint<'p> {
     fn expand(&mut self, step: u16, list: List, outputs: &mut Outputs, sources: &mut impl Sources) {
         let List { number, items, concurrency, min_success, costs } = list;
         let worst_cost = costs.and_then(|costs| {
-            costs.iter().try_fold(Money::ZERO, |sum, (count, request)| {
+            costs.iter().try_fold(Money::ZERO, |sum, (items, request)| {
+                let count = u16::try_from(items.len()).expect("maxItems is less");
                 let called = Called::by(&request.model, request.routing.as_deref());
                 let worst = sources.worst_cost(called, &request.inputs, request.max_tokens)?;
-                Some(sum + worst.times(*count))
+                Some(sum + worst.times(count))
             })
         });
         let count = u16::try_from(items.len()).expect("maxItems is less");

@@ -133,7 +133,7 @@ impl Node {
             return Ok(None);
         };
         let source = plans::template_source(self.store(), environment, &row).await?;
-        let restored = Template::restored(source, &self.settings.env_allow);
+        let restored = Template::restored(source);
         restored.map(Some).map_err(|problems| StoreError::Corrupt {
             path: format!("template {id} {version}"),
             reason: problems.to_string(),

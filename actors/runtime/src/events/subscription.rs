@@ -9,7 +9,7 @@ use callboard_domain::id::Environment;
 use callboard_store::Error;
 use tokio::sync::{broadcast, watch};
 
-use super::{Events, LAST, PART, Piece, StreamItem, Transient, next_record};
+use super::{Cursor, Events, LAST, PART, Piece, StreamItem, Transient, next_record};
 use crate::tables::{self, Subject};
 
 impl Events {
@@ -17,7 +17,7 @@ impl Events {
     pub(crate) async fn subscribe(
         self: &Arc<Self>,
         environment: Environment,
-        cursor: Option<u64>,
+        cursor: Option<Cursor>,
         passing: Transient,
     ) -> Result<Subscription, Error> {
         let number = usize::from(environment.number());
@@ -27,7 +27,13 @@ impl Events {
         let (oldest, newest) = self.store.log_bounds(tables::events(environment)).await?;
         let now = newest << PART | LAST;
         let (after, resumed) = match cursor {
-            Some(cursor) if next_record(cursor) >= oldest && cursor <= now => (cursor, true),
+            Some(cursor)
+                if next_record(cursor.place) >= oldest
+                    && cursor.place <= now
+                    && self.knows(environment, cursor) =>
+            {
+                (cursor.place, true)
+            }
             Some(_) => (now, false),
             None => (now, true),
         };
@@ -91,8 +97,8 @@ impl Subscription {
 
     /// The place that was read up to.
     #[must_use]
-    pub const fn cursor(&self) -> u64 {
-        self.after
+    pub fn cursor(&self) -> Cursor {
+        self.events.cursor(self.environment, self.after)
     }
 
     /// True once every event was returned that had been stored when the subscription began.
@@ -105,11 +111,11 @@ impl Subscription {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn skip(&mut self) -> Result<u64, Error> {
+    pub async fn skip(&mut self) -> Result<Cursor, Error> {
         let (_, newest) = self.events.store.log_bounds(tables::events(self.environment)).await?;
         self.after = self.after.max(newest << PART | LAST);
         self.ahead.clear();
-        Ok(self.after)
+        Ok(self.cursor())
     }
 
     /// The next item; waits for it. `None` when the service stops. Dropping the future loses nothing.
@@ -218,7 +224,8 @@ mod tests {
         let task = Task { version: 2, ..full_task() };
         let (event, subject) = ("task.started".into(), Subject::Task(Arc::new(task)));
         let event = Event { event, at: Timestamp::from_millis(0), subject };
-        let event = StreamItem::Stored(64, Arc::new(Published::new(event)));
+        let event =
+            StreamItem::Stored(Cursor { place: 64, mark: None }, Arc::new(Published::new(event)));
         let kept = [1, 2].map(|version| Arc::new(Published::new(piece(version))));
         let mut pieces: Vec<_> = kept.iter().map(Arc::downgrade).collect();
         let before = earlier(&mut pieces, &event);

@@ -9,6 +9,7 @@
 //! read again after a restart; one that was removed meanwhile has nothing to give. Deliberately
 //! absent: the equality of two tasks' requests, which the domain decides.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use callboard_domain::execution::program::{CompiledPlan, Evaluation, Outputs, Program};
@@ -19,6 +20,7 @@ use callboard_domain::task::{Origin, Request, Task};
 use callboard_domain::unit::{Joint, Sources};
 use callboard_store::{Op, Store};
 use ractor::ActorProcessingErr;
+use serde_json::Value;
 
 use super::read_outputs;
 use crate::node::Node;
@@ -76,11 +78,17 @@ pub(crate) async fn decide(
             joint.decide(due, evaluation, outputs, sources);
             if let Some((name, payload)) = payload {
                 let id = SignalId::from_u128(sources.fresh(joint.now()));
-                let (signal, steps) =
-                    (Signal { id, at: joint.now(), key: None }, joint.waits_for(&name));
+                let (signal, steps) = (Signal { id, at: joint.now() }, joint.waits_for(&name));
                 // Refused if another one of its name came before.
                 let _ = joint.signalled(Sent { steps, signal, replace: false }, payload, outputs);
             }
+        }
+        Evaluation::Expand(list) if list.costs.is_some() => {
+            let there = original.items_of(store, environment, joint, due.step, &list.items);
+            let there = Box::pin(there).await?;
+            let Evaluation::Expand(mut list) = evaluation else { return Ok(()) };
+            list.are_there(|item| there.contains(&item));
+            joint.decide(due, Evaluation::Expand(list), outputs, sources);
         }
         Evaluation::Skip | Evaluation::Fail(_) | Evaluation::Expand(_) => {
             joint.decide(due, evaluation, outputs, sources);
@@ -188,6 +196,33 @@ impl Original {
             return Ok(None);
         }
         Ok(Some((task, output)))
+    }
+
+    /// The items of a list that were completed for the same value of the same step: what they would cost need not
+    /// be reserved. Each is compared once more when it is its turn.
+    async fn items_of(
+        &self,
+        store: &dyn Store,
+        environment: Environment,
+        joint: &Joint<'_>,
+        own: u16,
+        values: &[Value],
+    ) -> Result<HashSet<u16>, callboard_store::Error> {
+        let then = self.position(joint, own).and_then(|then| {
+            let step = self.compiled.plan.steps().get(usize::from(then))?;
+            let is_same = joint.source(own) == Some(step.source());
+            Some((then, step.for_each()?.number())).filter(|_| is_same)
+        });
+        let Some((then, number)) = then else { return Ok(HashSet::new()) };
+        if self.execution.step(then).is_none_or(|row| row.map.is_none()) {
+            return Ok(HashSet::new());
+        }
+        let list = items::list(store, environment, self.execution.head.spec.id, number).await?;
+        let is_done = |item: u16| {
+            self.execution.item(then, item).is_some_and(|row| row.stage == Stage::Completed)
+        };
+        let same = (0..).zip(values.iter().zip(&list)).filter(|(_, (now, then))| now == then);
+        Ok(same.map(|(item, _)| item).filter(|item| is_done(*item)).collect())
     }
 
     /// The signal that the same wait has used, with its payload.

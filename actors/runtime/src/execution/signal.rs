@@ -2,16 +2,19 @@
 //!
 //! Deliberately absent: the effect of a signal, which [`callboard_domain::execution::signal`] says.
 
-use callboard_domain::Error;
+use callboard_domain::execution::Signal;
 use callboard_domain::execution::program::Outputs;
 use callboard_domain::execution::signal::Sent;
-use callboard_domain::execution::{Refusal, Signal, SignalKey};
-use callboard_domain::id::SignalId;
+use callboard_domain::id::{Environment, SignalId};
 use callboard_domain::unit::Joint;
+use callboard_domain::{Error, Timestamp};
+use callboard_store::{Error as StoreError, Op, Store};
 use tokio::sync::oneshot;
 
-use super::refused;
+use super::{Address, refused};
 use crate::sources::NodeSources;
+use crate::submission::Key;
+use crate::tables::{IDEMPOTENCY, IdempotencyRow};
 
 /// A signal, and the client who waits for the answer.
 #[derive(Debug)]
@@ -20,8 +23,8 @@ pub(crate) struct Sending {
     pub(crate) name: String,
     /// The payload, as the text that prompts get.
     pub(crate) payload: String,
-    /// The digests of the idempotency key.
-    pub(crate) key: Option<SignalKey>,
+    /// The idempotency key.
+    pub(crate) key: Option<Key>,
     /// True if the signal takes the place of a kept one.
     pub(crate) replace: bool,
     /// The channel for the answer: true if the signal is a replay.
@@ -32,6 +35,8 @@ pub(crate) struct Sending {
 #[derive(Debug)]
 pub(crate) struct Accepted {
     reply: oneshot::Sender<Result<bool, Error>>,
+    /// The idempotency key, if the signal is new.
+    key: Option<Key>,
     replayed: bool,
 }
 
@@ -42,8 +47,52 @@ impl Sending {
         let _ = self.reply.send(Err(error));
     }
 
+    /// Adds the signal to the unit, unless its key was used before; a client whose signal is refused has its answer.
+    pub(super) async fn take(
+        self,
+        (store, address): (&dyn Store, Address),
+        (joint, outputs, sources): (&mut Joint<'_>, &mut Outputs, &mut NodeSources<'_>),
+        (signals, records): (&mut Vec<Accepted>, &mut Vec<Op>),
+    ) -> Result<(), StoreError> {
+        let accepted = match self.or_replayed(store, address.environment, signals).await? {
+            Ok(fresh) => fresh.add_to(joint, outputs, sources),
+            Err(replayed) => replayed,
+        };
+        records.extend(accepted.as_ref().and_then(|it| it.row(address, joint.now())));
+        signals.extend(accepted);
+        Ok(())
+    }
+
+    /// The earlier use of the signal's key, which may be part of this unit, as `accepted` says; else the signal.
+    /// `None` if the key was used for another signal: then the client has its answer.
+    async fn or_replayed(
+        self,
+        store: &dyn Store,
+        environment: Environment,
+        accepted: &[Accepted],
+    ) -> Result<Result<Self, Option<Accepted>>, StoreError> {
+        let Some(key) = &self.key else { return Ok(Ok(self)) };
+        let own = accepted.iter().filter_map(|accepted| accepted.key.as_ref());
+        let body = if let Some(used) = own.rev().find(|used| used.scope == key.scope) {
+            Some(used.body.clone())
+        } else {
+            let row = IDEMPOTENCY.get(store, environment.number(), &key.scope).await?;
+            row.map(|row| row.body)
+        };
+        Ok(match body {
+            None => Ok(self),
+            Some(body) if body == key.body => {
+                Err(Some(Accepted { reply: self.reply, key: None, replayed: true }))
+            }
+            Some(_) => {
+                self.refuse(Error::IdempotencyKeyReused);
+                Err(None)
+            }
+        })
+    }
+
     /// Adds the signal to the unit. `None` if the signal is refused: then the client has its answer.
-    pub(super) fn add_to(
+    fn add_to(
         self,
         joint: &mut Joint<'_>,
         outputs: &mut Outputs,
@@ -51,26 +100,24 @@ impl Sending {
     ) -> Option<Accepted> {
         let Self { name, payload, key, replace, reply } = self;
         let (now, steps) = (joint.now(), joint.waits_for(&name));
-        let signal = Signal { id: SignalId::from_u128(sources.fresh(now)), at: now, key };
-        let replayed = match joint.signalled(Sent { steps, signal, replace }, payload, outputs) {
-            Ok(()) => false,
-            // The first one may be part of this unit, which is not durable yet.
-            Err(Refusal::SignalReplayed) => true,
-            Err(refusal) => {
-                let error = if refusal == Refusal::SignalKeyReused {
-                    Error::IdempotencyKeyReused
-                } else {
-                    refused(joint.state(), refusal)
-                };
-                let _ = reply.send(Err(error));
-                return None;
-            }
-        };
-        Some(Accepted { reply, replayed })
+        let signal = Signal { id: SignalId::from_u128(sources.fresh(now)), at: now };
+        if let Err(refusal) = joint.signalled(Sent { steps, signal, replace }, payload, outputs) {
+            let _ = reply.send(Err(refused(joint.state(), refusal)));
+            return None;
+        }
+        Some(Accepted { reply, key, replayed: false })
     }
 }
 
 impl Accepted {
+    /// The row that remembers the key.
+    fn row(&self, address: Address, at: Timestamp) -> Option<Op> {
+        let Key { scope, body } = self.key.as_ref()?;
+        let (tasks, execution) = (Vec::new(), Some(address.execution));
+        let row = IdempotencyRow { body: body.clone(), at, tasks, execution };
+        Some(IDEMPOTENCY.put(address.environment.number(), scope, &row, None))
+    }
+
     /// Tells the client, who may have left.
     pub(super) fn answer(self) {
         let _ = self.reply.send(Ok(self.replayed));

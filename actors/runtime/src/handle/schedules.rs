@@ -1,7 +1,7 @@
 //! Schedules (PROTOCOL.md 16).
 
 use callboard_domain::event::EventName;
-use callboard_domain::id::{Environment, ScheduleId};
+use callboard_domain::id::{Environment, PlanId, ScheduleId};
 use callboard_domain::query::{Page, Schedules, Window};
 use callboard_domain::schedule::{Schedule, Settings, Timetable, Timing};
 use callboard_domain::template::Caller;
@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, Owner, unreadable, within};
 use crate::durable;
-use crate::schedule::{Address, Changes, Message, Target};
+use crate::retention::UseGuard;
+use crate::schedule::{Address, Changes, Message, NewTarget, Target};
 use crate::submission::{NewWork, Runs, StartExecution};
 use crate::tables::schedules::{self, RunRow, ScheduleRow, TargetRow};
 use crate::timers::{self, TimerKey};
@@ -57,11 +58,13 @@ impl Handle {
         let (now, environment) = (self.node.wall(), owner.environment);
         let timetable = compiled(&settings.timing, now)?;
         self.node.holdings.admit(&owner.id, 0)?;
-        self.order(owner, target.target.clone()).await?;
+        // The plan stays from here on.
+        let _kept = self.kept(environment, &target)?;
+        let plan = self.order(owner, target.target.clone()).await?.plan();
         let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
         let id = ScheduleId::from_u128(self.node.fresh_id(now, partition));
         let schedule = Schedule::created(id, owner.id.clone(), settings, &timetable, now);
-        let row = ScheduleRow { schedule, role: owner.role };
+        let row = ScheduleRow { schedule, role: owner.role, plan };
         let given = target.given.clone();
         let mut rows = schedules::target(environment, id, &target.text());
         rows.push(schedules::put(environment, &row));
@@ -85,6 +88,17 @@ impl Handle {
             shard.timers(timers::Message::Set(TimerKey::Schedule(address), at));
         }
         Ok(ScheduleDetail { row, target: given })
+    }
+
+    /// Keeps the plan of a target from removal.
+    fn kept(
+        &self,
+        environment: Environment,
+        target: &GivenTarget,
+    ) -> Result<Option<UseGuard<'_, (Environment, PlanId)>>, Error> {
+        let Target::Plan(id, _) = &target.target else { return Ok(None) };
+        let kept = self.node.leaving_plans.keep(&(environment, *id));
+        kept.map(Some).ok_or_else(|| Error::not_found("plan", id))
     }
 
     /// The order of a target, checked as if it started now.
@@ -190,16 +204,21 @@ impl Handle {
         if settings.timing != before.row.schedule.settings.timing {
             compiled(&settings.timing, self.node.wall())?;
         }
+        let (mut kept, mut plan) = (None, None);
         if let Some(target) = &target {
             self.node.holdings.admit(&owner.id, 0)?;
-            self.order(owner, target.target.clone()).await?;
+            kept = self.kept(environment, target)?;
+            plan = self.order(owner, target.target.clone()).await?.plan();
         }
         let given = target.as_ref().map_or(before.target, |target| target.given.clone());
-        let target = target.map(|target| (target.text(), owner.clone()));
+        let target =
+            target.map(|target| NewTarget { text: target.text(), plan, owner: owner.clone() });
         let changes = Changes { settings, version, target };
         let row =
             self.ask_schedule(environment, id, |reply| Message::Change(Box::new(changes), reply));
-        Ok(ScheduleDetail { row: row.await?, target: given })
+        let row = row.await?;
+        drop(kept);
+        Ok(ScheduleDetail { row, target: given })
     }
 
     /// Deletes a schedule; its running work goes on.

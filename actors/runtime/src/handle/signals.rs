@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use callboard_domain::digest::Digest;
-use callboard_domain::execution::SignalKey;
 use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::fuel::{Fuel, OutOfFuel};
 use callboard_domain::id::{Environment, ExecutionId};
@@ -14,7 +12,7 @@ use callboard_domain::{Error, Rule};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, unreadable, within};
+use super::{COMMAND, Handle, key_of, unreadable, within};
 use crate::execution::signal::Sending;
 use crate::execution::{Address, Message};
 use crate::read::runs::Overview;
@@ -56,10 +54,12 @@ impl Handle {
             return Err(Error::not_found("signal", &name));
         }
         let text = payload_text(&payload);
-        let key = key.map(|key| SignalKey {
-            scope: Digest::of(&format!("{by}\n{key}")),
-            // A text and the same text as JSON are two payloads.
-            body: Digest::of(&payload.to_string()),
+        let key = key.map(|key| {
+            let endpoint = format!("executions/{id}/signals/{name}");
+            let mut key = key_of((environment, by), &endpoint, &key, &payload);
+            // The row stands beside those of the execution, so that one commit holds both.
+            key.scope[0] = id.partition();
+            key
         });
         self.check_payload(compiled, name.clone(), payload).await?;
         let (reply, answer) = oneshot::channel();

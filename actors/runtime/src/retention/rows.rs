@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: rows that stay when it goes: its history, its record, its events.
 
+use std::collections::BTreeMap;
+
 use callboard_domain::execution::StepState;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, partition_of};
 use callboard_store::{Error, Op, Store, Ticket};
@@ -31,16 +33,26 @@ pub(super) fn seen_of_task(environment: Environment, task: TaskId) -> Vec<Op> {
     vec![ENDED_TASKS.delete(number, &id), ENDED_APPROVALS.delete(number, &id)]
 }
 
-/// All rows of the tasks and signals that an ended execution's steps name, and the number of these
-/// tasks; more than `enough` rows are not gathered. `beside` are the steps that stand in the
-/// execution's head row. Tasks of earlier runs are not named any more.
-pub(super) async fn of_tasks(
+/// The parts of an ended execution that have identifiers of their own.
+pub(super) struct Parts {
+    /// All rows of the tasks, unless they are many.
+    pub(super) of_tasks: Vec<Op>,
+    /// The number of these tasks.
+    pub(super) tasks: u64,
+    /// The signals that steps have used or kept, each with the rows of its payload.
+    pub(super) signals: Vec<(u128, Vec<Op>)>,
+}
+
+/// The tasks and signals that an ended execution's steps name; more than `enough` rows of tasks are not
+/// gathered. `beside` are the steps that stand in the execution's head row. Tasks of earlier runs are not named
+/// any more.
+pub(super) async fn parts(
     store: &dyn Store,
     environment: Environment,
     execution: ExecutionId,
     beside: Vec<StepState>,
     enough: usize,
-) -> Result<(u64, Vec<Op>), Error> {
+) -> Result<Parts, Error> {
     let (number, id) = (environment.number(), execution.as_u128());
     let first = u16::try_from(beside.len()).expect("a head's row holds few");
     let others = STEPS.range(store, number, &(id, first), &(id, u16::MAX)).await?;
@@ -52,10 +64,12 @@ pub(super) async fn of_tasks(
         Vec::new()
     };
     let steps = of_steps.into_iter().chain(of_items.into_iter().map(|(_, _, item)| item));
-    let (mut count, mut ops) = (0, Vec::new());
+    let (mut count, mut ops, mut signals) = (0, Vec::new(), BTreeMap::new());
     let steps: Vec<StepState> = steps.collect();
+    // Every wait of a name has the same signal.
     for signal in steps.iter().filter_map(|step| step.signal.as_deref()) {
-        ops.extend(TEXTS.delete_all(store, number, signal.id.as_u128()).await?);
+        let signal = signal.id.as_u128();
+        signals.insert(signal, TEXTS.delete_all(store, number, signal).await?);
     }
     for task in steps.into_iter().filter_map(|step| step.task) {
         let ended = ENDED_TASKS.get(store, number, &task.as_u128()).await?.is_some();
@@ -70,7 +84,7 @@ pub(super) async fn of_tasks(
             break;
         }
     }
-    Ok((count, ops))
+    Ok(Parts { of_tasks: ops, tasks: count, signals: signals.into_iter().collect() })
 }
 
 /// Puts rows of the item `id`'s partition in line to be removed.

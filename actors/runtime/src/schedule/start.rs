@@ -91,7 +91,7 @@ impl Held<ScheduleItem> {
 
     /// The account in whose name the work starts, as it is now.
     fn owner(&self, own: &Loaded) -> Result<Owner, Error> {
-        let ScheduleRow { schedule, role } = &own.row;
+        let ScheduleRow { schedule, role, .. } = &own.row;
         let account = &schedule.account;
         let role = match account.parse() {
             Ok(known) => {
@@ -142,6 +142,7 @@ impl Held<ScheduleItem> {
             NewWork::Retry(..) | NewWork::Plan(..) => return Ok(None),
         };
         row.schedule.running.add(at, started);
+        row.plan = order.plan();
         let run =
             RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.wall()) };
         let mut rows = schedules::rows_of_run(environment, &row, &run);

@@ -2,7 +2,7 @@
 
 use callboard_domain::access::Role;
 use callboard_domain::event::EventName;
-use callboard_domain::id::{Environment, ScheduleId};
+use callboard_domain::id::{Environment, PlanId, ScheduleId};
 use callboard_domain::machine::Machine;
 use callboard_domain::schedule::{Outcome, Schedule, Started};
 use callboard_domain::{Timestamp, query};
@@ -26,6 +26,9 @@ pub struct ScheduleRow {
     pub schedule: Schedule,
     /// The role of the account when the schedule was made.
     pub role: Role,
+    /// The plan that the target runs, which stays as long as the schedule does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanId>,
 }
 
 /// The outcome of an occurrence.
@@ -77,13 +80,15 @@ fn key(id: ScheduleId, at: Timestamp) -> [u8; 24] {
 
 pub(crate) fn put(environment: Environment, row: &ScheduleRow) -> Op {
     let enabled: &[u8] = if row.schedule.settings.enabled { b"1" } else { b"0" };
-    let terms = vec![(ENABLED, enabled.into())];
+    let mut terms = vec![(ENABLED, enabled.into())];
+    terms.extend(row.plan.map(|plan| (PLAN, Box::from(plan.as_u128().to_be_bytes()))));
     let entry = Entry { list: schedule_list(environment), terms, sort: [None; 2] };
     SCHEDULES.put(environment.number(), &row.schedule.id.as_u128(), row, Some(entry))
 }
 
-/// The index terms of schedules: enabled or not.
+/// The index terms of schedules: enabled or not, and the plan of the target.
 const ENABLED: u8 = 0;
+pub(crate) const PLAN: u8 = 1;
 
 pub(crate) fn target(environment: Environment, id: ScheduleId, text: &str) -> Vec<Op> {
     TEXTS.put(environment.number(), id.as_u128(), text::MADE, text)

@@ -3,16 +3,18 @@
 use callboard_domain::Error;
 use callboard_domain::budget::Money;
 use callboard_domain::id::BudgetId;
-use callboard_domain::plan::StepSource;
+use callboard_domain::plan::{MapSource, StepSource};
 use callboard_domain::queue::QueueChange;
 use callboard_domain::schema::Schema;
 use callboard_domain::spending::{Budget, BudgetChange, Ledger, Match, OnExceed, Period};
 use callboard_domain::task::{FailureKind, Routing};
+use callboard_domain::template::Caller;
 use callboard_domain::usage::Prices;
 
 use super::executions::{plan, step};
 use super::*;
-use crate::handle::Start;
+use crate::handle::{Fork, Start};
+use crate::submission::{Created, Options};
 
 /// One dollar for each output token, and nothing for input tokens.
 const PRICES: &str = r#"{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1.0},
@@ -413,4 +415,35 @@ async fn steps_that_come_due_together_never_reserve_more_than_a_budget_has() {
         given += 1;
     }
     assert_eq!((given, most), (3, 18.0), "three of six dollars fit into twenty");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_needs_no_budget_for_items_whose_outputs_it_takes_over() {
+    let bench = bench().await;
+    let mut source = maps::source(MapSource::default());
+    source.steps[0].max_tokens = Some(5);
+    source.steps[1].max_tokens = Some(1);
+    let plan = bench.handle.create_plan(&owner(), source).await.expect("a plan").id;
+    let options = Options { max_cost: Some(Money::from_usd(20.0)), ..Options::default() };
+    let start = Start { options, ..maps::over(3) };
+    let begun = bench.handle.execute(&owner(), plan, start, None).await.expect("it starts");
+    let Created::Execution(first) = begun.made else { panic!("an execution") };
+    let mut worker = bench.worker(1).await;
+    for _ in 0..4 {
+        let lease = worker.assignment().await.lease;
+        answer_with(&mut worker, lease, "{}", 1).await;
+    }
+    let id = first.head.spec.id;
+    bench.ended(id).await;
+    // Five items of 5 USD at most; three of them are there.
+    let fork = Fork { input: Some(maps::over(5).input), ..Fork::default() };
+    let caller = Caller { account: "usr_1", role: callboard_domain::access::Role::Admin };
+    let forked = bench.handle.fork(&owner(), caller, id, fork, None).await.expect("it starts");
+    let Created::Execution(forked) = forked.made else { panic!("an execution") };
+    for _ in 0..3 {
+        let lease = worker.assignment().await.lease;
+        answer_with(&mut worker, lease, "{}", 1).await;
+    }
+    let ended = bench.ended(forked.head.spec.id).await;
+    assert_eq!(ended.overview.execution.status(), callboard_domain::execution::Status::Completed);
 }

@@ -3,7 +3,7 @@
 use callboard_domain::approval::{Action, Decider};
 use callboard_domain::execution::Status as Phase;
 use callboard_domain::id::{ExecutionId, PlanId};
-use callboard_domain::plan::{PlanSource, StepSource};
+use callboard_domain::plan::{MapSource, PlanSource, StepSource, WaitSource};
 use callboard_domain::query::{Approvals, Executions, Plans};
 use callboard_domain::retention::Policy;
 use callboard_domain::task::Gate;
@@ -13,7 +13,7 @@ use callboard_store::Key;
 
 use super::executions::diamond;
 use super::*;
-use crate::handle::{Approve, Deploy, Reject, Start};
+use crate::handle::{Approve, Deploy, Reject, SendSignal, Start};
 use crate::submission::Created;
 
 const HOUR: u64 = 3_600_000;
@@ -351,4 +351,78 @@ async fn a_history_outlives_its_task_for_as_long_as_is_asked() {
     bench.later(4).await;
     let gone = bench.handle.approval_history(Environment::Live, id).await;
     assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_a_schedule_runs_stays_until_the_schedule_goes() {
+    use callboard_domain::schedule::{CatchUp, Overlap, Settings as Timed, Timing};
+    let bench = bench(keeping(1, None)).await;
+    let mut worker = bench.worker(1).await;
+    let (deployed, plan) = bench.deploy().await;
+    bench.answer(&mut worker, "o").await;
+    bench.ended(deployed).await;
+    let target = crate::schedule::Target::Plan(plan, crate::schedule::Start::default());
+    let target = crate::handle::GivenTarget { target, given: serde_json::json!({}) };
+    let settings = Timed {
+        name: "s".into(),
+        timing: Timing::Cron { cron: "0 0 1 1 *".into(), zone: "UTC".into() },
+        overlap: Overlap::Allow,
+        catch_up: CatchUp::None,
+        jitter_ms: 0,
+        enabled: true,
+    };
+    let made = bench.handle.create_schedule(&owner(), settings, target).await;
+    let schedule = made.expect("it is sound").row.schedule.id;
+    bench.later(3).await;
+    assert_eq!(bench.totals().await, [0, 0, 0, 1], "the schedule keeps it");
+    bench.handle.trigger_schedule(Environment::Live, schedule).await.expect("it starts");
+    let mut worker = bench.worker(1).await;
+    bench.answer(&mut worker, "o").await;
+    bench.later(3).await;
+    assert_eq!(bench.totals().await, [0, 0, 0, 1]);
+    bench.handle.delete_schedule(Environment::Live, schedule).await.expect("it is there");
+    assert_eq!(bench.totals().await, [0, 0, 0, 0], "it goes with it");
+}
+
+/// The number of rows in each table, but for those whose rows stay.
+async fn rows(bench: &Bench) -> BTreeMap<u8, usize> {
+    let (first, last) = (Key(Box::new([0])), Key(Box::new([u8::MAX; 64])));
+    let all = bench.store.scan(first, last, usize::MAX).await.expect("they are read");
+    let mut rows = BTreeMap::new();
+    for table in all.iter().filter_map(|(key, _)| key.table()) {
+        if !KEPT.contains(&table) {
+            *rows.entry(table).or_default() += 1;
+        }
+    }
+    rows
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_stays_of_a_large_execution_and_the_signals_that_it_took() {
+    let bench = bench(keeping(1, None)).await;
+    let mut source = maps::source(MapSource::default());
+    let wait = |signal: &str| Some(WaitSource { signal: signal.into(), schema: None });
+    for (name, signal) in [("paid", "payment"), ("sent", "shipment")] {
+        let wait = StepSource { id: name.into(), wait: wait(signal), ..StepSource::default() };
+        source.steps.push(wait);
+    }
+    let plan = bench.handle.create_plan(&owner(), source).await.expect("a plan").id;
+    let before = rows(&bench).await;
+    let begun = bench.handle.execute(&owner(), plan, maps::over(300), None).await;
+    let Created::Execution(execution) = begun.expect("it starts").made else { panic!("one") };
+    let id = execution.head.spec.id;
+    for (name, length) in [("payment", 200_000), ("shipment", 10)] {
+        let payload = serde_json::json!("p".repeat(length));
+        let signal =
+            SendSignal { name: name.into(), payload, replace: false, key: Some("k".into()) };
+        bench.handle.signal(Environment::Live, id, "usr_1", signal).await.expect("it waits");
+    }
+    let mut worker = bench.worker(1).await;
+    for _ in 0..301 {
+        bench.answer(&mut worker, "{}").await;
+    }
+    assert_eq!(bench.ended(id).await.overview.execution.status(), Phase::Completed);
+    assert!(rows(&bench).await.values().sum::<usize>() > before.values().sum::<usize>() + 600);
+    bench.later(2).await;
+    assert_eq!(rows(&bench).await, before);
 }

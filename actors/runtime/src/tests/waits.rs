@@ -84,6 +84,18 @@ async fn a_signal_is_kept_once_and_replaced_only_on_request() {
     assert_eq!(bench.signal(id, keyed("first", "k")).await, Ok(false));
     assert_eq!(bench.signal(id, keyed("first", "k")).await, Ok(true));
     assert_eq!(bench.signal(id, keyed("other", "k")).await, Err(Error::IdempotencyKeyReused));
+    let replacing = |payload, key| SendSignal { replace: true, ..keyed(payload, key) };
+    assert_eq!(bench.signal(id, replacing("new", "l")).await, Ok(false));
+    assert_eq!(bench.signal(id, replacing("first", "k")).await, Ok(true), "it was replaced");
+    let used = replacing("newer", "k");
+    assert_eq!(bench.signal(id, used).await, Err(Error::IdempotencyKeyReused));
+    let (one, two) = (replacing("x", "m"), replacing("y", "n"));
+    let (first, second, third) = tokio::join!(
+        bench.signal(id, one.clone()),
+        bench.signal(id, two.clone()),
+        bench.signal(id, one.clone()),
+    );
+    assert_eq!((first, second, third), (Ok(false), Ok(false), Ok(true)), "in one unit");
     let second = bench.signal(id, signal("go", json!("second"))).await;
     assert!(matches!(second, Err(Error::InvalidState(_))), "{second:?}");
     let long = "x".repeat(200_000);
@@ -95,6 +107,7 @@ async fn a_signal_is_kept_once_and_replaced_only_on_request() {
     let bench = bench.restart().await;
     let mut back = bench.resumed(1, Some((&worker, vec![]))).await;
     let a = back.assignment_while_beating().await;
+    assert_eq!(bench.signal(id, one).await, Ok(true), "after a restart");
     back.complete(a.lease, "a").await;
     let c = back.assignment().await;
     assert_eq!(c.inputs.prompt, "second");

@@ -7,7 +7,11 @@ use callboard_runtime::tables::{Event, Subject, WorkerRow};
 
 use super::*;
 
-fn event(at: u64, bytes: usize) -> FeedItem {
+fn at(place: u64) -> Cursor {
+    Cursor { place, mark: None }
+}
+
+fn event(place: u64, bytes: usize) -> FeedItem {
     let worker =
         WorkerRow { id: WorkerId::from_u128(1), name: Some("x".repeat(bytes)), queues: vec![] };
     let event = Event {
@@ -15,13 +19,13 @@ fn event(at: u64, bytes: usize) -> FeedItem {
         at: Timestamp::from_millis(0),
         subject: Subject::Worker(worker),
     };
-    FeedItem::Item(StreamItem::Stored(at, Arc::new(Published::new(event))))
+    FeedItem::Item(StreamItem::Stored(at(place), Arc::new(Published::new(event))))
 }
 
 /// A session with a live subscription, 0, named `s`, after place 9.
 fn live(now: Instant) -> Session {
     let mut session = Session::new(now);
-    session.subscribed(0, "s".into(), 9, None);
+    session.subscribed(0, "s".into(), at(9), None);
     session.fed(0, FeedItem::Live, now);
     session
 }
@@ -40,8 +44,8 @@ fn sent(session: &mut Session, now: Instant) -> Vec<Value> {
 fn each_event_names_the_cursor_that_was_sent_before() {
     let now = Instant::now();
     let mut session = Session::new(now);
-    session.subscribed(0, "a \"b\"".into(), 9, Some(9));
-    session.subscribed(1, "c".into(), 9, None);
+    session.subscribed(0, "a \"b\"".into(), at(9), Some(at(9)));
+    session.subscribed(1, "c".into(), at(9), None);
     session.fed(0, event(10, 0), now);
     session.fed(1, event(10, 0), now);
     session.fed(0, event(20, 0), now);
@@ -64,7 +68,7 @@ fn each_event_names_the_cursor_that_was_sent_before() {
 fn a_replay_is_read_as_the_socket_takes_it() {
     let now = Instant::now();
     let mut session = Session::new(now);
-    session.subscribed(0, "s".into(), 0, Some(0));
+    session.subscribed(0, "s".into(), at(0), Some(at(0)));
     for at in 1..=100_000 {
         while !session.takes() {
             session.pop(now);
@@ -89,7 +93,7 @@ fn a_client_that_reads_again_is_told_of_the_gap_and_goes_on() {
     assert_eq!(frames.len(), MAX_EVENTS);
     assert!(session.has_caught_up());
     session.recovered();
-    session.skipped(0, 20_000);
+    session.skipped(0, at(20_000));
     session.fed(0, event(20_001, 0), now);
     let frames = sent(&mut session, now);
     let gap = json!({"type": "gap", "sub": "s", "from": "e409", "to": "e4e20", "reason": "slow"});
@@ -110,7 +114,7 @@ fn a_client_that_never_reads_holds_4_mib_and_is_closed_after_30_seconds() {
     let late = now + SLOW_FOR;
     assert_eq!(session.tick(late - Duration::from_millis(1)), Due::Nothing);
     assert_eq!(session.tick(late), Due::Slow);
-    session.ends_slow(500);
+    session.ends_slow(at(500));
     let frames = sent(&mut session, late);
     let gap = json!({"type": "gap", "sub": "s", "from": "e9", "to": "e1f4", "reason": "slow"});
     let bye = json!({"type": "bye", "code": 4503, "reason": "too slow"});
@@ -121,7 +125,7 @@ fn a_client_that_never_reads_holds_4_mib_and_is_closed_after_30_seconds() {
 fn a_replay_that_is_never_read_ends_as_well() {
     let now = Instant::now();
     let mut session = Session::new(now);
-    session.subscribed(0, "s".into(), 9, None);
+    session.subscribed(0, "s".into(), at(9), None);
     session.fed(0, event(10, 0), now);
     assert_eq!(session.due(), now + SLOW_FOR);
     let later = now + SLOW_FOR / 2;
@@ -135,7 +139,7 @@ fn a_replay_that_is_never_read_ends_as_well() {
 fn nothing_of_an_ended_subscription_is_sent() {
     let now = Instant::now();
     let mut session = live(now);
-    session.subscribed(1, "t".into(), 9, None);
+    session.subscribed(1, "t".into(), at(9), None);
     session.fed(0, event(10, 0), now);
     session.fed(1, event(10, 0), now);
     session.unsubscribed(0);

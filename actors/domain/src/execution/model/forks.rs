@@ -62,7 +62,7 @@ impl World {
         let is_of = |(step, of): (u16, &Option<u64>)| (*of == name).then_some(step);
         let steps: StepSet = (0..).zip(&self.waits).filter_map(is_of).collect();
         let id = SignalId::from_u128(self.last_task << 10);
-        let signal = Signal { id, at: self.now, key: None };
+        let signal = Signal { id, at: self.now };
         let is_taken = self.applies(&Event::Signalled(Sent { steps, signal, replace: false }));
         let is_complete = matches!(self.naive.own[usize::from(step)], Own::Well(_));
         assert!(is_complete || !is_taken, "the wait has a payload: {:#?}", self.open.next);

@@ -327,16 +327,13 @@ impl Naive {
         let stages = self.steps();
         let kept: Vec<(Stage, Signal)> =
             steps.iter().filter_map(|step| Some((stages[*step].0, self.signals[*step]?))).collect();
-        let key = |signal: &Signal| signal.key.map(|key| key.scope);
-        let is_known = sent.signal.key.is_some()
-            && kept.iter().any(|(_, kept)| key(kept) == key(&sent.signal));
         let is_used = kept.iter().any(|(stage, _)| *stage == Stage::Completed);
         // A wait that has failed or was cancelled may begin again.
         let takers: Vec<usize> = steps.into_iter().filter(|step| !well(stages[*step].0)).collect();
         let is_open = takers.iter().any(|step| !bad(stages[*step].0));
         let is_free = kept.is_empty() || sent.replace;
         let has_ended = !matches!(self.status(), Status::Pending | Status::Running);
-        if is_known || has_ended || is_used || !is_free || !is_open {
+        if has_ended || is_used || !is_free || !is_open {
             return false;
         }
         for step in takers {

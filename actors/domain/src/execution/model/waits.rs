@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use super::super::signal::Sent;
-use super::super::{Event, Signal, SignalKey, Stage, Status, StepDecision};
+use super::super::{Event, Signal, Stage, Status, StepDecision};
 use super::chance::Chance;
 use super::{World, ending};
-use crate::digest::Digest;
 use crate::graph::StepSet;
 use crate::id::SignalId;
 use crate::task::EndingCode;
@@ -32,7 +31,7 @@ impl World {
         }
     }
 
-    /// Somebody sends a signal, with one of a few keys or without.
+    /// Somebody sends a signal.
     pub(super) fn signal(&mut self) {
         let Some(name) = self.chance.pick(self.waits.iter().filter_map(|name| *name)) else {
             return;
@@ -40,12 +39,7 @@ impl World {
         let is_of = |(step, of): (u16, &Option<u64>)| (*of == Some(name)).then_some(step);
         let steps: StepSet = (0..).zip(&self.waits).filter_map(is_of).collect();
         self.last_task += 1;
-        let number = |number: u64| Digest::of(&number.to_string());
-        let key = self.chance.percent(40).then(|| SignalKey {
-            scope: number(100 * name + self.chance.below(3)),
-            body: number(self.chance.below(2)),
-        });
-        let signal = Signal { id: SignalId::from_u128(self.last_task << 10), at: self.now, key };
+        let signal = Signal { id: SignalId::from_u128(self.last_task << 10), at: self.now };
         let replace = self.chance.percent(30);
         self.happens(&Event::Signalled(Sent { steps, signal, replace }));
     }

@@ -56,7 +56,7 @@ fn events() -> impl Strategy<Value = Event> {
         2 => (prop::collection::vec(0_u16..5, 1..3), any::<u8>(), any::<bool>()).prop_map(
             |(steps, number, replace)| {
                 let id = crate::id::SignalId::from_u128(u128::from(number) << 10);
-                let signal = Signal { id, at: NOW, key: None };
+                let signal = Signal { id, at: NOW };
                 let steps = steps.into_iter().collect();
                 Event::Signalled(signal::Sent { steps, signal, replace })
             }

@@ -1,25 +1,18 @@
 //! Waits and their signals.
 
 use super::*;
-use crate::digest::Digest;
 use crate::execution::signal::Sent;
 use crate::graph::StepSet;
 use crate::id::SignalId;
 
 fn sent(steps: &[u16], number: u128) -> Sent {
     let steps: StepSet = steps.iter().copied().collect();
-    let signal = Signal { id: SignalId::from_u128(number << 10), at: NOW, key: None };
+    let signal = Signal { id: SignalId::from_u128(number << 10), at: NOW };
     Sent { steps, signal, replace: false }
 }
 
 fn signal(steps: &[u16], number: u128) -> Event {
     Event::Signalled(sent(steps, number))
-}
-
-fn keyed(steps: &[u16], number: u128, key: &str, body: &str) -> Event {
-    let mut sent = sent(steps, number);
-    sent.signal.key = Some(SignalKey { scope: Digest::of(key), body: Digest::of(body) });
-    Event::Signalled(sent)
 }
 
 fn wait(step: u16, timeout_ms: Option<u64>) -> Event {
@@ -81,17 +74,6 @@ fn another_signal_is_refused_unless_it_replaces_an_unused_one() {
     assert_eq!(replaced.kept_signal([1].into_iter().collect()), Some(SignalId::from_u128(2 << 10)));
     let used = replaced.after([run(0), completed(0), wait(1, None)]);
     assert_eq!(used.refused(replacing), Refusal::Signalled);
-}
-
-#[test]
-fn the_same_key_is_a_replay_even_after_the_end() {
-    let kept = execution(CHAIN).after([keyed(&[1], 1, "k", "b")]);
-    let over = kept.after([Event::CancelRequested]);
-    for execution in [kept, over.clone()] {
-        assert_eq!(execution.refused(keyed(&[1], 2, "k", "b")), Refusal::SignalReplayed);
-        assert_eq!(execution.refused(keyed(&[1], 2, "k", "c")), Refusal::SignalKeyReused);
-    }
-    assert_eq!(over.refused(keyed(&[1], 2, "l", "b")), Refusal::Finished(Status::Cancelled));
 }
 
 #[test]

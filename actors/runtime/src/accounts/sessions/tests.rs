@@ -303,12 +303,12 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_told() {
     let mut acknowledged = Acknowledged::default();
     a_whole_life(&bench, &mut acknowledged).await.expect("nothing fails");
     assert!(acknowledged.over);
-    // The user, the session, two renewals, its end.
+    // The mark of the start, the user, the session, two renewals, its end.
     let commits = store.commits();
-    assert_eq!(commits, 5);
+    assert_eq!(commits, 6);
 
     for fault in [Fault::CrashBefore, Fault::CrashAfter] {
-        for k in 2..=commits {
+        for k in 3..=commits {
             let memory = Arc::new(MemoryStore::new());
             let faulty = FaultyStore::new(memory.clone(), k, fault);
             let bench = Bench::over(memory, Arc::new(faulty)).await;

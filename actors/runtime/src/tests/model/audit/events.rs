@@ -11,11 +11,11 @@ use callboard_store::Store;
 
 use super::super::world::{LIVE, World};
 use super::{Picture, must};
-use crate::events::{StreamItem, Transient};
+use crate::events::{Cursor, StreamItem, Transient};
 use crate::tables::{self, Event, Subject};
 
 /// The place before the first record.
-const BEFORE_ALL: u64 = 63;
+const BEFORE_ALL: Cursor = Cursor { place: 63, mark: None };
 
 /// The logged events of each item: the names, and the versions that they came with.
 #[derive(Default)]
@@ -45,8 +45,8 @@ impl World {
         {
             match logged.map_err(|error| error.to_string())? {
                 Some(StreamItem::Stored(at, event)) => {
-                    must(at > place, || format!("the log goes from {place} to {at}"))?;
-                    place = at;
+                    must(at.place > place, || format!("the log goes from {place} to {at}"))?;
+                    place = at.place;
                     log.take(&event);
                 }
                 Some(other) => return Err(format!("{other:?} in the log")),
