@@ -215,3 +215,35 @@ async fn the_simulated_model_answers_schemas() {
     let failed = client.task_with_status(&id, "failed").await;
     assert!(failed["output"].as_str().is_some_and(|output| output.starts_with('x')), "{failed:#}");
 }
+
+#[tokio::test]
+async fn an_answer_amid_thinking_and_prose_counts_at_once_and_feeds_the_next_steps() {
+    let (_server, client, mut worker) = start().await;
+    for (answer, output) in [
+        ("<think>{\"n\": 1}, or two?</think>{\"n\":2}", "{\"n\":2}"),
+        ("There are two [1]: {\"n\": 2}. Anything else?", "{\"n\": 2}"),
+    ] {
+        let id = client.submit(&json!({"prompt": "p", "outputSchema": counted()})).await;
+        let lease = worker.assignment().await["lease"].clone();
+        worker.complete(&lease, answer).await;
+        let task = client.task(&id).await;
+        assert_eq!((&task["output"], &task["attempt"]), (&json!(output), &json!(1)), "{answer}");
+    }
+    // Without a schema the output stays, and what reads JSON from it reads the same.
+    let said = "<think>[]?</think>The rows:\n```json\n{\"rows\": [{\"n\": 1}, {\"n\": 2},]}\n```";
+    let steps = json!([
+        {"id": "list", "prompt": "list"},
+        {"id": "each", "forEach": "{{list.output.rows}}", "maxItems": 5, "prompt": "{{item.n}}",
+            "dependsOn": ["list"], "condition": "size({{list.output.rows}}) == 2"},
+        {"id": "last", "prompt": "{{list.output.rows.0.n}} {{each.output}}", "dependsOn": ["list", "each"]},
+    ]);
+    let plan = client.plan(&steps).await;
+    let id = client.execute(&plan, &json!({})).await;
+    worker.run(move |task| {
+        let prompt = task["prompt"].as_str().unwrap_or_default();
+        Ok(if prompt == "list" { said.to_owned() } else { prompt.to_owned() })
+    });
+    let ended = client.execution_with_status(&id, "completed").await;
+    assert_eq!(ended["steps"]["list"]["output"], said);
+    assert_eq!(ended["steps"]["last"]["output"], "1 [\"1\",\"2\"]");
+}

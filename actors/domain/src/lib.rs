@@ -43,6 +43,7 @@ pub mod schedule;
 pub mod schema;
 pub mod session;
 pub mod spending;
+pub mod surrogates;
 pub mod task;
 pub mod template;
 pub mod time;

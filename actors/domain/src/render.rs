@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 pub use scan::{MAX_FAULTS, reference};
 
 use crate::names::names;
+use crate::schema::parsed_output;
 use crate::task::MAX_MESSAGES;
 
 /// The longest prompt, before and after rendering, in bytes (PROTOCOL.md 2).
@@ -259,8 +260,8 @@ pub fn value_of(reference: &Reference, scope: &impl Scope) -> Result<Option<Valu
                 Err(Error::TooMuchJson(reference.clone()))
             }
             Output::Completed(output) => {
-                let root = serde_json::from_str(output);
-                at(&root.map_err(|_| Error::NotJson(reference.clone()))?, path)
+                let root = parsed_output(output);
+                at(&root.ok_or_else(|| Error::NotJson(reference.clone()))?, path)
             }
         },
         Reference::Env(_) | Reference::Meta(_) | Reference::Item { .. } => {
@@ -322,7 +323,7 @@ impl<'a, S: Scope> Inserter<'a, S> {
                         if self.bytes > MAX_JSON {
                             return Err(Error::TooMuchJson(reference.clone()));
                         }
-                        self.parsed.insert(step, serde_json::from_str(output).ok());
+                        self.parsed.insert(step, parsed_output(output));
                     }
                     let parsed = &self.parsed[step.as_str()];
                     let root = parsed.as_ref().ok_or_else(|| Error::NotJson(reference.clone()))?;

@@ -17,6 +17,7 @@ mod metered;
 mod refs;
 mod repair;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -264,10 +265,23 @@ impl Schema {
     }
 }
 
-/// The JSON of a model's output, perhaps in a Markdown fence or with a trailing comma.
+/// The JSON of a model's output, with the repairs that an output under a schema has: thinking before it, a
+/// Markdown fence or prose around it, a trailing comma.
 #[must_use]
 pub fn parsed_output(output: &str) -> Option<Value> {
     repair::parse(output).ok().map(|(value, _)| value)
+}
+
+/// The text of the object or array that an output is, repaired but for prose around it, which is a part of
+/// the output.
+#[must_use]
+pub fn structured_output(output: &str) -> Option<Cow<'_, str>> {
+    if !output.contains(['{', '[']) {
+        return None;
+    }
+    let (value, repaired) = repair::whole(output).ok()?;
+    let is_structure = value.is_object() || value.is_array();
+    is_structure.then(|| repaired.unwrap_or_else(|| Cow::Borrowed(output.trim())))
 }
 
 fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Problem>> {

@@ -21,6 +21,7 @@ use super::value::Value;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::pattern::Scratch;
 use crate::render::{MAX_JSON, Output, Scope};
+use crate::schema::parsed_output;
 
 /// The most that one evaluation may make, in bytes.
 const MAX_MADE: usize = 4 * 1024 * 1024;
@@ -71,7 +72,7 @@ pub(super) fn evaluate(
                 let message = format!("the output of step {step} has more than {MAX_JSON} bytes");
                 return Err(Error::Failed(message));
             }
-            json.insert(step.as_str(), serde_json::from_str(output).unwrap_or(Json::Null));
+            json.insert(step.as_str(), parsed_output(output).unwrap_or(Json::Null));
         }
     }
     let scratches = program.patterns.iter().map(|_| None).collect();

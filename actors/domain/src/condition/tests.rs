@@ -41,6 +41,7 @@ fn known_with(input: Value) -> Known {
     let outputs = HashMap::from([
         ("step-a", Some("yes".to_owned())),
         ("json", Some(r#"{"risk": {"level": 3}, "list": [1, 2]}"#.to_owned())),
+        ("thinks", Some("<think>4?</think>The risk is {\"level\": 3}.".to_owned())),
         ("skipped", None),
     ]);
     Known { input, outputs }
@@ -82,6 +83,7 @@ fn a_condition_is_true_or_false() {
         ("steps[\"skipped\"].status == 'skipped' && steps.skipped.output == ''", true),
         ("steps['step-a'].status == 'completed'", true),
         ("steps.json.json.risk.level > 2 && 2 in steps['json'].json.list", true),
+        ("steps.thinks.json.level == 3 && {{thinks.output.level}} == 3", true),
         ("steps['step-a'].json == null && steps.skipped.json == null", true),
         ("steps['step-a'].output.matches('^(?i)YES$')", true),
         ("matches(input.x, '[b-z]')", false),

@@ -24,6 +24,7 @@ use crate::budget::{Fit, Money};
 use crate::graph::{ITEM_WORDS, StepSet};
 use crate::id::TaskId;
 use crate::names::names;
+use crate::schema::structured_output;
 
 /// The most items of a list.
 pub const MAX_ITEMS: u16 = 1_000;
@@ -392,8 +393,10 @@ impl ItemOutputs {
         }
         match output {
             None => self.array.push_str("null"),
-            Some(text) if is_structure(text) => self.array.push_str(text.trim()),
-            Some(text) => self.array.push_str(&serde_json::Value::from(text).to_string()),
+            Some(text) => match structured_output(text) {
+                Some(structure) => self.array.push_str(&structure),
+                None => self.array.push_str(&serde_json::Value::from(text).to_string()),
+            },
         }
         self.whole = self.array.len() < MAX_OUTPUT;
         self.whole
@@ -410,12 +413,6 @@ impl ItemOutputs {
         }
         self.array
     }
-}
-
-/// True for the text of a JSON object or array.
-fn is_structure(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '['])
-        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 #[cfg(test)]
@@ -438,6 +435,13 @@ mod tests {
         assert_eq!(found, r#"[{"a": 1},null,"null","4","[1",""]"#);
         let parsed: serde_json::Value = serde_json::from_str(&found).expect("JSON");
         assert_eq!(parsed.as_array().map(Vec::len), Some(6));
+    }
+
+    #[test]
+    fn a_structure_is_repaired_and_prose_around_one_is_kept() {
+        let fenced = "<think>hm</think>\n```json\n{\"a\": 1,}\n```";
+        let prose = "It is {\"a\": 1}";
+        assert_eq!(array(&[Some(fenced), Some(prose)]), r#"[{"a": 1},"It is {\"a\": 1}"]"#);
     }
 
     #[test]

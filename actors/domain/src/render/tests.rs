@@ -42,6 +42,8 @@ fn known() -> Known {
     let outputs = HashMap::from([
         ("plain", Some("just text")),
         ("json-1", Some(r#"{"risk": {"level": "HIGH"}, "list": ["a", "b"]}"#)),
+        ("thinks", Some("<think>[\"x\"]?</think>\n```json\n{\"rows\": [\"a\", \"b\",]}\n```")),
+        ("talks", Some("The rows are {\"rows\": [\"a\", \"b\"]}, as you asked.")),
         ("skipped", None),
     ]);
     Known { input, outputs }
@@ -77,6 +79,18 @@ fn every_kind_of_value_is_inserted_as_the_rules_say() {
         ("ü{{input.flag}}ü", "ütrueü"),
     ] {
         assert_eq!(render(source).as_deref(), Ok(rendered), "{source}");
+    }
+}
+
+#[test]
+fn json_in_an_output_is_repaired_for_placeholders_and_lists_alike() {
+    for step in ["thinks", "talks"] {
+        let path = vec!["rows".to_owned()];
+        let list = Reference::Output { step: step.to_owned(), path };
+        assert_eq!(render(&format!("{{{{{list}.1}}}}")).as_deref(), Ok("b"));
+        assert_eq!(value_of(&list, &known()), Ok(Some(json!(["a", "b"]))), "{step}");
+        let whole = render(&format!("{{{{{step}.output}}}}")).expect("it has a value");
+        assert_eq!(Output::Completed(&whole), known().output(step), "a text stays as it came");
     }
 }
 

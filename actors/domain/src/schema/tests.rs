@@ -366,7 +366,7 @@ fn an_output_is_json_that_matches_also_in_a_fence() {
         wrong.contains("output.score is required") && wrong.contains("output.level"),
         "{wrong}"
     );
-    for output in ["", "LOW", "Here it is: {}", "```json", "```\n```", "{} {}"] {
+    for output in ["", "LOW", "Here it is: {", "```json", "```\n```", "{} {}"] {
         let wrong = schema.output(output).unwrap_err();
         assert!(wrong.starts_with("the output is not valid JSON"), "{output}: {wrong}");
     }
