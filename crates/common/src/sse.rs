@@ -65,6 +65,15 @@ impl Parser {
         self.ready.pop_front()
     }
 
+    /// The event that the end of the stream left without a blank line, for readers that take it.
+    pub fn rest(&mut self) -> Option<Event> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.end_line();
+        self.pop()
+    }
+
     /// The id of the last whole event that had one: the place from which to go on once
     /// [`Parser::pop`] has returned every event.
     #[must_use]
@@ -145,6 +154,21 @@ mod tests {
     #[test]
     fn an_event_that_was_cut_off_or_has_no_data_is_none() {
         assert_eq!(parse(&[b"event: ping\n\ndata: half\n"]), []);
+    }
+
+    #[test]
+    fn the_rest_is_the_event_that_was_not_closed() {
+        for (stream, rest) in [
+            ("data: a\n\ndata: b", Some(event("", "b"))),
+            ("data: a\n\nevent: e\ndata: b\r", Some(event("e", "b"))),
+            ("data: a\n\n", None),
+            ("data: a\n\nevent: e\n: c", None),
+        ] {
+            let mut parser = Parser::default();
+            parser.push(stream.as_bytes()).unwrap();
+            assert_eq!(parser.pop(), Some(event("", "a")), "{stream:?}");
+            assert_eq!(parser.rest(), rest, "{stream:?}");
+        }
     }
 
     #[test]

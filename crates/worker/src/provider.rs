@@ -15,8 +15,11 @@
 pub mod anthropic;
 #[cfg(test)]
 mod described;
+#[cfg(test)]
+mod dialects;
 pub mod failure;
 mod http;
+mod lenient;
 mod limits;
 pub mod openai;
 #[cfg(test)]
@@ -26,6 +29,7 @@ mod schema;
 pub mod simulated;
 #[cfg(test)]
 mod testing;
+mod thinking;
 
 use std::fmt;
 
@@ -40,8 +44,14 @@ use tokio::sync::mpsc;
 pub use failure::{Code, Failure};
 pub use http::ConfigError;
 
+use lenient::{Content, Joiner};
+use thinking::Filter;
+
 /// The greatest output that is taken, in bytes. A longer one is a failure.
 pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
+
+/// The most thinking that is kept beside an output, in bytes, as the server keeps no more of it.
+pub const MAX_THINKING_BYTES: usize = 32 * 1024;
 
 /// The channel of the output's pieces as they come. A closed receiver is no error.
 pub type Deltas = mpsc::Sender<String>;
@@ -52,7 +62,8 @@ pub trait Provider: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Makes one model call and sends the output's pieces to `deltas` as they come; joined,
-    /// they are the completion's output. Dropping the future closes the provider's stream,
+    /// they are the completion's output, unless that ends with the discovery that it began with thinking.
+    /// Dropping the future closes the provider's stream,
     /// which ends the generation there.
     fn complete<'a>(
         &'a self,
@@ -91,6 +102,8 @@ pub struct Request {
 pub struct Completion {
     /// The text.
     pub output: String,
+    /// The thinking before the text, which is no part of it; at most [`MAX_THINKING_BYTES`].
+    pub thinking: Option<String>,
     /// The provider's count, or an estimate where it doesn't count.
     pub usage: Tokens,
     /// The confidence, 0 to 1, when there is a signal.
@@ -166,22 +179,136 @@ impl fmt::Debug for Completion {
 #[derive(Default)]
 struct Output {
     text: String,
+    /// The filter of the thinking at the beginning of a model's text.
+    filter: Option<Filter>,
+    /// The bytes of text so far, thinking included.
+    taken: usize,
+    /// The thinking that came apart from the text.
+    thought: String,
+    halves: (Joiner, Joiner),
+}
+
+/// An output that is whole.
+struct Finished {
+    text: String,
+    thinking: Option<String>,
+    /// True if the model's prompt opened the thinking.
+    opens_thinking: bool,
 }
 
 impl Output {
+    /// The output of a model, whose thinking is taken off.
+    fn of_model(opens_thinking: bool) -> Self {
+        Self { filter: Some(Filter::new(opens_thinking)), ..Self::default() }
+    }
+
+    /// True if neither text nor thinking has come.
+    const fn is_empty(&self) -> bool {
+        self.taken == 0 && self.thought.is_empty()
+    }
+
+    /// True while the text is thinking.
+    fn is_thinking(&self) -> bool {
+        self.filter.as_ref().is_some_and(Filter::is_thinking)
+    }
+
     async fn push(&mut self, piece: String, deltas: &Deltas) -> Result<(), Failure> {
         if piece.is_empty() {
             return Ok(());
         }
         if self.text.len() + piece.len() > MAX_OUTPUT_BYTES {
-            return Err(Failure::refused(format!(
-                "the output is longer than {MAX_OUTPUT_BYTES} bytes"
-            )));
+            return Err(Self::too_long());
         }
         self.text.push_str(&piece);
         // A closed receiver changes nothing: the completion still counts.
         let _ = deltas.send(piece).await;
         Ok(())
+    }
+
+    /// Takes a piece of a model's answer. True if its text was thinking, or stood at its end.
+    async fn take(
+        &mut self,
+        content: Content,
+        has_halves: bool,
+        deltas: &Deltas,
+    ) -> Result<bool, Failure> {
+        let thought = self.halves.1.join(content.thought, has_halves);
+        let room = MAX_THINKING_BYTES - self.thought.len();
+        self.thought.push_str(&thought[..thought.floor_char_boundary(room)]);
+        let piece = self.halves.0.join(content.text, has_halves);
+        self.taken += piece.len();
+        if self.taken > MAX_OUTPUT_BYTES {
+            return Err(Self::too_long());
+        }
+        let (shown, is_thought) = match &mut self.filter {
+            Some(filter) => {
+                let (ended, is_text) = (filter.ended(), !piece.is_empty());
+                let shown = filter.push(piece);
+                // White space after thinking is none of the answer.
+                let is_hidden = is_text && shown.is_empty() && ended > 0;
+                (shown, is_hidden || filter.is_thinking() || filter.ended() > ended)
+            }
+            None => (piece, false),
+        };
+        self.push(shown, deltas).await?;
+        Ok(is_thought)
+    }
+
+    /// The whole output. `is_cut` is true if it ended at its limit.
+    async fn finish(mut self, is_cut: bool, deltas: &Deltas) -> Result<Finished, Failure> {
+        let rest = Content { text: self.halves.0.rest(), thought: self.halves.1.rest() };
+        self.take(rest, false, deltas).await?;
+        if let Some(filter) = self.filter.take() {
+            let (rest, thought) = filter.finish(is_cut);
+            self.push(rest, deltas).await?;
+            self.thought.push_str(&thought);
+        }
+        let unopened = thinking::unopened(&self.text);
+        let opens_thinking = unopened.is_some();
+        let text = match unopened {
+            Some((thought, text)) => {
+                self.thought.push_str(thought);
+                text.to_owned()
+            }
+            None => self.text,
+        };
+        self.thought.truncate(self.thought.floor_char_boundary(MAX_THINKING_BYTES));
+        let thought = self.thought.trim();
+        let thinking = (!thought.is_empty()).then(|| thought.to_owned());
+        Ok(Finished { text, thinking, opens_thinking })
+    }
+
+    fn too_long() -> Failure {
+        Failure::refused(format!("the output is longer than {MAX_OUTPUT_BYTES} bytes"))
+    }
+}
+
+impl Finished {
+    /// Checks that there is an answer; `unanswered` makes the failure that another try may mend. An answer
+    /// that must match a schema and was cut before it began is one: the server gives the next more room.
+    ///
+    /// # Errors
+    /// There is no text.
+    fn check(
+        &self,
+        finish_reason: Option<&str>,
+        request: &Request,
+        unanswered: impl FnOnce() -> Failure,
+    ) -> Result<(), Failure> {
+        match finish_reason {
+            _ if !self.text.is_empty() => Ok(()),
+            Some("length") if request.output_schema.is_some() => Ok(()),
+            Some("length") => Err(Failure::refused(
+                "the model stopped at its token limit before it answered: raise maxTokens",
+            )),
+            Some(reason @ ("content_filter" | "refusal")) => {
+                Err(Failure::refused(format!("the provider withheld the answer: {reason}")))
+            }
+            Some(_) | None if self.thinking.is_some() => {
+                Err(Failure::broken("the model thought and gave no answer"))
+            }
+            Some(_) | None => Err(unanswered()),
+        }
     }
 }
 
@@ -210,6 +337,7 @@ mod tests {
         };
         let completion = Completion {
             output: "secret".into(),
+            thinking: Some("secret".into()),
             usage: Tokens::default(),
             confidence: None,
             confidence_source: Source::None,

@@ -38,6 +38,7 @@ impl Provider for Scripted {
             match self.end {
                 End::Complete => Ok(Completion {
                     output: self.pieces.iter().map(|(_, piece)| *piece).collect(),
+                    thinking: None,
                     usage: Tokens { input: 3, output: 2, cache_read: 1, cache_write: 0 },
                     confidence: Some(0.5),
                     confidence_source: Source::Logprobs,

@@ -65,6 +65,7 @@ impl Provider for Planned {
             let _ = deltas.send(output.clone()).await;
             Ok(Completion {
                 output,
+                thinking: None,
                 usage: Tokens { input: 10, output: 1, ..Tokens::default() },
                 confidence: Some(0.5),
                 confidence_source: Source::Logprobs,

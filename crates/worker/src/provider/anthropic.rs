@@ -2,30 +2,30 @@
 //!
 //! The API gives no log-probabilities, so there is no confidence. Stop reasons are reported in the
 //! words of the rest of the field (`stop`, `length`). A long system prompt that comes again is
-//! marked for the provider's cache (`caching`). Deliberately absent: extended thinking, and tools
-//! other than the one that shapes an answer.
+//! marked for the provider's cache (`caching`). Thinking is not asked for, and kept apart where a server
+//! sends it. Deliberately absent: tools other than the one that shapes an answer.
 
+mod answer;
 mod caching;
 
 use std::env;
 use std::sync::Arc;
 
-use callboard_domain::confidence::Source;
-use callboard_domain::model_limits::Reported;
 use callboard_domain::task::ServiceTier;
-use callboard_domain::usage::{Prices, Tokens};
+use callboard_domain::usage::Prices;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::header::{HeaderMap, HeaderValue};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use answer::Answer;
 use caching::Prompts;
 
-use super::http::{ConfigError, Endpoint, Events, Key, base_url, headers};
-use super::quirks::{Memory, Quirks, Shape};
-use super::schema::{Dialect, instruction, reduced};
-use super::{Completion, Deltas, Failure, Output, Provider, Request};
+use super::failure::is_error;
+use super::http::{ConfigError, Endpoint, Key, Refusal, base_url, headers};
+use super::quirks::{Member, Memory, Quirks, Shape};
+use super::schema::{Dialect, inlined, instruction, reduced};
+use super::{Completion, Deltas, Failure, Provider, Request, lenient};
 
 /// The address of Anthropic itself.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
@@ -42,7 +42,7 @@ const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 #[derive(Debug)]
 pub struct Anthropic {
     endpoint: Endpoint,
-    quirks: Memory,
+    memory: Memory,
     prices: Arc<Prices>,
     prompts: Prompts,
 }
@@ -62,7 +62,7 @@ impl Anthropic {
         let base = base_url(base)?;
         let path = if base.path().ends_with("/v1") { "/messages" } else { "/v1/messages" };
         let endpoint = Endpoint::new("anthropic", &base, path, key, sent)?;
-        Ok(Self { endpoint, quirks: Memory::default(), prices, prompts: Prompts::default() })
+        Ok(Self { endpoint, memory: Memory::default(), prices, prompts: Prompts::default() })
     }
 
     /// A client with the key from `ANTHROPIC_API_KEY`, if the variable is set.
@@ -74,83 +74,74 @@ impl Anthropic {
         Self::new(base.unwrap_or(DEFAULT_BASE_URL), key, prices)
     }
 
+    /// Makes the call, and repeats it without a member that the model refuses: a refusal has generated
+    /// nothing.
     async fn call(&self, request: &Request, deltas: &Deltas) -> Result<Completion, Failure> {
-        let mut events = self.ask(request).await?;
-        let mut output = Output::default();
-        let mut usage = Usage::default();
-        let mut stop_reason = None;
-        let limits = events.limits;
-        while let Some(event) = events.next().await? {
-            if event.name == "error" {
-                return Err(self.endpoint.error_event(&event.data));
-            }
-            let message: Message = serde_json::from_str(&event.data).map_err(|_| {
-                Failure::broken("the provider sent an event that is no JSON object")
-            })?;
-            match message {
-                Message::Start { message } => usage.merge(&message.usage),
-                Message::BlockDelta { delta } => {
-                    let text = delta.text.or(delta.partial_json);
-                    output.push(text.unwrap_or_default(), deltas).await?;
-                }
-                Message::Delta { delta, usage: counted } => {
-                    stop_reason = delta.stop_reason.or(stop_reason);
-                    usage.merge(&counted.unwrap_or_default());
-                }
-                Message::Stop => return Ok(completion(output, &usage, stop_reason, limits)),
-                Message::Error => return Err(self.endpoint.error_event(&event.data)),
-                Message::Other => {}
-            }
-        }
-        Err(Failure::broken("the provider's stream ended before the output did"))
-    }
-
-    /// Sends the request, and repeats it without a parameter that the model refuses: a refusal has
-    /// generated nothing.
-    async fn ask(&self, request: &Request) -> Result<Events, Failure> {
-        let mut quirks = self.quirks.of(&request.model);
         let is_cached = self.prompts.comes_again(&request.model, &request.system_messages());
         // The API has one dialect, to which the whole schema is reduced.
-        quirks.shape = quirks.shape.max(Shape::Reduced);
+        let mut asking = self.memory.asking(request, Shape::Reduced);
         loop {
-            match self.endpoint.post(&self.body(request, quirks, is_cached)).await {
-                Ok(events) => {
-                    self.quirks.keep(&request.model, quirks);
-                    return Ok(events);
+            let body = self.body(request, asking.quirks, asking.shape, is_cached);
+            let is_open = asking.quirks.opens_thinking;
+            match self.attempt(&body, (request, is_open), deltas).await {
+                Ok((completion, opens_thinking)) => {
+                    asking.quirks.opens_thinking |= opens_thinking;
+                    asking.keep();
+                    return Ok(completion);
                 }
-                Err(refusal) => {
-                    let learned = refusal.answer.and_then(|(status, words)| {
-                        let known = |learned: &Quirks| {
-                            learned.without_temperature != quirks.without_temperature
-                                || learned.without_service_tier != quirks.without_service_tier
-                        };
-                        let reshaped = || quirks.reshaped(status, &words);
-                        let shaped = || request.output_schema.as_ref().and_then(|_| reshaped());
-                        quirks.learn(status, &words).filter(known).or_else(shaped)
-                    });
-                    quirks = learned.ok_or(refusal.failure)?;
-                    tracing::debug!(
-                        model = request.model,
-                        ?quirks,
-                        "asking again without what the model refuses"
-                    );
-                }
+                Err(refusal) => asking.refused(refusal, &body)?,
             }
         }
     }
 
-    fn body(&self, request: &Request, quirks: Quirks, is_cached: bool) -> Value {
+    /// Makes the call once. The completion comes with true if the model's prompt opened its thinking.
+    async fn attempt(
+        &self,
+        body: &Value,
+        (request, opens_thinking): (&Request, bool),
+        deltas: &Deltas,
+    ) -> Result<(Completion, bool), Refusal> {
+        let mut events = self.endpoint.post(body).await?;
+        let mut answer = Answer::new(opens_thinking);
+        while !answer.has_ended
+            && let Some(event) = events.next().await?
+        {
+            let values = lenient::values(&event.data).ok_or_else(|| {
+                Failure::broken("the provider sent an event that is no JSON object")
+            })?;
+            if event.name == "error" || values.iter().any(|json| is_error("", &json.value)) {
+                let refusal = self.endpoint.error_event(&event.data, &events);
+                // Once a text has come, the call has cost something and is not made again.
+                let said = refusal.answer.filter(|_| answer.output.is_empty());
+                return Err(Refusal { answer: said, ..refusal });
+            }
+            for json in values {
+                answer.take(json, deltas).await?;
+            }
+            answer.has_ended |= lenient::is_done(&event.data);
+        }
+        if !answer.has_ended && !answer.output.is_empty() {
+            return Err(Failure::broken("the provider's stream ended before the output did").into());
+        }
+        let limits = events.limits();
+        let unanswered = || self.endpoint.unanswered(&events);
+        Ok(answer.complete(request, limits, deltas, unanswered).await?)
+    }
+
+    fn body(&self, request: &Request, quirks: Quirks, form: Shape, is_cached: bool) -> Value {
         let known = self.prices.get(&request.model).and_then(|price| price.max_output_tokens);
         let mut body = json!({
             "model": request.model,
             "max_tokens": request.max_tokens.or(known).unwrap_or(DEFAULT_MAX_TOKENS),
             "messages": request.turns().collect::<Vec<_>>(),
-            "stream": true,
         });
+        if quirks.sends(Member::Stream) {
+            body["stream"] = json!(true);
+        }
         let asked = request
             .output_schema
             .as_ref()
-            .and_then(|schema| shape(schema, quirks.shape, &mut body).then(|| instruction(schema)));
+            .and_then(|schema| shape(schema, form, &mut body).then(|| instruction(schema)));
         let system = request.system_messages().into_iter().chain(asked);
         let system = system.map(|text| json!({"type": "text", "text": text}));
         let mut system: Vec<Value> = system.collect();
@@ -160,13 +151,14 @@ impl Anthropic {
         if !system.is_empty() {
             body["system"] = Value::Array(system);
         }
-        if let (Some(temperature), false) = (request.temperature, quirks.without_temperature) {
+        if let (Some(temperature), true) = (request.temperature, quirks.sends(Member::Temperature))
+        {
             body["temperature"] = json!(temperature);
         }
         // The API has no cheaper tier, and `auto` is the one that priority comes with.
         let wants_auto =
             matches!(request.service_tier, Some(ServiceTier::Auto | ServiceTier::Priority));
-        if wants_auto && !quirks.without_service_tier {
+        if wants_auto && quirks.sends(Member::ServiceTier) {
             body["service_tier"] = json!("auto");
         }
         body
@@ -192,7 +184,7 @@ impl Provider for Anthropic {
 /// `output_config.format` takes closed objects alone. Where it cannot be used, a tool whose input is
 /// the answer is forced; the input of a tool is an object.
 fn shape(schema: &Value, shape: Shape, body: &mut Value) -> bool {
-    let native = reduced(schema, Dialect::Anthropic);
+    let native = reduced(&inlined(schema), Dialect::Anthropic);
     if shape <= Shape::Reduced && native.is_strict {
         let format = json!({"type": "json_schema", "schema": native.schema});
         body["output_config"] = json!({"format": format});
@@ -204,108 +196,6 @@ fn shape(schema: &Value, shape: Shape, body: &mut Value) -> bool {
         return true;
     }
     false
-}
-
-fn completion(
-    output: Output,
-    usage: &Usage,
-    stop_reason: Option<String>,
-    limits: Reported,
-) -> Completion {
-    let finish_reason = stop_reason.map(|reason| match reason.as_str() {
-        // The one tool is the answer.
-        "end_turn" | "stop_sequence" | "tool_use" => "stop".to_owned(),
-        "max_tokens" | "model_context_window_exceeded" => "length".to_owned(),
-        _ => reason,
-    });
-    Completion {
-        output: output.text,
-        usage: usage.tokens(),
-        confidence: None,
-        confidence_source: Source::None,
-        finish_reason,
-        service_tier: usage.service_tier.as_deref().map(given),
-        limits,
-        opening: Vec::new(),
-    }
-}
-
-/// The service tier that an answer names; `standard` is the usual one.
-fn given(name: &str) -> ServiceTier {
-    ServiceTier::parse(name).unwrap_or(ServiceTier::Auto)
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type")]
-enum Message {
-    #[serde(rename = "message_start")]
-    Start { message: Started },
-    #[serde(rename = "content_block_delta")]
-    BlockDelta { delta: BlockDelta },
-    #[serde(rename = "message_delta")]
-    Delta { delta: MessageDelta, usage: Option<Usage> },
-    #[serde(rename = "message_stop")]
-    Stop,
-    #[serde(rename = "error")]
-    Error,
-    /// A ping, the bounds of a block, or a kind that came later.
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Started {
-    #[serde(default)]
-    usage: Usage,
-}
-
-/// Text, or the input of the one tool; thinking has other members.
-#[derive(Deserialize)]
-struct BlockDelta {
-    text: Option<String>,
-    partial_json: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct MessageDelta {
-    stop_reason: Option<String>,
-}
-
-/// The counts so far: later ones replace earlier ones. `input_tokens` leaves out the cached tokens.
-#[derive(Deserialize, Default)]
-struct Usage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    service_tier: Option<String>,
-}
-
-impl Usage {
-    fn merge(&mut self, later: &Self) {
-        self.input_tokens = later.input_tokens.or(self.input_tokens);
-        self.output_tokens = later.output_tokens.or(self.output_tokens);
-        self.cache_creation_input_tokens =
-            later.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
-        self.cache_read_input_tokens =
-            later.cache_read_input_tokens.or(self.cache_read_input_tokens);
-        self.service_tier = later.service_tier.clone().or(self.service_tier.take());
-    }
-
-    fn tokens(&self) -> Tokens {
-        let cache_read = self.cache_read_input_tokens.unwrap_or(0);
-        let cache_write = self.cache_creation_input_tokens.unwrap_or(0);
-        Tokens {
-            input: self
-                .input_tokens
-                .unwrap_or(0)
-                .saturating_add(cache_read)
-                .saturating_add(cache_write),
-            output: self.output_tokens.unwrap_or(0),
-            cache_read,
-            cache_write,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -359,3 +359,53 @@ async fn anthropic_gets_a_forced_tool_where_it_has_no_output_format() {
     assert_eq!(Some(&last["tools"][0]["input_schema"]), request().output_schema.as_ref());
     assert_eq!(last.get("output_config"), None);
 }
+
+#[tokio::test]
+async fn a_schema_that_is_refused_says_nothing_about_other_schemas() {
+    let refusal = r#"{"error": {"message": "Invalid schema for response_format 'answer': In context=(), 'oneOf' is not permitted.", "type": "invalid_request_error", "param": "response_format", "code": null}}"#;
+    let refused = answer("400 Bad Request", "content-type: application/json\r\n", refusal);
+    let mut server =
+        serve(vec![refused, stream([usual()]), stream([usual()]), stream([usual()])]).await;
+    let mut client = openai_at(&server);
+    client.is_strict = true;
+    let other = json!({"type": "object", "required": ["b"], "properties": {"b": {"type": "null"}}});
+    let other = Request { output_schema: Some(other), ..request() };
+    for asked in [&request(), &other, &request()] {
+        call(&client, asked).await.0.expect("an answer");
+    }
+    let mut kinds = Vec::new();
+    for _ in 0..4 {
+        let body = server.seen.recv().await.expect("a request").body;
+        kinds.push(body["response_format"]["type"].as_str().expect("a format").to_owned());
+    }
+    assert_eq!(kinds, ["json_schema", "json_object", "json_schema", "json_object"]);
+}
+
+#[tokio::test]
+async fn a_reference_beside_other_keywords_is_inlined_for_every_interface() {
+    let schema = json!({
+        "type": "object", "required": ["home", "work"],
+        "properties": {
+            "home": {"$ref": "#/$defs/City", "description": "where it lives"},
+            "work": {"allOf": [{"$ref": "#/$defs/City"}], "title": "Work"},
+        },
+        "$defs": {"City": {
+            "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}},
+        }},
+    });
+    let asked = Request { output_schema: Some(schema), ..request() };
+    for (is_strict, sent) in [(false, stream([usual()])), (true, stream([usual()]))] {
+        let mut server = serve(vec![sent]).await;
+        let mut client = openai_at(&server);
+        client.is_strict = is_strict;
+        call(&client, &asked).await.0.expect("an answer");
+        let body = server.seen.recv().await.expect("a request").body;
+        let sent = &body["response_format"]["json_schema"];
+        for (member, annotation) in [("home", "description"), ("work", "title")] {
+            let member = &sent["schema"]["properties"][member];
+            assert_eq!((&member["type"], member.get("$ref")), (&json!("object"), None), "{body:#}");
+            assert!(member["properties"]["name"].is_object() && member[annotation].is_string());
+        }
+        assert_eq!(sent["strict"] == true, is_strict);
+    }
+}

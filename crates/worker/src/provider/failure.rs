@@ -3,14 +3,17 @@
 //! The rules are those of the providers' own clients. Deliberately absent: the retrying, which is
 //! the server's.
 
+mod words;
+
 use std::time::Duration;
 
 use callboard_domain::model_limits::Reported;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use serde_json::Value;
 
 use super::limits;
+
+pub(super) use words::{Words, is_error};
 
 /// The longest message that is kept, in characters.
 const MAX_MESSAGE_CHARS: usize = 1000;
@@ -77,69 +80,6 @@ impl Failure {
     }
 }
 
-/// A provider's words about an error, in the JSON shapes that are seen in the wild.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Words {
-    /// The sentence.
-    pub(super) message: String,
-    /// `error.type` and `error.code`, in lower case, joined by a space.
-    pub(super) kind: String,
-    /// The parameter that the error names.
-    pub(super) param: Option<String>,
-    /// An HTTP status inside the body, as streams have it.
-    pub(super) status: Option<u16>,
-    /// The wait that Google's `RetryInfo` asks for, in milliseconds.
-    pub(super) retry_delay_ms: Option<u64>,
-}
-
-impl Words {
-    /// Reads an error's body: `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}`,
-    /// `{"detail": …}`, or plain text.
-    pub(super) fn read(body: &str) -> Self {
-        let Ok(json) = serde_json::from_str::<Value>(body) else {
-            return Self { message: body.trim().to_owned(), ..Self::default() };
-        };
-        // Gemini answers with a list of one.
-        let json = json.get(0).unwrap_or(&json);
-        let error = json.get("error").unwrap_or(json);
-        let message = ["message", "detail", "error"].iter().find_map(|member| error.get(member));
-        let message = message.unwrap_or(error);
-        let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
-        let texts = ["type", "code"].iter().filter_map(|member| error.get(member));
-        let kind: Vec<String> = texts.filter_map(Value::as_str).map(str::to_lowercase).collect();
-        Self {
-            message,
-            kind: kind.join(" "),
-            param: error.get("param").and_then(Value::as_str).map(str::to_owned),
-            status: error.get("code").and_then(Value::as_u64).and_then(|code| code.try_into().ok()),
-            retry_delay_ms: retry_delay(error),
-        }
-    }
-
-    /// True if the account has no money left: another try costs time and cannot work.
-    fn out_of_money(&self) -> bool {
-        let signs = ["insufficient_quota", "enforced_spend_limit_reached", "billing_error"];
-        signs.iter().any(|sign| self.kind.contains(sign) || self.message.contains(sign))
-    }
-
-    /// The status that an error event inside a stream would have had as an answer.
-    pub(super) fn status_of_event(&self) -> u16 {
-        const KINDS: [(&str, u16); 9] = [
-            ("invalid_request", 400),
-            ("authentication", 401),
-            ("billing", 402),
-            ("permission", 403),
-            ("not_found", 404),
-            ("too_large", 413),
-            ("exceed_context_size", 400),
-            ("rate_limit", 429),
-            ("overloaded", 529),
-        ];
-        let known = KINDS.iter().find(|(kind, _)| self.kind.contains(kind));
-        known.map(|(_, status)| *status).or(self.status).unwrap_or(500)
-    }
-}
-
 /// The headers about the next try and the limits.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Advice {
@@ -177,13 +117,6 @@ pub(super) fn classify(status: u16, words: &Words, advice: &Advice) -> Failure {
     let retry_after_ms = advice.retry_after_ms.or(words.retry_delay_ms).filter(|_| retryable);
     let limits = (!advice.limits.is_none()).then(|| Box::new(advice.limits));
     Failure { retry_after_ms, limits, ..Failure::new(code, message, retryable) }
-}
-
-/// `retryDelay` among the details of an error, such as `34s`.
-fn retry_delay(error: &Value) -> Option<u64> {
-    let details = error.get("details")?.as_array()?;
-    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
-    milliseconds(delay.strip_suffix('s')?, 1000.0)
 }
 
 /// The text, cut to the kept length, with control characters made visible.

@@ -1,5 +1,8 @@
 //! The HTTP that all providers share: one POST, answered by a bounded stream of events.
 //!
+//! The bytes of an answer say what it is, not its headers: some servers send JSON where a stream was asked
+//! for, and call a stream by another name. JSON becomes one event; a page or other words are a failure.
+//!
 //! Deliberately absent: retries, redirects (a key must not travel to another host), an overall
 //! time-out (the attempt's deadline is the worker's business), and any body in a log.
 
@@ -10,17 +13,21 @@ use std::time::Duration;
 
 use callboard_common::sse::{Event, Parser};
 use callboard_domain::model_limits::Reported;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use super::failure::{Advice, Failure, Words, classify};
-use super::limits;
+use super::lenient;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// The longest answer in JSON, in bytes: the longest output, escaped, and its log-probabilities.
+const MAX_JSON_BYTES: usize = 64 * 1024 * 1024;
+/// The bytes of an answer that are kept for the words of a failure.
+const KEPT: usize = 1024;
 
 /// The reason why a provider can't be set up as configured.
 #[derive(Debug, thiserror::Error)]
@@ -67,9 +74,27 @@ pub(super) struct Refusal {
 #[derive(Debug)]
 pub(super) struct Events {
     response: Response,
-    parser: Parser,
-    /// The provider's own limits, from the headers.
-    pub(super) limits: Reported,
+    form: Form,
+    /// The first bytes.
+    beginning: Vec<u8>,
+    advice: Advice,
+}
+
+/// The form of an answer.
+#[derive(Debug)]
+enum Form {
+    /// No byte but white space has come.
+    Unknown,
+    Stream(Parser),
+    Json(Vec<u8>),
+    Page,
+    Ended,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self { failure, answer: None }
+    }
 }
 
 impl Key {
@@ -160,19 +185,26 @@ impl Endpoint {
         if !status.is_success() {
             return Err(self.refusal(response).await);
         }
-        let kind = header(&response, CONTENT_TYPE.as_str()).unwrap_or("text/event-stream");
-        if !kind.starts_with("text/event-stream") {
-            let message = format!("the provider answered with {kind} instead of an event stream");
-            return Err(Refusal { failure: Failure::refused(message), answer: None });
-        }
-        let limits = limits::read(&|name: &str| header(&response, name), jiff::Timestamp::now());
-        Ok(Events { response, parser: Parser::default(), limits })
+        let advice = Advice::read(|name| header(&response, name), jiff::Timestamp::now());
+        Ok(Events { response, form: Form::Unknown, beginning: Vec::new(), advice })
     }
 
-    /// The failure that an error event inside a stream means.
-    pub(super) fn error_event(&self, data: &str) -> Failure {
+    /// The refusal that an error inside an answer of status 200 means.
+    pub(super) fn error_event(&self, data: &str, events: &Events) -> Refusal {
         let words = self.redacted(data);
-        classify(words.status_of_event(), &words, &Advice::default())
+        let status = words.status_of_event();
+        Refusal { failure: classify(status, &words, &events.advice), answer: Some((status, words)) }
+    }
+
+    /// The failure of an answer that ended without a text, in the words that it had instead.
+    pub(super) fn unanswered(&self, events: &Events) -> Failure {
+        let words = self.redacted(&String::from_utf8_lossy(&events.beginning)).message;
+        let what = match (&events.form, words.as_str()) {
+            (Form::Page, _) => "a page instead of an answer",
+            (_, "") => return Failure::broken("the provider answered without a word"),
+            (Form::Unknown | Form::Stream(_) | Form::Json(_) | Form::Ended, _) => "no answer",
+        };
+        Failure::broken(format!("the provider sent {what}: {words}"))
     }
 
     async fn refusal(&self, mut response: Response) -> Refusal {
@@ -204,18 +236,78 @@ impl Events {
     /// The next event; `None` when the provider closed the stream in good order.
     pub(super) async fn next(&mut self) -> Result<Option<Event>, Failure> {
         loop {
-            if let Some(event) = self.parser.pop() {
+            if let Form::Stream(parser) = &mut self.form
+                && let Some(event) = parser.pop()
+            {
                 return Ok(Some(event));
             }
             let chunk = self.response.chunk().await;
             match chunk.map_err(|error| broken("the provider's stream broke", error))? {
-                Some(chunk) => self.parser.push(&chunk).map_err(|_| {
-                    Failure::refused("the provider sent an event beyond all bounds")
-                })?,
-                None => return Ok(None),
+                Some(chunk) => self.take(&chunk)?,
+                None => return Ok(self.end()),
             }
         }
     }
+
+    /// The provider's own limits, from the headers.
+    pub(super) const fn limits(&self) -> Reported {
+        self.advice.limits
+    }
+
+    fn take(&mut self, chunk: &[u8]) -> Result<(), Failure> {
+        let beyond = || Failure::refused("the provider sent an answer beyond all bounds");
+        let mut chunk = chunk;
+        if matches!(self.form, Form::Unknown) {
+            chunk = &chunk[chunk.iter().take_while(|byte| is_blank(**byte)).count()..];
+            self.form = Form::of(chunk.first().copied());
+        }
+        let room = KEPT - self.beginning.len();
+        self.beginning.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        match &mut self.form {
+            Form::Stream(parser) => parser.push(chunk).map_err(|_| beyond()),
+            Form::Json(bytes) if bytes.len() + chunk.len() > MAX_JSON_BYTES => Err(beyond()),
+            Form::Json(bytes) => {
+                bytes.extend_from_slice(chunk);
+                Ok(())
+            }
+            Form::Unknown | Form::Page | Form::Ended => Ok(()),
+        }
+    }
+
+    /// The last event: the JSON, or the event that the stream's end left without a blank line.
+    fn end(&mut self) -> Option<Event> {
+        if matches!(self.form, Form::Page | Form::Unknown | Form::Ended) {
+            return None;
+        }
+        match std::mem::replace(&mut self.form, Form::Ended) {
+            // What was cut within is no event.
+            Form::Stream(mut parser) => {
+                parser.rest().filter(|event| lenient::values(&event.data).is_some())
+            }
+            Form::Json(bytes) => {
+                let data = String::from_utf8_lossy(&bytes).into_owned();
+                Some(Event { name: String::new(), data })
+            }
+            Form::Page | Form::Unknown | Form::Ended => None,
+        }
+    }
+}
+
+impl Form {
+    /// The form of an answer whose first byte besides blanks is this one.
+    fn of(first: Option<u8>) -> Self {
+        match first {
+            None => Self::Unknown,
+            Some(b'{' | b'[') => Self::Json(Vec::new()),
+            Some(b'<') => Self::Page,
+            Some(_) => Self::Stream(Parser::default()),
+        }
+    }
+}
+
+/// True for white space, and for the bytes of a byte order mark.
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF)
 }
 
 /// A header map with one entry, as most providers need.

@@ -5,21 +5,20 @@
 //! doesn't count. Deliberately absent: the responses API, which compatible servers lack, and
 //! `top_logprobs`, which nothing here reads.
 
+mod answer;
+
 use std::env;
 
-use callboard_domain::confidence::{MeanLogprob, Source};
-use callboard_domain::model_limits::Reported;
-use callboard_domain::task::ServiceTier;
-use callboard_domain::usage::{Tokens, estimate_tokens};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::http::{ConfigError, Endpoint, Events, Key, base_url, headers};
-use super::quirks::{Memory, Quirks, Shape};
-use super::schema::{Dialect, Reduced, instruction, reduced};
-use super::{Completion, Deltas, Failure, OPENING, Output, Provider, Request};
+use answer::Answer;
+
+use super::http::{ConfigError, Endpoint, Key, Refusal, base_url, headers};
+use super::quirks::{Member, Memory, Quirks, Shape};
+use super::schema::{Dialect, Reduced, inlined, instruction, reduced};
+use super::{Completion, Deltas, Failure, Provider, Request, lenient};
 
 /// The address of `OpenAI` itself.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -28,7 +27,7 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 #[derive(Debug)]
 pub struct OpenAi {
     endpoint: Endpoint,
-    quirks: Memory,
+    memory: Memory,
     /// True for `OpenAI` itself, which takes schemas in its strict dialect alone.
     pub(super) is_strict: bool,
 }
@@ -49,7 +48,7 @@ impl OpenAi {
         let host = base.host_str().unwrap_or_default();
         let is_strict = host == "api.openai.com" || host.ends_with(".openai.azure.com");
         let endpoint = Endpoint::new("openai", &base, "/chat/completions", key, headers)?;
-        Ok(Self { endpoint, quirks: Memory::default(), is_strict })
+        Ok(Self { endpoint, memory: Memory::default(), is_strict })
     }
 
     /// A client with the key from `OPENAI_API_KEY`, if the variable is set.
@@ -60,56 +59,59 @@ impl OpenAi {
         Self::new(base.unwrap_or(DEFAULT_BASE_URL), env::var("OPENAI_API_KEY").ok())
     }
 
+    /// Makes the call, and repeats it without a member that the model refuses: a refusal has generated
+    /// nothing.
     async fn call(&self, request: &Request, deltas: &Deltas) -> Result<Completion, Failure> {
-        let mut events = self.ask(request).await?;
-        let mut answer = Answer { limits: events.limits, ..Answer::default() };
-        while let Some(event) = events.next().await? {
-            if event.data == "[DONE]" {
-                return Ok(answer.complete(request));
+        let least = if self.is_strict { Shape::Reduced } else { Shape::default() };
+        let mut asking = self.memory.asking(request, least);
+        loop {
+            let body = body(request, asking.quirks, asking.shape);
+            let is_open = asking.quirks.opens_thinking;
+            match self.attempt(&body, (request, is_open), deltas).await {
+                Ok((completion, opens_thinking)) => {
+                    asking.quirks.opens_thinking |= opens_thinking;
+                    asking.keep();
+                    return Ok(completion);
+                }
+                Err(refusal) => asking.refused(refusal, &body)?,
             }
-            let chunk: Chunk = serde_json::from_str(&event.data).map_err(|_| {
-                Failure::broken("the provider sent an event that is no JSON object")
-            })?;
-            if event.name == "error" || chunk.error.as_ref().is_some_and(|error| !error.is_null()) {
-                return Err(self.endpoint.error_event(&event.data));
-            }
-            let piece = answer.take(chunk);
-            answer.output.push(piece, deltas).await?;
         }
-        if answer.finish_reason.is_some() {
-            return Ok(answer.complete(request));
-        }
-        Err(Failure::broken("the provider's stream ended before the output did"))
     }
 
-    /// Sends the request, and repeats it without a parameter that the model refuses: a refusal has
-    /// generated nothing.
-    async fn ask(&self, request: &Request) -> Result<Events, Failure> {
-        let mut quirks = self.quirks.of(&request.model);
-        if self.is_strict {
-            quirks.shape = quirks.shape.max(Shape::Reduced);
-        }
-        loop {
-            match self.endpoint.post(&body(request, quirks)).await {
-                Ok(events) => {
-                    self.quirks.keep(&request.model, quirks);
-                    return Ok(events);
-                }
-                Err(refusal) => {
-                    let learned = refusal.answer.and_then(|(status, words)| {
-                        let reshaped = || quirks.reshaped(status, &words);
-                        let shaped = || request.output_schema.as_ref().and_then(|_| reshaped());
-                        quirks.learn(status, &words).or_else(shaped)
-                    });
-                    quirks = learned.ok_or(refusal.failure)?;
-                    tracing::debug!(
-                        model = request.model,
-                        ?quirks,
-                        "asking again without what the model refuses"
-                    );
-                }
+    /// Makes the call once. The completion comes with true if the model's prompt opened its thinking.
+    async fn attempt(
+        &self,
+        body: &Value,
+        (request, opens_thinking): (&Request, bool),
+        deltas: &Deltas,
+    ) -> Result<(Completion, bool), Refusal> {
+        let mut events = self.endpoint.post(body).await?;
+        let mut answer = Answer::new(opens_thinking);
+        let mut is_done = false;
+        while !is_done && let Some(event) = events.next().await? {
+            is_done = lenient::is_done(&event.data);
+            let values = lenient::values(&event.data).ok_or_else(|| {
+                Failure::broken("the provider sent an event that is no JSON object")
+            })?;
+            if event.name == "error" || values.iter().any(|json| answer::is_error(&json.value)) {
+                let refusal = self.endpoint.error_event(&event.data, &events);
+                // Once a text has come, the call has cost something and is not made again.
+                let answer = refusal.answer.filter(|_| answer.is_empty());
+                return Err(Refusal { answer, ..refusal });
+            }
+            for json in values {
+                answer.take(json, deltas).await?;
             }
         }
+        if !is_done && !answer.is_finished() {
+            let cut = || Failure::broken("the provider's stream ended before the output did");
+            let failure =
+                Some(answer).filter(Answer::is_empty).map(|_| self.endpoint.unanswered(&events));
+            return Err(failure.unwrap_or_else(cut).into());
+        }
+        let limits = events.limits();
+        let unanswered = || self.endpoint.unanswered(&events);
+        Ok(answer.complete(request, limits, deltas, unanswered).await?)
     }
 }
 
@@ -127,32 +129,36 @@ impl Provider for OpenAi {
     }
 }
 
-fn body(request: &Request, quirks: Quirks) -> Value {
+fn body(request: &Request, quirks: Quirks, shape: Shape) -> Value {
     let system = request
         .system_messages()
         .into_iter()
         .map(|text| json!({"role": "system", "content": text}));
-    let format = request.output_schema.as_ref().and_then(|schema| format(schema, quirks.shape));
-    let asked = request.output_schema.as_ref().filter(|_| quirks.shape >= Shape::Loose);
+    let format = request.output_schema.as_ref().and_then(|schema| format(schema, shape));
+    let asked = request.output_schema.as_ref().filter(|_| shape >= Shape::Loose);
     let asked = asked.map(|schema| json!({"role": "system", "content": instruction(schema)}));
     let messages: Vec<Value> = system.chain(asked).chain(request.turns()).collect();
     let mut body = json!({
         "model": request.model,
         "messages": messages,
-        "stream": true,
-        "stream_options": {"include_usage": true},
     });
-    if !quirks.without_logprobs && !request.without_logprobs {
+    if quirks.sends(Member::Stream) {
+        body["stream"] = json!(true);
+        if quirks.sends(Member::StreamOptions) {
+            body["stream_options"] = json!({"include_usage": true});
+        }
+    }
+    if quirks.sends(Member::Logprobs) && !request.without_logprobs {
         body["logprobs"] = json!(true);
     }
-    if let (Some(temperature), false) = (request.temperature, quirks.without_temperature) {
+    if let (Some(temperature), true) = (request.temperature, quirks.sends(Member::Temperature)) {
         body["temperature"] = json!(temperature);
     }
     if let Some(max_tokens) = request.max_tokens {
         let name = if quirks.completion_tokens { "max_completion_tokens" } else { "max_tokens" };
         body[name] = json!(max_tokens);
     }
-    if let (Some(tier), false) = (request.service_tier, quirks.without_service_tier) {
+    if let (Some(tier), true) = (request.service_tier, quirks.sends(Member::ServiceTier)) {
         body["service_tier"] = json!(tier);
     }
     if let Some(format) = format {
@@ -162,148 +168,19 @@ fn body(request: &Request, quirks: Quirks) -> Value {
 }
 
 /// `response_format`: `OpenAI`'s, which Gemini's compatible address, vLLM, Ollama and llama.cpp take
-/// as well. A schema that `OpenAI` cannot enforce is sent as a hint, not strict.
+/// as well. A schema that `OpenAI` cannot enforce is sent as a hint, not strict. Several of them refuse a
+/// reference beside other keywords.
 fn format(schema: &Value, shape: Shape) -> Option<Value> {
     let named = |json_schema: Value| json!({"type": "json_schema", "json_schema": json_schema});
     match shape {
-        Shape::Whole => Some(named(json!({"name": "answer", "schema": schema}))),
+        Shape::Whole => Some(named(json!({"name": "answer", "schema": inlined(schema)}))),
         Shape::Reduced => {
-            let Reduced { schema, is_strict } = reduced(schema, Dialect::OpenAi);
+            let Reduced { schema, is_strict } = reduced(&inlined(schema), Dialect::OpenAi);
             Some(named(json!({"name": "answer", "schema": schema, "strict": is_strict})))
         }
         Shape::Loose => Some(json!({"type": "json_object"})),
         Shape::Prompted => None,
     }
-}
-
-/// The answer so far.
-#[derive(Default)]
-struct Answer {
-    output: Output,
-    logprobs: MeanLogprob,
-    opening: Vec<(String, f64)>,
-    finish_reason: Option<String>,
-    usage: Option<ChunkUsage>,
-    service_tier: Option<ServiceTier>,
-    limits: Reported,
-}
-
-impl Answer {
-    /// Takes a chunk in, and returns the text that it adds.
-    fn take(&mut self, chunk: Chunk) -> String {
-        self.usage = chunk.usage.or(self.usage.take());
-        self.service_tier = chunk.service_tier.as_deref().map(given).or(self.service_tier);
-        // The request asks for one completion; some servers number their choices oddly.
-        let Some(choice) = chunk.choices.into_iter().flatten().next() else {
-            return String::new();
-        };
-        self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
-        let delta = choice.delta.unwrap_or_default();
-        let text = delta.content.filter(|text| !text.is_empty());
-        let hidden = text.is_none()
-            && (is_text(delta.reasoning.as_ref()) || is_text(delta.reasoning_content.as_ref()));
-        if !hidden {
-            let tokens = choice.logprobs.and_then(|logprobs| logprobs.content).unwrap_or_default();
-            for TokenLogprob { token, logprob } in tokens {
-                // A token without a figure spoils the mean: NaN marks it.
-                let logprob = logprob.unwrap_or(f64::NAN);
-                self.logprobs.push(logprob);
-                if self.opening.len() < OPENING {
-                    self.opening.push((token.unwrap_or_default(), logprob));
-                }
-            }
-        }
-        // A refusal is the model's answer too, in a member of its own.
-        text.or(delta.refusal).unwrap_or_default()
-    }
-
-    fn complete(self, request: &Request) -> Completion {
-        let cut = matches!(self.finish_reason.as_deref(), Some("length" | "content_filter"));
-        let confidence = self.logprobs.confidence().filter(|_| !cut);
-        let usage = match self.usage {
-            Some(usage) => Tokens {
-                input: usage.prompt_tokens,
-                output: usage.completion_tokens,
-                cache_read: usage
-                    .prompt_tokens_details
-                    .and_then(|details| details.cached_tokens)
-                    .unwrap_or(0),
-                cache_write: 0,
-            },
-            None => Tokens {
-                input: request.estimated_tokens(),
-                output: estimate_tokens(&self.output.text).max(self.logprobs.tokens()),
-                ..Tokens::default()
-            },
-        };
-        Completion {
-            output: self.output.text,
-            usage,
-            confidence,
-            confidence_source: confidence.map_or(Source::None, |_| Source::Logprobs),
-            finish_reason: self.finish_reason,
-            service_tier: self.service_tier,
-            limits: self.limits,
-            opening: self.opening,
-        }
-    }
-}
-
-/// The service tier that an answer names; `default` and `scale` are the usual one.
-fn given(name: &str) -> ServiceTier {
-    ServiceTier::parse(name).unwrap_or(ServiceTier::Auto)
-}
-
-fn is_text(value: Option<&Value>) -> bool {
-    value.and_then(Value::as_str).is_some_and(|text| !text.is_empty())
-}
-
-#[derive(Deserialize)]
-struct Chunk {
-    choices: Option<Vec<Choice>>,
-    usage: Option<ChunkUsage>,
-    service_tier: Option<String>,
-    error: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    delta: Option<Delta>,
-    logprobs: Option<Logprobs>,
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-struct Delta {
-    content: Option<String>,
-    refusal: Option<String>,
-    reasoning: Option<Value>,
-    reasoning_content: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Logprobs {
-    content: Option<Vec<TokenLogprob>>,
-}
-
-#[derive(Deserialize)]
-struct TokenLogprob {
-    token: Option<String>,
-    logprob: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct ChunkUsage {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
-    prompt_tokens_details: Option<PromptDetails>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
 }
 
 #[cfg(test)]

@@ -4,7 +4,11 @@
 //! not declare: strict dialects want every object closed. The server validates the output against the
 //! whole schema. Deliberately absent: references to anchors and identifiers, which no dialect takes.
 
+mod inline;
+
 use serde_json::{Map, Value, json};
+
+pub(super) use inline::inlined;
 
 /// The keywords of a provider's dialect, besides those of the structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +106,14 @@ impl Reducing {
                 ];
                 value.as_str().is_some_and(|format| FORMATS.contains(&format))
             }
-            "pattern" | "multipleOf" | "maximum" | "exclusiveMaximum" | "minimum"
-            | "exclusiveMinimum" | "maxItems" => self.dialect == Dialect::OpenAi,
+            // `OpenAI` takes no pattern that looks around.
+            "pattern" => {
+                let looks = ["(?=", "(?!", "(?<"];
+                let pattern = value.as_str().unwrap_or_default();
+                self.dialect == Dialect::OpenAi && !looks.iter().any(|sign| pattern.contains(sign))
+            }
+            "multipleOf" | "maximum" | "exclusiveMaximum" | "minimum" | "exclusiveMinimum"
+            | "maxItems" => self.dialect == Dialect::OpenAi,
             "minItems" => {
                 self.dialect == Dialect::OpenAi || value.as_u64().is_some_and(|least| least <= 1)
             }

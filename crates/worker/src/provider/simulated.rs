@@ -94,6 +94,7 @@ impl Simulated {
                 ..Tokens::default()
             },
             output: output.text,
+            thinking: None,
             confidence,
             confidence_source: confidence.map_or(Source::None, |_| Source::Reported),
             finish_reason: Some(finish_reason.to_owned()),

@@ -1,6 +1,8 @@
 use std::fmt::Write as _;
 
+use callboard_domain::confidence::Source;
 use callboard_domain::task::Role;
+use callboard_domain::usage::Tokens;
 use serde_json::json;
 
 use super::super::testing::{Server, Step, answer, call, serve, stream};

@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use super::*;
 
 const NOW: &str = "2026-11-21T10:00:00Z";
@@ -109,4 +111,68 @@ fn an_error_inside_a_stream_is_read_by_its_type_and_else_counts_as_passing() {
     assert_eq!(status(r#"{"error": {"type": "invalid_request_error"}}"#), 400);
     assert_eq!(status(r#"{"error": {"code": 503, "type": "unavailable_error"}}"#), 503);
     assert_eq!(status(r#"{"error": {"message": "something"}}"#), 500);
+}
+
+#[test]
+fn the_words_of_many_servers_are_found() {
+    for (body, message, status) in [
+        (r#"{"error":{"code":429,"message":"slow down"}}"#, "slow down", 429),
+        (r#"{"error":{"code":"429","message":"slow down"}}"#, "slow down", 429),
+        (r#"{"error":"rate limit exceeded"}"#, "rate limit exceeded", 429),
+        (r#"{"errors":[{"code":7003,"message":"no route"}],"success":false}"#, "no route", 500),
+        (r#"{"error":true,"reason":"bad key","status":401}"#, "bad key", 401),
+        (r#"{"object":"error","message":"bad","type":"BadRequestError","code":400}"#, "bad", 400),
+        (r#"{"object":"error","message":"gone","type":"NotFoundError","code":null}"#, "gone", 404),
+        (r#"{"base_resp":{"status_code":1002,"status_msg":"rate limit"}}"#, "rate limit", 429),
+        (r#"[{"error":{"status":"RESOURCE_EXHAUSTED","message":"quota"}}]"#, "quota", 429),
+        (r#"{"error":{"status":"UNAVAILABLE","message":"busy"}}"#, "busy", 503),
+        (
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            "Overloaded",
+            529,
+        ),
+        (r#"{"detail":"Not authenticated","status_code":401}"#, "Not authenticated", 401),
+        (
+            r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"no GPU"}}}"#,
+            "Provider returned error: no GPU",
+            502,
+        ),
+        (r#"{"error":{"message":"x","code":200}}"#, "x", 500),
+    ] {
+        let words = Words::read(body);
+        assert_eq!((words.message.as_str(), words.status_of_event()), (message, status), "{body}");
+        assert!(is_error("", &serde_json::from_str::<Value>(body).map(first).unwrap()), "{body}");
+    }
+}
+
+fn first(json: Value) -> Value {
+    json.get(0).cloned().unwrap_or(json)
+}
+
+#[test]
+fn a_piece_of_an_answer_is_no_error() {
+    for piece in [
+        r#"{"choices":[]}"#,
+        r#"{"choices":[],"error":null}"#,
+        r#"{"choices":[],"error":""}"#,
+        r#"{"choices":[],"error":{}}"#,
+        r#"{"choices":[],"message":"x"}"#,
+        r#"{"choices":[],"base_resp":{"status_code":0,"status_msg":""}}"#,
+        r#"{"type":"ping"}"#,
+        r#"{"type":"message_start","message":{"usage":{}}}"#,
+        r#"{"usage":{"prompt_tokens":1}}"#,
+        "{}",
+    ] {
+        assert!(!is_error("", &serde_json::from_str(piece).unwrap()), "{piece}");
+    }
+    assert!(is_error("error", &Value::Null));
+}
+
+#[test]
+fn the_words_of_a_page_are_its_text() {
+    let page = "\u{feff}<!DOCTYPE html>\n<html><head><title>Sign in</title><style>p {a: b}</style>\
+        <SCRIPT>if (a < b) {}</SCRIPT></head><body><h1>Sign in</h1>\n<p>to <b>Example</b></body></html>";
+    assert_eq!(Words::read(page).message, "Sign in Sign in to Example");
+    assert_eq!(Words::read("<html><script>never ends").message, "");
+    assert_eq!(Words::read("<ü").message, "");
 }

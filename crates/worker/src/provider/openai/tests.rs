@@ -1,4 +1,6 @@
+use callboard_domain::confidence::Source;
 use callboard_domain::task::Role;
+use callboard_domain::usage::Tokens;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -222,14 +224,6 @@ async fn a_refusal_of_anything_else_is_final_at_once() {
     let failure = call(&client(&server), &request()).await.0.unwrap_err();
     assert_eq!((failure.code, failure.retryable), (Code::ProviderError, false));
     assert!(server.seen.recv().await.is_some() && server.seen.recv().await.is_none());
-}
-
-#[tokio::test]
-async fn an_answer_that_is_no_stream_is_refused() {
-    let failure =
-        run(answer("200 OK", "content-type: text/html\r\n", "<html>")).await.0.unwrap_err();
-    let expected = "the provider answered with text/html instead of an event stream";
-    assert_eq!((failure.message.as_str(), failure.retryable), (expected, false));
 }
 
 #[tokio::test]
