@@ -173,6 +173,7 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
                 finish_reason: completion.finish_reason,
                 service_tier: completion.service_tier,
                 judge: judge.map(Box::new),
+                thinking: None,
             };
             WorkerMessage::Completed(lease, completion.output, completed)
         }

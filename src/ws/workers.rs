@@ -13,7 +13,9 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
-use callboard_protocol::workers::{ErrorBody, FromWorker, MAX_FRAME, Registered, ToWorker};
+use callboard_protocol::workers::{
+    ErrorBody, FromWorker, MAX_FRAME, Registered, TAKES_THINKING, ToWorker,
+};
 use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::{WorkerCommand, WorkerMessage};
@@ -331,6 +333,7 @@ async fn begin(
         heartbeat_ms: frames::millis(heartbeat),
         kept: frames::texts(&leases.renewed),
         lost: frames::lost(unreadable, &leases.lost),
+        takes: vec![TAKES_THINKING.to_owned()],
     });
     if socket.send(&registered).await { Ok((link, commands)) } else { Err(End::Closed) }
 }

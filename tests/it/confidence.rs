@@ -169,3 +169,19 @@ async fn the_simulated_model_is_sampled_in_the_sandbox() {
     let output = |task: &Value| task["usage"]["output"].as_u64().expect("a count");
     assert_eq!(output(&done), 3 * output(&once), "an answer and two samples");
 }
+
+#[tokio::test]
+async fn log_probabilities_are_wanted_where_a_gate_or_a_request_reads_them() {
+    let (_server, client, mut worker) = start().await;
+    for (task, wanted) in [
+        (json!({"prompt": "p"}), json!(false)),
+        (json!({"prompt": "p", "hitl": {"confidenceThreshold": 0.5}}), Value::Null),
+        (json!({"prompt": "p", "hitl": {"required": true}}), Value::Null),
+        (json!({"prompt": "p", "confidence": {"method": "auto"}}), Value::Null),
+    ] {
+        client.submit(&task).await;
+        let assigned = worker.assignment().await;
+        assert_eq!(assigned["task"]["logprobs"], wanted, "{task}");
+        worker.complete(&assigned["lease"], "out").await;
+    }
+}

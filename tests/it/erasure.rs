@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::approvals::fixture::Fixture;
-use crate::support::Client;
+use crate::support::{Client, FakeWorker, Server};
 
 /// Texts that are short and random enough to stand in a file as they are.
 const PROMPT: &str = "qZ7#Vw2!Lk9$Xp4&";
@@ -191,4 +191,29 @@ async fn an_item_of_a_list_is_erased_and_feeds_no_retry() {
     let path = format!("/api/plans/executions/{execution}/retry");
     let refused = fixture.operator.post(&path, &json!({})).await;
     assert_eq!(refused.refused(409), "INVALID_STATE");
+}
+
+#[tokio::test]
+async fn thinking_stands_beside_the_output_and_is_erased_with_it() {
+    let server = Server::start();
+    let (client, admin) = (server.client("operator").await, server.admin().await);
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let id = client.submit(&json!({"prompt": "p"})).await;
+    let lease = worker.assignment().await["lease"].clone();
+    let thinking = format!("{PROMPT}{}", "ü".repeat(40_000));
+    worker
+        .send(json!({
+            "type": "complete", "lease": lease, "output": "out", "thinking": thinking,
+            "usage": {"input": 3, "output": 5},
+        }))
+        .await;
+    assert_eq!(worker.receive("ack").await["result"], "applied");
+    let shown = client.task(&id).await;
+    let kept = shown["thinking"].as_str().expect("the thinking");
+    assert!(thinking.starts_with(kept) && kept.len() == 32 * 1024, "{}", kept.len());
+    assert_eq!(shown["output"], "out");
+    let list = client.get("/api/tasks").await;
+    assert_eq!(list.body["data"][0].get("thinking"), None);
+    erase(&admin, &id, &json!({"reason": "r"})).await.expect_ok();
+    assert_eq!(client.task(&id).await.get("thinking"), None);
 }

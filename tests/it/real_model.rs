@@ -46,7 +46,7 @@ async fn a_task_runs_on_a_real_model_by_way_of_a_worker() {
     let mut events = Events::open(&client, "events=task.*", None).await;
     let task = json!({
         "prompt": "What is the capital of France?", "systemPrompt": "You answer in one short line.",
-        "model": "smollm2-135m", "temperature": 0,
+        "model": "smollm2-135m", "temperature": 0, "confidence": {"method": "logprobs"},
     });
     let id = client.submit(&task).await;
     let mut pieces = String::new();

@@ -59,6 +59,7 @@ fn completed(spec: Spec) -> Task {
         finish_reason: Some("stop".into()),
         service_tier: None,
         judge: None,
+        thinking: None,
     };
     let task = Task::submitted(spec).next;
     let task = on(&task, Event::Leased { lease: LEASE, worker: WORKER }, NOW);

@@ -48,7 +48,7 @@ pub use flow::{Concurrency, Fairness, Flow, FlowSource, OnConflict};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, HoldReason};
 pub use lease::{LeaseId, LeaseToken};
 pub use message::{MAX_MESSAGES, Message, Role};
-pub use outcome::{Completion, Ending, EndingCode, Failure, JudgeUsage, Status};
+pub use outcome::{Completion, Ending, EndingCode, Failure, JudgeUsage, Status, Thinking};
 pub use route::Route;
 pub use routing::{FailureKind, MODELS, Routing, ServiceTier};
 pub use spec::{Called, Inputs, MAX_TARGET, Origin, Request, Spec};

@@ -183,8 +183,13 @@ impl Event {
     pub fn faulted(self, fault: OutputFault) -> Self {
         if let Self::Task { event: task::Event::Completed { lease, completion, .. }, output } = self
         {
-            // A broken or cut output has no confidence.
-            let completion = Completion { confidence: None, confidence_source: None, ..completion };
+            // A broken or cut output has no confidence, and its thinking is of no use.
+            let completion = Completion {
+                confidence: None,
+                confidence_source: None,
+                thinking: None,
+                ..completion
+            };
             let event = task::Event::OutputInvalid { lease, completion, fault };
             return Self::Task { event, output };
         }

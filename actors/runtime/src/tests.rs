@@ -315,6 +315,7 @@ pub(crate) fn completion() -> Completion {
         finish_reason: None,
         service_tier: None,
         judge: None,
+        thinking: None,
     }
 }
 

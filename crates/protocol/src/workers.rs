@@ -23,6 +23,9 @@ use serde_json::{Map, Value};
 /// The bytes of the longest frame: an output, and the JSON around it.
 pub const MAX_FRAME: usize = 32 << 20;
 
+/// The name of [`Complete::thinking`] among the members that a server takes.
+pub const TAKES_THINKING: &str = "thinking";
+
 /// A frame from a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]
@@ -111,6 +114,10 @@ pub struct Complete {
     /// The usage of a judge, which `usage` leaves out: its price is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<JudgeUsage>,
+    /// The thinking before the output, which is no part of it. Sent to servers that take it alone
+    /// ([`Registered::takes`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
 }
 
 /// The usage of a judge's calls.
@@ -243,6 +250,9 @@ pub struct Registered {
     /// Resumed leases that are not the worker's any more.
     #[serde(default)]
     pub lost: Vec<String>,
+    /// The members of frames that this server takes and earlier ones refused: [`TAKES_THINKING`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub takes: Vec<String>,
 }
 
 /// A task, leased.
@@ -298,6 +308,10 @@ pub struct Task {
     /// The method by which to make the confidence, in the same lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Box<Ask>>,
+    /// False if nothing reads the log-probabilities of the answer: the task has no gate and asks for no
+    /// confidence.
+    #[serde(default = "wanted", skip_serializing_if = "is_wanted")]
+    pub logprobs: bool,
     /// The execution that the task is a step of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_execution_id: Option<String>,
@@ -310,6 +324,16 @@ pub struct Task {
     /// The W3C trace context of the attempt: the parent of the worker's own spans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+}
+
+/// What a task says of its log-probabilities by saying nothing, as earlier servers do.
+const fn wanted() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_wanted(wanted: &bool) -> bool {
+    *wanted
 }
 
 /// The acknowledgement of a result.

@@ -10,7 +10,7 @@ use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{
     Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request,
-    Routing, Status, Task,
+    Routing, Status, Task, Thinking,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
@@ -246,6 +246,9 @@ pub struct TaskBody<'a> {
     /// The model's answer; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
+    /// The model's thinking before the answer, at most 32 KiB; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'a str>,
     /// The reason why the model stopped, in the provider's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
@@ -432,6 +435,7 @@ impl<'a> TaskBody<'a> {
             cancelled_at,
             deadline_at,
             output: None,
+            thinking: None,
             finish_reason: result.and_then(|result| result.finish_reason.as_deref()),
             usage: result.map(|result| UsageBody::from(result.usage)),
             worker_id: task.worker.map(Text),
@@ -479,11 +483,17 @@ impl<'a> TaskBody<'a> {
             context: detail.inputs.context.as_ref(),
             messages: MessageBody::all(&detail.inputs.messages),
             output: detail.output.as_deref(),
+            thinking: thinking(&detail.task),
             output_schema: detail.inputs.output_schema.as_ref().map(Schema::source),
             confidence_request: detail.inputs.confidence.as_deref().map(ConfidenceBody::from),
             ..Self::summary(&detail.task, waiting_for)
         }
     }
+}
+
+/// The thinking before a task's output.
+fn thinking(task: &Task) -> Option<&str> {
+    task.result.as_deref()?.thinking.as_ref().map(Thinking::as_str)
 }
 
 /// A cancelled task.

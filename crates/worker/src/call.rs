@@ -136,7 +136,7 @@ fn request(task: Task, ask: Option<&Ask>) -> Request {
         temperature: task.temperature,
         service_tier: task.service_tier,
         output_schema: task.output_schema,
-        without_logprobs: ask.is_some_and(|ask| ask.source() != Source::Logprobs),
+        without_logprobs: !ask.map_or(task.logprobs, |ask| ask.source() == Source::Logprobs),
     }
 }
 
@@ -157,6 +157,7 @@ fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens
         service_tier: completion.service_tier,
         limits: limits_of(completion.limits),
         judge: judge.map(|(model, tokens)| JudgeUsage { model, usage: used(tokens) }),
+        thinking: completion.thinking,
     }
 }
 

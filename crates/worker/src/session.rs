@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use callboard_protocol::workers::{
-    Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, ToWorker,
+    Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, TAKES_THINKING, ToWorker,
 };
 
 /// The orders to the runner, performed in the given order.
@@ -42,7 +42,7 @@ enum Link {
 enum Held {
     Running,
     /// The result, kept until the server acknowledged it.
-    Kept(FromWorker),
+    Kept(Box<FromWorker>),
 }
 
 /// The state of one worker, over all its connections.
@@ -53,12 +53,21 @@ pub(super) struct Session {
     worker_id: Option<String>,
     held: BTreeMap<String, Held>,
     draining: bool,
+    /// True if the server takes the thinking of a result.
+    takes_thinking: bool,
 }
 
 impl Session {
     /// A worker that was never connected. Later registrations fill in `register.resume`.
     pub(super) fn new(register: Register) -> Self {
-        Self { register, link: Link::Down, worker_id: None, held: BTreeMap::new(), draining: false }
+        Self {
+            register,
+            link: Link::Down,
+            worker_id: None,
+            held: BTreeMap::new(),
+            draining: false,
+            takes_thinking: false,
+        }
     }
 
     /// The number of tasks that may run at once.
@@ -118,10 +127,10 @@ impl Session {
     /// acknowledged; that of a lease no longer held is dropped.
     pub(super) fn ended(&mut self, lease: &str, result: FromWorker) -> Vec<Effect> {
         match self.held.get_mut(lease) {
-            Some(held @ Held::Running) => *held = Held::Kept(result.clone()),
+            Some(held @ Held::Running) => *held = Held::Kept(Box::new(result.clone())),
             Some(Held::Kept(_)) | None => return Vec::new(),
         }
-        if self.is_up() { vec![Effect::Send(result)] } else { Vec::new() }
+        if self.is_up() { vec![Effect::Send(self.taken(result))] } else { Vec::new() }
     }
 
     /// Handles more text of a running call. Text of other leases is dropped.
@@ -153,6 +162,7 @@ impl Session {
     fn registered(&mut self, registered: Registered) -> Vec<Effect> {
         self.link = Link::Up;
         self.worker_id = Some(registered.worker_id);
+        self.takes_thinking = registered.takes.iter().any(|member| member == TAKES_THINKING);
         let beat = Duration::from_millis(registered.heartbeat_ms.max(1));
         let mut effects = vec![Effect::BeatEvery(beat)];
         effects.extend(self.lost(registered.lost));
@@ -160,7 +170,7 @@ impl Session {
             effects.push(Effect::Send(FromWorker::Drain {}));
         }
         let kept = self.held.values().filter_map(|held| match held {
-            Held::Kept(result) => Some(Effect::Send(result.clone())),
+            Held::Kept(result) => Some(Effect::Send(self.taken((**result).clone()))),
             Held::Running => None,
         });
         effects.extend(kept);
@@ -176,8 +186,16 @@ impl Session {
                 vec![Effect::Start(assign)]
             }
             Some(Held::Running) => Vec::new(),
-            Some(Held::Kept(result)) => vec![Effect::Send(result.clone())],
+            Some(Held::Kept(result)) => vec![Effect::Send(self.taken((**result).clone()))],
         }
+    }
+
+    /// The result without members that the server of this connection would refuse.
+    fn taken(&self, mut result: FromWorker) -> FromWorker {
+        if let (FromWorker::Complete(complete), false) = (&mut result, self.takes_thinking) {
+            complete.thinking = None;
+        }
+        result
     }
 
     /// Drops the calls and the results of leases that are no longer ours.
@@ -195,10 +213,14 @@ impl Session {
     /// Removes the result that the server acknowledges. An acknowledgement of another frame removes
     /// nothing.
     fn acknowledged(&mut self, ack: &Ack) {
-        let of = match self.held.get(&ack.lease) {
-            Some(Held::Kept(FromWorker::Complete(_))) => Of::Complete,
-            Some(Held::Kept(FromWorker::Fail(_))) => Of::Fail,
-            Some(Held::Kept(_) | Held::Running) | None => return,
+        let Some(Held::Kept(result)) = self.held.get(&ack.lease) else { return };
+        let of = match **result {
+            FromWorker::Complete(_) => Of::Complete,
+            FromWorker::Fail(_) => Of::Fail,
+            FromWorker::Register(_)
+            | FromWorker::Heartbeat { .. }
+            | FromWorker::Delta(_)
+            | FromWorker::Drain {} => return,
         };
         if of == ack.of {
             self.held.remove(&ack.lease);

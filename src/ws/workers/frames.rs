@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callboard_domain::id::WorkerId;
 use callboard_domain::task::{
-    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET,
+    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Thinking,
 };
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
@@ -172,6 +172,7 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
             let model = judge.model.chars().take(MAX_TARGET).collect();
             Box::new(JudgeUsage { model, usage: usage_of(judge.usage) })
         }),
+        thinking: complete.thinking.map(Thinking::of),
     };
     Ok(Heard::WorkerMessage(WorkerMessage::Completed(lease, complete.output, completion)))
 }
@@ -284,6 +285,8 @@ fn assign(assignment: Assignment) -> Assign {
             temperature: spec.temperature,
             service_tier: spec.service_tier(),
             output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
+            // An explicit request says itself what it reads.
+            logprobs: spec.gate.is_some() || inputs.confidence.is_some(),
             confidence: inputs.confidence,
             plan_execution_id: execution.map(|id| id.to_string()),
             step_id: step,

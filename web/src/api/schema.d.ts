@@ -3293,6 +3293,8 @@ export interface components {
              * @description 0 to 1.
              */
             temperature?: number;
+            /** @description The model's thinking before the answer, at most 32 KiB; not in lists. */
+            thinking?: string;
             /**
              * Format: int64
              * @description The time limit of one attempt.

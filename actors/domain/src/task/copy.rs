@@ -124,6 +124,7 @@ mod tests {
             finish_reason: Some("stop".into()),
             service_tier: None,
             judge: None,
+            thinking: None,
         };
         let of = Task {
             attempt: 2,

@@ -1,5 +1,6 @@
 //! The ends of attempts and tasks, and their names on the wire.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,38 @@ pub struct Completion {
     /// The part of the usage that a judge made. Boxed, because few answers have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<Box<JudgeUsage>>,
+    /// The model's thinking before the output, which is no part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+}
+
+/// A model's thinking, at most [`Self::MAX`] bytes of it: it stands in the task's row.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thinking(Box<str>);
+
+impl Thinking {
+    /// The most that is kept, in bytes.
+    pub const MAX: usize = 32 * 1024;
+
+    /// The thinking, cut to what is kept.
+    #[must_use]
+    pub fn of(mut text: String) -> Self {
+        text.truncate(text.floor_char_boundary(Self::MAX));
+        Self(text.into())
+    }
+
+    /// The text.
+    #[must_use]
+    pub const fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The length alone: no log shows a model's text.
+impl fmt::Debug for Thinking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Thinking").field(&self.0.len()).finish()
+    }
 }
 
 impl Completion {

@@ -46,6 +46,7 @@ fn completion(confidence: Option<f64>) -> Completion {
         finish_reason: None,
         service_tier: None,
         judge: None,
+        thinking: None,
     }
 }
 

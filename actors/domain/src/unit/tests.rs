@@ -102,6 +102,7 @@ fn completed(lease: LeaseId, output: &str) -> Event {
         finish_reason: None,
         service_tier: None,
         judge: None,
+        thinking: None,
     };
     let event = task::Event::Completed { lease, completion, chance: Chance(u32::MAX) };
     Event::Task { event, output: Some(output.into()) }

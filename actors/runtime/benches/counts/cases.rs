@@ -83,6 +83,7 @@ fn completion() -> Completion {
         finish_reason: Some("stop".into()),
         service_tier: None,
         judge: None,
+        thinking: None,
     }
 }
 

@@ -118,6 +118,7 @@ pub(crate) fn full_task() -> Task {
         finish_reason: Some("stop".into()),
         service_tier: None,
         judge: None,
+        thinking: None,
     };
     let event = Event::Completed { lease, completion, chance: Chance(0) };
     running.transition(event, NOW).expect("it runs").next

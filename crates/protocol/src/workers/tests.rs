@@ -30,7 +30,7 @@ fn what_a_worker_says_has_exactly_the_members_of_the_protocol() {
     );
     up(
         &json!({"type": "complete", "lease": "l1", "output": "a", "usage": {"input": 1, "output": 2},
-        "confidence": 0.5, "confidenceSource": "logprobs", "finishReason": "stop"}),
+        "confidence": 0.5, "confidenceSource": "logprobs", "finishReason": "stop", "thinking": "hm"}),
     );
     up(&json!({"type": "fail", "lease": "l1", "error": {"code": "PROVIDER_ERROR", "message": "m"},
         "retryable": true, "retryAfterMs": 1000}));
@@ -44,10 +44,14 @@ fn what_the_server_says_has_exactly_the_members_of_the_protocol() {
         "kept": ["l1"], "lost": []}),
     );
     down(
+        &json!({"type": "registered", "workerId": "wrk_1", "leaseMs": 30000, "heartbeatMs": 10000,
+        "kept": [], "lost": [], "takes": ["thinking"]}),
+    );
+    down(
         &json!({"type": "assign", "lease": "l1", "attempt": 1, "deadlineAt": "2026-11-21T10:00:00.000Z",
         "task": {"id": "dt_task_1", "model": "m", "queue": "default", "prompt": "p", "systemPrompt": "s",
             "context": {"z": 1, "a": 2}, "maxTokens": 5, "temperature": 0.5,
-            "planExecutionId": "dt_exec_1", "stepId": "s1",
+            "logprobs": false, "planExecutionId": "dt_exec_1", "stepId": "s1",
             "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}),
     );
     down(&json!({"type": "leases", "renewed": ["l1"], "lost": ["l2"]}));

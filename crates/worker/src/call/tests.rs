@@ -93,6 +93,7 @@ async fn text_is_gathered_for_a_moment_and_the_rest_goes_before_the_result() {
         service_tier: None,
         limits: None,
         judge: None,
+        thinking: None,
     };
     assert_eq!(frame, FromWorker::Complete(expected));
 }

@@ -14,6 +14,7 @@
 
 mod answers;
 mod failures;
+mod table;
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -22,6 +22,7 @@ fn registered(kept: &[&str], lost: &[&str]) -> ToWorker {
         heartbeat_ms: 10_000,
         kept: owned(kept),
         lost: owned(lost),
+        takes: Vec::new(),
     })
 }
 
@@ -44,6 +45,7 @@ fn assign(lease: &str) -> Box<Assign> {
             service_tier: None,
             output_schema: None,
             confidence: None,
+            logprobs: true,
             plan_execution_id: None,
             step_id: None,
             item: None,
@@ -63,6 +65,7 @@ fn complete(lease: &str) -> FromWorker {
         service_tier: None,
         limits: None,
         judge: None,
+        thinking: None,
     })
 }
 
@@ -297,4 +300,27 @@ proptest! {
             prop_assert_eq!(session.leases(), held);
         }
     }
+}
+
+#[test]
+fn thinking_goes_only_to_a_server_that_takes_it() {
+    let with_thinking = |mut frame: FromWorker| {
+        if let FromWorker::Complete(complete) = &mut frame {
+            complete.thinking = Some("hm".into());
+        }
+        frame
+    };
+    let mut session = Session::new(register());
+    session.connected();
+    session.received(registered(&[], &[]));
+    session.received(ToWorker::Assign(assign("a")));
+    let sent = session.ended("a", with_thinking(complete("a")));
+    assert_eq!(sent, [Effect::Send(complete("a"))]);
+    // The connection breaks, and a newer server takes the result.
+    session.disconnected();
+    session.connected();
+    let ToWorker::Registered(mut newer) = registered(&["a"], &[]) else { unreachable!() };
+    newer.takes = vec![TAKES_THINKING.into()];
+    let effects = session.received(ToWorker::Registered(newer));
+    assert!(effects.contains(&Effect::Send(with_thinking(complete("a")))), "{effects:?}");
 }
