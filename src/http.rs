@@ -37,6 +37,7 @@ pub mod limit;
 mod metrics;
 pub mod middleware;
 mod models;
+pub(crate) mod names;
 mod oidc;
 mod openapi;
 pub(crate) mod origin;

@@ -11,6 +11,7 @@ use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, RawPathParams, R
 use axum::http::request::Parts;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::By;
+use callboard_domain::id::Environment;
 use callboard_domain::{Error, id};
 use callboard_wire::cluster::NodeName;
 use callboard_wire::queues::QueueName;
@@ -18,6 +19,7 @@ use callboard_wire::read::{self, Format, Read};
 use serde_json::{Map, Value, json};
 
 use super::describe::{Input, Operation};
+use super::names::{self, Knows};
 use super::{App, Failure, body};
 
 const JSON: &str = "application/json";
@@ -26,14 +28,21 @@ const JSON: &str = "application/json";
 #[derive(Debug)]
 pub struct Body<T>(pub T);
 
-impl<T: Read, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: Read + Send, S: Knows> FromRequest<S> for Body<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
         body::expect_json(request.headers())?;
+        let environment = environment(&request);
         let bytes = body::read(request).await?;
-        Ok(Self(read::body(&bytes)?))
+        let reading = read::reading(read::parse(&bytes, Format::Json)?);
+        Ok(Self(names::finish(state, environment, reading).await?))
     }
+}
+
+/// The environment of a request's caller.
+fn environment(request: &Request) -> Option<Environment> {
+    request.extensions().get::<Caller>().map(|caller| caller.environment)
 }
 
 impl<T: Read> Input for Body<T> {
@@ -46,17 +55,19 @@ impl<T: Read> Input for Body<T> {
 #[derive(Debug)]
 pub struct OptionalBody<T>(pub T);
 
-impl<T: Read, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
+impl<T: Read + Send, S: Knows> FromRequest<S> for OptionalBody<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
         let is_json = body::expect_json(request.headers());
+        let environment = environment(&request);
         let bytes = body::read(request).await?;
         if bytes.is_empty() {
             return Ok(Self(read::value(Value::Object(Map::new()))?));
         }
         is_json?;
-        Ok(Self(read::body(&bytes)?))
+        let reading = read::reading(read::parse(&bytes, Format::Json)?);
+        Ok(Self(names::finish(state, environment, reading).await?))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use callboard_domain::audit::{Action, Record};
+use callboard_domain::grammar::Kind;
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::task::MAX_TARGET;
 use callboard_domain::{Error, Rule};
@@ -13,9 +14,9 @@ use callboard_wire::common::Paging;
 use callboard_wire::models::ModelBody;
 
 use super::extract::{Asker, Named};
-use super::{Answer, App, Body, Id, Query, Reply};
+use super::{Answer, App, Body, Id, Query, Reply, names};
 
-/// The name of a model; any text may be one, with a slash as `%2F`.
+/// The name of a model in a path, with a slash as `%2F`.
 #[derive(Debug)]
 pub(super) struct ModelName(String);
 
@@ -58,6 +59,7 @@ pub(super) async fn set_limits(
         let message = format!("name must have 1 to {MAX_TARGET} characters");
         return Err(Error::invalid("name", Rule::Length, message).into());
     }
+    names::check(&app, Kind::Model, "name", &[&name]).await?;
     let view = app.handle.set_model_limits(&name, limits).await?;
     let shown = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |it| it.to_string());
     let record = Record::new(Action::ModelLimitsSet, by)

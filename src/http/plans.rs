@@ -15,6 +15,7 @@ use callboard_wire::plans::{self, ListPlans, PlanBody};
 use super::executions::started;
 use super::extract::{Json, OptionalBody};
 use super::idempotency::IdempotencyKey;
+use super::names::Known;
 use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply};
 
@@ -28,7 +29,9 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     Json(definition, _): Json<PlanSource>,
 ) -> Answer {
-    let source = app.aside(|app| plans::source(definition, &app.env_allow)).await?;
+    let read = app.aside(|app| Ok(plans::source(definition, &app.env_allow))).await?;
+    let known = Known::among(&app, caller.environment, read.unfit()).await?;
+    let source = read.finish(|unfit| known.has(unfit))?;
     let plan = app.handle.create_plan(&Owner::of(&caller, None), source).await?;
     Ok(Reply::created(&PlanBody::whole(&plan)))
 }

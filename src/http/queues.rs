@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use callboard_domain::audit::{Action, Record};
+use callboard_domain::grammar::Kind;
 use callboard_domain::queue::QueueChange;
 use callboard_wire::queues::{ChangeQueue, ListQueues, QueueBody, QueueName};
 
 use super::extract::Asker;
-use super::{Answer, App, Body, Id, Query, Reply};
+use super::{Answer, App, Body, Id, Query, Reply, names};
 
 /// The queues that have ready tasks, workers or settings, by name.
 #[utoipa::path(
@@ -37,6 +38,7 @@ pub(super) async fn change(
     Id(QueueName(name)): Id<QueueName>,
     Body(change): Body<ChangeQueue>,
 ) -> Answer {
+    names::check(&app, Kind::Queue, "name", &[&name]).await?;
     let change = QueueChange::from(change);
     let view = app.handle.change_queue(&name, change).await?;
     let mut record = Record::new(Action::QueueChanged, by).of(&name);

@@ -22,6 +22,7 @@ use callboard_domain::template::TemplateSource;
 
 use super::extract::{Asker, JsonOrYaml, Named, OptionalBody};
 use super::idempotency::IdempotencyKey;
+use super::names::Known;
 use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply};
 
@@ -56,7 +57,9 @@ pub(super) async fn create(
     Asker(by): Asker,
     JsonOrYaml(definition, _): JsonOrYaml<TemplateSource>,
 ) -> Answer {
-    let source = app.aside(|app| templates::source(definition, &app.env_allow)).await?;
+    let read = app.aside(|app| Ok(templates::source(definition, &app.env_allow))).await?;
+    let known = Known::among(&app, caller.environment, read.unfit()).await?;
+    let source = read.finish(|unfit| known.has(unfit))?;
     let published = app.handle.publish(caller.environment, author(&caller), source).await?;
     match published {
         PublishOutcome::Added(published) => {

@@ -13,6 +13,8 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
+use callboard_domain::grammar::Kind;
+use callboard_domain::worker::Profile;
 use callboard_protocol::workers::{
     ErrorBody, FromWorker, MAX_FRAME, Registered, TAKES_THINKING, ToWorker,
 };
@@ -32,7 +34,7 @@ use super::upgrade::{Socket as WebSocket, Upgrade};
 use super::{Limits, Overrun};
 use crate::http::describe::{Input, Operation};
 use crate::http::error::row;
-use crate::http::{App, Edge, Failure, Share};
+use crate::http::{App, Edge, Failure, Share, names};
 use crate::tls::Certificate;
 
 mod frames;
@@ -305,6 +307,25 @@ async fn register(
     Err(End::Closed)
 }
 
+/// Passes if the names of a worker's queues and models are names, or known.
+async fn check_names(app: &App, profile: &Profile) -> Result<(), String> {
+    let Profile { queues, models, .. } = profile;
+    let queues: Vec<_> = queues.iter().map(String::as_str).collect();
+    // The end of a prefix, such as `gpt-*`, is no part of a name.
+    let models = models.iter().map(|model| model.strip_suffix('*').unwrap_or(model));
+    let models: Vec<_> = models.collect();
+    for checked in [
+        names::check(app, Kind::Queue, "queues", &queues).await,
+        names::check(app, Kind::Model, "models", &models).await,
+    ] {
+        // A name that cannot be looked up now is no reason for a worker to end.
+        if let Err(Error::Invalid(fault)) = checked {
+            return Err(fault.message);
+        }
+    }
+    Ok(())
+}
+
 /// Registers the worker and answers it.
 async fn begin(
     app: &App,
@@ -317,6 +338,11 @@ async fn begin(
         let (code, message) = (row(&error).code.to_owned(), error.to_string());
         socket.send(&ToWorker::Error { error: ErrorBody { code, message } }).await;
         close(&mut socket.sink, 4403, "forbidden").await;
+        return Err(End::Closed);
+    }
+    if let Err(message) = check_names(app, &profile).await {
+        socket.refuse(message).await;
+        close(&mut socket.sink, 4400, "bad frame").await;
         return Err(End::Closed);
     }
     let (outgoing, commands) = mpsc::unbounded_channel();

@@ -366,7 +366,7 @@ async fn a_task_of_the_greatest_size_in_every_field_is_taken_found_and_ended() {
         &server.key("worker").await,
         json!({
             "type": "register", "name": "fake", "version": "0", "models": ["*"], "concurrency": 1,
-            "queues": ["\u{1}".repeat(128)],
+            "queues": ["😀".repeat(128)],
         }),
     )
     .await;
@@ -375,7 +375,7 @@ async fn a_task_of_the_greatest_size_in_every_field_is_taken_found_and_ended() {
     let context: serde_json::Map<_, _> =
         (0..25).map(|n| (n.to_string(), "c".repeat(10_000).into())).collect();
     let task = json!({
-        "prompt": "ü".repeat(1 << 19), "model": "\"".repeat(128), "queue": "\u{1}".repeat(128),
+        "prompt": "ü".repeat(1 << 19), "model": "模".repeat(128), "queue": "😀".repeat(128),
         "systemPrompt": "s".repeat(100_000), "tags": tags, "callbackUrl": url, "context": context,
     });
     let id = client.submit(&task).await;
@@ -385,7 +385,7 @@ async fn a_task_of_the_greatest_size_in_every_field_is_taken_found_and_ended() {
     for field in ["prompt", "model", "queue", "systemPrompt", "tags", "callbackUrl", "context"] {
         assert_eq!(running[field], task[field], "{field}");
     }
-    let query = [("tags", &*format!("{},{}", tags[0], tags[31])), ("model", &*"\"".repeat(128))];
+    let query = [("tags", &*format!("{},{}", tags[0], tags[31])), ("model", &*"模".repeat(128))];
     let found = client.send(client.request(reqwest::Method::GET, "/api/tasks").query(&query)).await;
     assert_eq!(found.body["pagination"]["total"], 1);
     let error = json!({"code": "PROVIDER_ERROR", "message": "\u{1}".repeat(100_000)});

@@ -29,6 +29,7 @@ mod mail;
 mod maps;
 mod metrics;
 mod models;
+mod names;
 mod openai;
 mod openapi;
 mod overload;

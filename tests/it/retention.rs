@@ -23,7 +23,7 @@ async fn until_gone(client: &Client, path: &str) {
 async fn retention_takes_what_ended_and_leaves_the_history_and_what_waits() {
     let server = Server::with(&[("RETENTION__ENDED", "2s")]);
     let (client, worker) = (server.client("operator").await, server.key("worker").await);
-    let waits = client.submit(&json!({"prompt": "p", "queue": "nobody's"})).await;
+    let waits = client.submit(&json!({"prompt": "p", "queue": "nobody"})).await;
     let run = FakeWorker::connect(&server, &worker, 4).await.run(|_| Ok("done".into()));
     let held = client.submit(&json!({"prompt": "held", "hitl": {"required": true}})).await;
     client.task_when(&held, |task| task["waitingFor"] == "approval").await;

@@ -24,6 +24,7 @@ pub mod event;
 pub mod excerpts;
 pub mod execution;
 pub mod fuel;
+pub mod grammar;
 pub mod graph;
 pub mod id;
 pub mod machine;

@@ -9,7 +9,6 @@ use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
-use callboard_domain::task::MAX_TARGET;
 use callboard_domain::worker::MAX_NAMES;
 use callboard_domain::{Error, Rule, Timestamp};
 use callboard_runtime::accounts::{KnownKey, NewKey};
@@ -20,6 +19,7 @@ use utoipa::ToSchema;
 use super::common::{Iso, Paging, Text};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused, shape};
+use super::tasks::queue;
 use crate::request;
 
 request! {
@@ -225,7 +225,7 @@ fn role_fits(key: CreateKey, fields: &Fields<'_>) -> Result<CreateKey, Refused> 
 }
 
 fn queues() -> impl Parse<Vec<String>> {
-    rule::list(1..=MAX_NAMES, rule::text(rule::characters(1..=MAX_TARGET))).map(|named| {
+    rule::list(1..=MAX_NAMES, queue()).map(|named| {
         let mut queues = Vec::with_capacity(named.len());
         for queue in named {
             if !queues.contains(&queue) {

@@ -2,6 +2,7 @@
 
 use callboard_domain::bulk::{Action, Job, MAX_REASON};
 use callboard_domain::id::BulkId;
+use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::query::Tasks;
 use callboard_domain::task::Status;
 use callboard_domain::{Rule, Timestamp};
@@ -12,7 +13,7 @@ use utoipa::ToSchema;
 use super::common::{Iso, Paging, Text};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused, shape};
-use super::tasks::{name, tags};
+use super::tasks::name;
 use crate::request;
 
 request! {
@@ -41,6 +42,11 @@ request! {
         /// Created before this instant.
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
     }
+}
+
+/// Tags, old ones among them.
+fn tags() -> impl Parse<Vec<String>> {
+    rule::list(0..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
 }
 
 request! {

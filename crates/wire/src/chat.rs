@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 pub use self::answers::{ChatCompletionBody, Chunks, ModelsBody};
 use super::read::rule::{self, Parse};
 use super::read::{Components, Field, Refused, shape};
-use super::tasks::{Hitl, NewTask, name};
+use super::tasks::{Hitl, NewTask, model};
 use crate::request;
 
 request! {
@@ -28,7 +28,7 @@ request! {
     #[derive(Debug)]
     pub struct CreateChatCompletion as "CreateChatCompletion" {
         /// The model; by default `[models] default`.
-        model: Option<String> = optional("model", name()),
+        model: Option<String> = optional("model", model()),
         /// The conversation; the last message is the user's.
         messages: Vec<ChatMessage> =
             required("messages", rule::list(1..=usize::MAX, rule::object::<ChatMessage>())),

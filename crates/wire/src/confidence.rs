@@ -4,12 +4,11 @@
 //! Deliberately absent: the figure itself, which is a number beside it.
 
 use callboard_domain::confidence::ask::{Ask, CALLS, MAX_FIELD, MAX_FIELDS, MAX_RUBRIC, Method};
-use callboard_domain::task::MAX_TARGET;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::definitions::{text, texts};
+use super::definitions::{model, text, texts};
 use super::read::rule::{self, Parse};
 use crate::request;
 
@@ -23,7 +22,7 @@ request! {
         /// The members of a JSON output that samples must agree on; by default those of the schema.
         fields = or_default("fields", texts(MAX_FIELDS, text(1..=MAX_FIELD))),
         /// The model that judges; required for judge.
-        judge_model = optional("judgeModel", text(1..=MAX_TARGET)),
+        judge_model = optional("judgeModel", model()),
         /// The criteria of the judge: at most 16 KiB.
         rubric = optional("rubric", text(1..=MAX_RUBRIC)),
     }

@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use callboard_domain::condition;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::execution::MAX_ITEMS;
+use callboard_domain::grammar::Kind;
 use callboard_domain::plan::{
     HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
     MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource, WaitSource,
@@ -21,6 +22,7 @@ use callboard_domain::task::{FlowSource, MAX_TARGET, Routing};
 use serde_json::{Value, json};
 
 pub use self::bodies::{HitlBody, StepBody};
+pub use self::faults::Definition;
 pub(super) use self::faults::read;
 use super::hitl;
 use super::messages::turns;
@@ -34,9 +36,14 @@ pub(super) fn text(limits: RangeInclusive<usize>) -> impl Parse<String> {
         .with(move || json!({"minLength": limits.start(), "maxLength": limits.end()}))
 }
 
-/// The name of a model or of a queue.
-pub(super) fn target() -> impl Parse<String> {
-    text(1..=MAX_TARGET)
+/// The name of a model.
+pub(super) fn model() -> impl Parse<String> {
+    rule::name(Kind::Model, text(1..=MAX_TARGET))
+}
+
+/// The name of a queue.
+pub(super) fn queue() -> impl Parse<String> {
+    rule::name(Kind::Queue, text(1..=MAX_TARGET))
 }
 
 /// Strings whose number the domain checks.
@@ -46,7 +53,7 @@ pub(super) fn texts(most: usize, of: impl Parse<String>) -> impl Parse<Vec<Strin
 
 /// The tags of a definition.
 pub(super) fn tags() -> impl Parse<Vec<String>> {
-    texts(MAX_TAGS, text(1..=MAX_TAG))
+    texts(MAX_TAGS, rule::name(Kind::Tag, text(1..=MAX_TAG)))
 }
 
 fn step_id() -> impl Parse<String> {
@@ -85,9 +92,9 @@ request! {
         /// Earlier turns, with placeholders: at most 1 MiB of content in all.
         messages = or_default("messages", turns()),
         /// The model; by default `[models] default`.
-        model = optional("model", target()),
+        model = optional("model", model()),
         /// The queue; by default `default`.
-        queue = optional("queue", target()),
+        queue = optional("queue", queue()),
         /// The ids of the steps that must complete first.
         depends_on = or_default("dependsOn", step_ids()),
         /// The condition of the step, in CEL; without one it runs.

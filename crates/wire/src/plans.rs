@@ -1,6 +1,5 @@
 //! Plans on the wire (SPEC.md, Plan).
 
-use callboard_domain::Error;
 use callboard_domain::id::PlanId;
 use callboard_domain::plan::{MAX_DESCRIPTION, MAX_NAME, Plan, PlanSource};
 use callboard_domain::query::Plans;
@@ -11,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::common::{Iso, MAX_SEARCH, Paging, Text, tags};
-use super::definitions::{self, HitlBody, StepBody, steps, text};
+use super::definitions::{self, Definition, HitlBody, StepBody, steps, text};
 use super::read::{rule, shape};
 use crate::request;
 
@@ -28,12 +27,9 @@ request! {
     }
 }
 
-/// The plan that a parsed body holds.
-///
-/// # Errors
-/// [`Error::InvalidDefinition`] with every fault, if a member cannot be read. Faults of meaning are
-/// found when the plan is made.
-pub fn source(value: Value, env_allow: &[String]) -> Result<PlanSource, Error> {
+/// The plan that a parsed body holds. Faults of meaning are found when the plan is made.
+#[must_use]
+pub fn source(value: Value, env_allow: &[String]) -> Definition<PlanSource> {
     definitions::read(value, |source| match Plan::compile(source, env_allow) {
         Ok(_) => Vec::new(),
         Err(problems) => problems.all().to_vec(),

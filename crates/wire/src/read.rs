@@ -17,7 +17,7 @@ pub mod rule;
 mod shape;
 
 pub use callboard_protocol::document::{Format, json, parse, yaml};
-pub use fields::{Field, Fields, Path, Read, Refused};
+pub use fields::{Field, Fields, Path, Read, Refused, Unfit};
 pub use shape::{Components, Members, Shape, shape};
 
 use callboard_domain::problem::{Problem, Problems};
@@ -42,23 +42,54 @@ pub fn body<T: Read>(bytes: &[u8]) -> Result<T, Error> {
 ///
 /// [`Error::Invalid`] for one fault, [`Error::InvalidDefinition`] for more, in the order of the members.
 pub fn value<T: Read>(value: Value) -> Result<T, Error> {
-    let (read, faults) = every_fault(value);
-    match read {
-        Some(read) if faults.is_empty() => Ok(read),
-        _ => Err(refusal(faults)),
-    }
+    reading(value).finish(|_| false)
 }
 
-/// Reads a parsed body, and returns every fault of it.
-///
-/// If there are faults, the read part serves only to find more: defaults replace the broken values.
-/// `None` if the whole cannot be made.
+/// A body that was read, before it is known which of its unfit names are there already.
+#[derive(Debug)]
+pub struct Reading<T> {
+    /// `None` if the whole cannot be made. If there are faults, this serves only to find more: defaults
+    /// replace the broken values.
+    pub(crate) read: Option<T>,
+    pub(crate) faults: Vec<Fault>,
+    unfit: Vec<Unfit>,
+}
+
+/// Reads a parsed body, and every fault of it.
 #[must_use]
-pub fn every_fault<T: Read>(value: Value) -> (Option<T>, Vec<Fault>) {
+pub fn reading<T: Read>(value: Value) -> Reading<T> {
     let faults = Faults::default();
     let mode = Mode { from_query: false, faults: &faults };
     let read = rule::object::<T>().parse(Field::new(Path::Root("body"), value, mode)).ok();
-    (read, faults.into_inner())
+    let (faults, unfit) = faults.into_inner();
+    Reading { read, faults, unfit }
+}
+
+impl<T> Reading<T> {
+    /// The names outside the grammar ([`callboard_domain::grammar`]).
+    #[must_use]
+    pub fn unfit(&self) -> &[Unfit] {
+        &self.unfit
+    }
+
+    /// What was read, if its unfit names are all known.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for one fault, [`Error::InvalidDefinition`] for more.
+    pub fn finish(self, is_known: impl Fn(&Unfit) -> bool) -> Result<T, Error> {
+        match self.resolved(is_known) {
+            (Some(read), faults) if faults.is_empty() => Ok(read),
+            (_, faults) => Err(refusal(faults)),
+        }
+    }
+
+    /// What was read, and its faults: unfit names that are not known are among them.
+    pub(crate) fn resolved(self, is_known: impl Fn(&Unfit) -> bool) -> (Option<T>, Vec<Fault>) {
+        let Self { read, mut faults, unfit } = self;
+        let unknown = unfit.into_iter().filter(|unfit| !is_known(unfit));
+        faults.extend(unknown.map(|unfit| unfit.fault));
+        (read, faults)
+    }
 }
 
 /// The error for some faults.

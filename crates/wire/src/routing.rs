@@ -1,5 +1,6 @@
 //! `models`, `fallbackOn` and `serviceTier` on the wire (PROTOCOL.md 16).
 
+use callboard_domain::grammar;
 use callboard_domain::task::{FailureKind, MAX_TARGET, MODELS, Routing, ServiceTier};
 use serde::Serialize;
 use serde_json::json;
@@ -40,7 +41,7 @@ fn kind() -> impl Parse<FailureKind> {
 fn models() -> impl Parse<Vec<String>> {
     let name = rule::text(rule::bytes(0..=usize::MAX))
         .with(|| json!({"minLength": 1, "maxLength": MAX_TARGET}));
-    rule::list(0..=usize::MAX, name)
+    rule::list(0..=usize::MAX, rule::name(grammar::Kind::Model, name))
         .with(|| json!({"minItems": MODELS.start(), "maxItems": MODELS.end()}))
 }
 

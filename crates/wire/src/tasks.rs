@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::Rule;
 use callboard_domain::confidence::ask::Ask;
+use callboard_domain::grammar::Kind;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::schema::Schema;
@@ -57,9 +58,9 @@ request! {
         /// The prompt: at most 1 MiB.
         prompt: String = required("prompt", rule::text(rule::bytes(1..=MAX_PROMPT))),
         /// The model; by default `[models] default`.
-        model: Option<String> = optional("model", name()),
+        model: Option<String> = optional("model", model()),
         /// The queue; by default `default`.
-        queue: Option<String> = optional("queue", name()),
+        queue: Option<String> = optional("queue", queue()),
         /// System instructions: at most 1 MiB.
         system_prompt: Option<String> = optional("systemPrompt", rule::text(rule::bytes(0..=MAX_PROMPT))),
         /// Key-value pairs for the model: at most 256 KiB as compact JSON.
@@ -130,9 +131,19 @@ request! {
     }
 }
 
-/// The name of a model or a queue.
+/// The name of a model or a queue, of which items are looked for: it may be an old one.
 pub(super) fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_TARGET))
+}
+
+/// The name of a model.
+pub(super) fn model() -> impl Parse<String> {
+    rule::name(Kind::Model, name())
+}
+
+/// The name of a queue.
+pub(super) fn queue() -> impl Parse<String> {
+    rule::name(Kind::Queue, name())
 }
 
 /// `outputSchema` in a body; the rest of its faults are found when the task is submitted.
@@ -141,9 +152,9 @@ fn output_schema() -> impl Parse<Value> {
     rule::any().only(is_object, Rule::Type, "must be an object").with(|| json!({"type": "object"}))
 }
 
-/// `tags` in a body.
-pub(super) fn tags() -> impl Parse<Vec<String>> {
-    rule::list(0..=MAX_TAGS, rule::text(rule::characters(1..=MAX_TAG)))
+/// `tags` of a new task.
+fn tags() -> impl Parse<Vec<String>> {
+    rule::list(0..=MAX_TAGS, rule::name(Kind::Tag, rule::text(rule::characters(1..=MAX_TAG))))
 }
 
 /// The defaults of a task's optional members.

@@ -16,7 +16,9 @@ use utoipa::ToSchema;
 
 use super::common::Iso;
 use super::confidence::ConfidenceBody;
-use super::definitions::{self, HitlBody, StepBody, schema, steps, target, text, timeout};
+use super::definitions::{
+    self, Definition, HitlBody, StepBody, model, queue, schema, steps, text, timeout,
+};
 use super::flow::FlowBody;
 use super::read::rule::{self, Parse};
 use super::read::{self, Format, shape};
@@ -66,9 +68,9 @@ request! {
 request! {
     impl Defaults as "DefaultsRequest" {
         /// The model.
-        model = optional("model", target()),
+        model = optional("model", model()),
         /// The queue.
-        queue = optional("queue", target()),
+        queue = optional("queue", queue()),
         /// The time limit of one attempt, in milliseconds.
         timeout_ms = optional("timeoutMs", timeout()),
         /// The most tokens of the output.
@@ -97,12 +99,9 @@ fn word<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> impl Parse<Stri
     rule::text(rule::bytes(0..=usize::MAX)).with(move || json!({"enum": names()}))
 }
 
-/// The template that a parsed document holds.
-///
-/// # Errors
-/// [`Error::InvalidDefinition`] with every fault, if a member cannot be read. Faults of meaning are
-/// found when the template is compiled.
-pub fn source(value: Value, env_allow: &[String]) -> Result<TemplateSource, Error> {
+/// The template that a parsed document holds. Faults of meaning are found when the template is compiled.
+#[must_use]
+pub fn source(value: Value, env_allow: &[String]) -> Definition<TemplateSource> {
     definitions::read(value, |source| faults(source, env_allow))
 }
 
@@ -114,9 +113,10 @@ pub fn source(value: Value, env_allow: &[String]) -> Result<TemplateSource, Erro
 /// of a template that cannot be read.
 pub fn source_from(text: &[u8], format: Format) -> Result<TemplateSource, Error> {
     let is_known = |problem: &Problem| problem.code != Code::EnvNotAllowed;
-    definitions::read(read::parse(text, format)?, |source| {
+    let definition = definitions::read(read::parse(text, format)?, |source| {
         faults(source, &[]).into_iter().filter(is_known).collect()
-    })
+    });
+    definition.finish(|_| false)
 }
 
 fn faults(source: TemplateSource, env_allow: &[String]) -> Vec<Problem> {

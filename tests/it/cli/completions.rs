@@ -1,5 +1,8 @@
 //! The program's answers to the completion script of a shell.
 
+use serde_json::json;
+
+use super::fake::{Fake, Told};
 use super::program::{Ended, Home};
 use super::terminal::{Terminal, path};
 use crate::support::{ADMIN, Server};
@@ -74,4 +77,20 @@ async fn zsh_completes_from_the_script_that_it_is_given() {
     zsh.types("\u{15}callboard tasks sub\t").await.shows("tasks submit").await;
     zsh.types("\u{15}exit\n").await;
     zsh.ends().await;
+}
+
+#[tokio::test]
+async fn bash_is_offered_no_name_that_would_run_a_program() {
+    let names =
+        ["nightly", "nightly;touch${IFS}pwned;#", "nightly`id`", "nightly|sh", "--server=x"];
+    let fake = Fake::start(move |_, _| {
+        Told::Page(names.iter().map(|name| json!({"name": name, "email": name})).collect())
+    })
+    .await;
+    let home = Home::new(&fake.url).with_key("dt_live_any");
+    for line in [["queues", "pause", "n"], ["users", "role", "n"], ["models", "limit", "n"]] {
+        let words: Vec<_> = ["callboard"].into_iter().chain(line).collect();
+        assert_eq!(complete(&home, &words).await, ["nightly"], "{line:?}");
+    }
+    assert_eq!(complete(&home, &["callboard", "queues", "pause", ""]).await[0], "nightly");
 }

@@ -50,6 +50,15 @@ impl Handle {
         Ok(Page { items, total })
     }
 
+    /// True if a queue of production has settings, or a worker that serves it.
+    #[must_use]
+    pub fn has_queue(&self, name: &str) -> bool {
+        let workers = self.node.workers.list(Environment::Live);
+        let mut served = workers.iter().filter_map(|worker| worker.worker.profile.as_ref());
+        self.node.flow.queues().contains_key(name)
+            || served.any(|profile| profile.queues.iter().any(|queue| queue == name))
+    }
+
     /// Changes the settings of a queue of production. After `Ok` the change survives a power cut, and
     /// no lease is given out against it.
     ///

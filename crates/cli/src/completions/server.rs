@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use callboard_client::Call;
-use callboard_common::text::is_unsafe;
+use callboard_domain::grammar::is_word;
 use clap_complete::engine::CompletionCandidate;
 use serde_json::Value;
 
@@ -48,10 +48,8 @@ impl List {
 
     fn candidate(self, item: &Value, start: &str) -> Option<CompletionCandidate> {
         let value = item[self.value].as_str()?;
-        // A shell would take a space for the end of the word.
-        let plain =
-            !value.chars().any(|character| is_unsafe(character) || character.is_whitespace());
-        (plain && value.starts_with(start)).then(|| {
+        // A shell puts the value on the command line as it is, where it would be read as commands.
+        (is_word(value) && value.starts_with(start)).then(|| {
             let help = item[self.help].as_str().map(|help| escaped(help).into());
             CompletionCandidate::new(value).help(help)
         })
@@ -69,8 +67,12 @@ mod tests {
         let list = List { path: &["queues"], value: "name", help: "" };
         let candidate = |name: &str| list.candidate(&json!({"name": name}), "n").is_some();
         assert!(candidate("nightly"));
+        assert!(candidate("n.a_b-c/d:e@f+g=h"));
         assert!(!candidate("default"));
-        assert!(!candidate("n x"));
-        assert!(!candidate("n\u{1b}[2J"));
+        for end in " ;&|<>()[]{}$`\"'\\*?!#~^%,\n\t\u{1b}\u{9b}\u{202e}".chars() {
+            assert!(!candidate(&format!("n{end}x")), "{end:?}");
+        }
+        let option = list.candidate(&json!({"name": "--server=x"}), "");
+        assert!(option.is_none(), "an option is no value");
     }
 }

@@ -8,25 +8,47 @@ use callboard_domain::problem::{Problem, Problems};
 use callboard_domain::{Error, Fault};
 use serde_json::Value;
 
-use crate::read::{self, Read};
+use crate::read::{self, Read, Reading, Unfit};
+
+/// A definition that was read, before it is known which of its unfit names are there already.
+#[derive(Debug)]
+pub struct Definition<T> {
+    reading: Reading<T>,
+    /// The faults of meaning, if a field cannot be read or a name is unfit.
+    found: Vec<Problem>,
+}
 
 /// Reads a definition. If a field cannot be read, the faults that `check` finds in the rest are
-/// reported as well.
-///
-/// # Errors
-/// [`Error::InvalidDefinition`] with every fault, in the order of their places. Faults that `check`
-/// alone finds are not reported here: the catalog checks the definition when it takes it.
-pub(crate) fn read<T: Read>(
+/// reported as well. Faults that `check` alone finds are not reported here: the catalog checks the
+/// definition when it takes it.
+pub(crate) fn read<T: Read + Clone>(
     value: Value,
     check: impl FnOnce(T) -> Vec<Problem>,
-) -> Result<T, Error> {
-    let (source, faults) = read::every_fault::<T>(value);
-    match source {
-        Some(source) if faults.is_empty() => Ok(source),
-        source => {
-            let found = source.map(check).unwrap_or_default();
-            Problems::none_of(joined(faults, found))?;
-            Err(Error::Internal)
+) -> Definition<T> {
+    let reading = read::reading::<T>(value);
+    let is_clean = reading.faults.is_empty() && reading.unfit().is_empty();
+    let source = if is_clean { None } else { reading.read.clone() };
+    Definition { reading, found: source.map(check).unwrap_or_default() }
+}
+
+impl<T> Definition<T> {
+    /// The names outside the grammar ([`callboard_domain::grammar`]).
+    #[must_use]
+    pub fn unfit(&self) -> &[Unfit] {
+        self.reading.unfit()
+    }
+
+    /// The definition, if its unfit names are all known.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDefinition`] with every fault, in the order of their places.
+    pub fn finish(self, is_known: impl Fn(&Unfit) -> bool) -> Result<T, Error> {
+        match self.reading.resolved(is_known) {
+            (Some(source), faults) if faults.is_empty() => Ok(source),
+            (_, faults) => {
+                Problems::none_of(joined(faults, self.found))?;
+                Err(Error::Internal)
+            }
         }
     }
 }
@@ -118,7 +140,7 @@ mod tests {
             Ok(_) => Vec::new(),
             Err(problems) => problems.all().to_vec(),
         };
-        match read::<PlanSource>(plan, check) {
+        match read::<PlanSource>(plan, check).finish(|_| false) {
             Err(Error::InvalidDefinition(problems)) => {
                 let of = |problem: &Problem| {
                     let rule = problem.code.rule().map_or(problem.code.as_str(), |it| it.as_str());

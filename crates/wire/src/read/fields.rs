@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::mem;
 
+use callboard_domain::grammar::Kind;
 use callboard_domain::{Error, Fault, Rule};
 use serde_json::{Map, Value};
 
@@ -84,25 +85,49 @@ pub(super) struct Mode<'a> {
 /// The most faults of one body that are recorded.
 const MAX_FAULTS: usize = 1_000;
 
-/// Faults in the order in which they were found.
+/// A text that is no name of the grammar, and may be the name of something that is there already.
+#[derive(Debug, Clone)]
+pub struct Unfit {
+    /// The kind of the name.
+    pub kind: Kind,
+    /// The text.
+    pub name: String,
+    /// The fault of a name that is not known.
+    pub(super) fault: Fault,
+}
+
+/// Faults, and unfit names, in the order in which they were found.
 #[derive(Debug, Default)]
-pub(super) struct Faults(RefCell<Vec<Fault>>);
+pub(super) struct Faults {
+    faults: RefCell<Vec<Fault>>,
+    unfit: RefCell<Vec<Unfit>>,
+}
 
 impl Faults {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.faults.borrow().is_empty()
     }
 
-    pub(super) fn into_inner(self) -> Vec<Fault> {
-        self.0.into_inner()
+    pub(super) fn into_inner(self) -> (Vec<Fault>, Vec<Unfit>) {
+        (self.faults.into_inner(), self.unfit.into_inner())
     }
 
     pub(super) fn record(&self, fault: Fault) -> Refused {
-        let mut faults = self.0.borrow_mut();
+        let mut faults = self.faults.borrow_mut();
         if faults.len() < MAX_FAULTS {
             faults.push(fault);
         }
         Refused
+    }
+
+    /// Notes an unfit name; one of too many is a fault, whether it is known or not.
+    pub(super) fn note(&self, unfit: Unfit) -> Result<(), Refused> {
+        let mut noted = self.unfit.borrow_mut();
+        if noted.len() >= MAX_FAULTS {
+            return Err(self.record(unfit.fault));
+        }
+        noted.push(unfit);
+        Ok(())
     }
 }
 

@@ -26,7 +26,7 @@ pub fn parse<T: Read>(query: &str) -> Result<T, Error> {
     let faults = Faults::default();
     match read(query, Mode { from_query: true, faults: &faults }) {
         Ok(read) if faults.is_empty() => Ok(read),
-        _ => Err(refusal(faults.into_inner())),
+        _ => Err(refusal(faults.into_inner().0)),
     }
 }
 

@@ -9,6 +9,7 @@
 )]
 
 mod format;
+mod name;
 
 use std::fmt::Display;
 use std::io;
@@ -19,6 +20,7 @@ use callboard_domain::{Error, Rule};
 use serde_json::{Map, Value, json};
 
 pub use self::format::{MAX_URL, email, instant, url};
+pub use self::name::name;
 use super::fields::Mode;
 use super::{Components, Field, Fields, Path, Read, Refused};
 

@@ -6,7 +6,7 @@ use callboard_domain::plan::MAX_STEPS;
 use callboard_runtime::handle::Deploy;
 
 use super::list::version;
-use crate::definitions::target;
+use crate::definitions::{model, queue};
 use crate::executions::ExecutePlan;
 use crate::read::rule::{self, Parse};
 use crate::read::shape;
@@ -19,16 +19,16 @@ request! {
         /// The input and the options of the run.
         start: ExecutePlan = flat(shape::<ExecutePlan>()),
         /// Other models, by step id.
-        model_overrides: Option<BTreeMap<String, String>> = optional("modelOverrides", overrides()),
+        model_overrides: Option<BTreeMap<String, String>> = optional("modelOverrides", overrides(model())),
         /// Other queues, by step id.
-        queue_overrides: Option<BTreeMap<String, String>> = optional("queueOverrides", overrides()),
+        queue_overrides: Option<BTreeMap<String, String>> = optional("queueOverrides", overrides(queue())),
         /// Another version than the highest.
         version: Option<String> = optional("version", version()),
     }
 }
 
-fn overrides() -> impl Parse<BTreeMap<String, String>> {
-    rule::map(0..=MAX_STEPS, target()).map(BTreeMap::from_iter)
+fn overrides(name: impl Parse<String>) -> impl Parse<BTreeMap<String, String>> {
+    rule::map(0..=MAX_STEPS, name).map(BTreeMap::from_iter)
 }
 
 impl DeployTemplate {

@@ -2,7 +2,7 @@ use callboard_domain::Fault;
 use serde_json::json;
 
 use super::*;
-use crate::read::{every_fault, rule, value};
+use crate::read::{reading, rule, value};
 use crate::request;
 
 request! {
@@ -133,7 +133,7 @@ fn every_fault_is_found_and_the_rest_is_read_in_its_place() {
         7,
         {"id": "c", "weight": 10, "y": 1, "z": 2},
     ], "w": 0});
-    let (steps, faults) = every_fault::<Steps>(body.clone());
+    let (steps, faults) = reading::<Steps>(body.clone()).resolved(|_| false);
     let found: Vec<_> =
         faults.iter().map(|fault| (fault.field.as_str(), fault.rule.as_str())).collect();
     let expected = [
@@ -159,8 +159,40 @@ fn every_fault_is_found_and_the_rest_is_read_in_its_place() {
     };
     assert_eq!(problems.all().len(), faults.len());
     assert_eq!(problems.first().field, faults[0].field);
-    let (nothing, faults) = every_fault::<Steps>(json!([]));
+    let (nothing, faults) = reading::<Steps>(json!([])).resolved(|_| false);
     assert_eq!((nothing, faults[0].field.as_str()), (None, "body"));
+}
+
+request! {
+    #[derive(Debug, PartialEq)]
+    struct Named as "Named" {
+        /// A queue.
+        queue: Option<String> = optional("queue", rule::name(Kind::Queue, rule::text(rule::bytes(1..=64)))),
+        /// Tags.
+        tags: Vec<String> = or_default("tags", rule::list(0..=2_000, rule::name(Kind::Tag, rule::text(rule::bytes(1..=64))))),
+    }
+}
+
+#[test]
+fn a_name_outside_the_grammar_is_a_fault_unless_it_is_known() {
+    let body = json!({"queue": "a;b", "tags": ["a b", "c|d"]});
+    let read = || reading::<Named>(body.clone());
+    let unfit: Vec<_> = read().unfit().iter().map(|it| (it.kind, it.name.clone())).collect();
+    assert_eq!(unfit, [(Kind::Queue, "a;b".to_owned()), (Kind::Tag, "c|d".to_owned())]);
+    let refused = |known: &[&str]| {
+        let (_, faults) = read().resolved(|unfit| known.contains(&unfit.name.as_str()));
+        faults.into_iter().map(|fault| (fault.field, fault.rule)).collect::<Vec<_>>()
+    };
+    let (queue, tag) = (("queue".into(), Rule::Pattern), ("tags[1]".into(), Rule::Pattern));
+    assert_eq!(refused(&[]), [queue.clone(), tag]);
+    assert_eq!(refused(&["c|d"]), [queue]);
+    let known = read().finish(|_| true).expect("both are known");
+    assert_eq!((known.queue.as_deref(), known.tags.len()), (Some("a;b"), 2));
+
+    // More than are noted are faults, known or not: what is looked up has an end.
+    let many = json!({"tags": vec!["|"; 1_500]});
+    let (_, faults) = reading::<Named>(many).resolved(|_| true);
+    assert_eq!(faults.len(), 500);
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn read<T>(value: Value, rule: impl Parse<T>) -> Result<T, (Rule, String)> {
     let faults = Faults::default();
     let mode = Mode { from_query: false, faults: &faults };
     let read = rule.parse(Field::new(Path::Root("it"), value, mode));
-    match faults.into_inner().pop() {
+    match faults.into_inner().0.pop() {
         Some(fault) => Err((fault.rule, fault.message)),
         None => Ok(read.expect("no fault is recorded")),
     }
