@@ -19,6 +19,7 @@ use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::id::UserId;
+use callboard_runtime::accounts::SignedIn;
 use callboard_wire::accounts::SessionBody;
 use callboard_wire::browser::{ExchangeLink, LinkBody, MethodsBody, WhoBody};
 
@@ -188,9 +189,12 @@ pub(super) async fn methods(State(app): State<Arc<App>>) -> Answer {
 pub(super) async fn create_link(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
 ) -> Answer {
     let (user, session) = own_session(&caller)?;
-    Ok(Reply::created(&app.browsers.link(&app, (user, Some(session)))?).secret())
+    let link = app.browsers.link(&app, (user, Some(session)))?;
+    app.record(Record::new(Action::LinkCreated, by).of(session)).await;
+    Ok(Reply::created(&link).secret())
 }
 
 /// Exchange the token of a sign-in link for a session.
@@ -206,22 +210,23 @@ pub(super) async fn exchange_link(
     Asker(by): Asker,
     Body(exchange): Body<ExchangeLink>,
 ) -> Answer {
-    let taken = app.browsers.links.take(&exchange.token, None, app.handle.now());
-    // A link of a session that was ended, by a new password too, must not begin another one.
-    let taken = taken.and_then(|(user, session)| match session {
-        Some(session) => app.handle.caller_of_session(session, user).map(|_| user),
-        None => Ok(user),
-    });
-    let user = match taken.map(|id| app.handle.user(id)) {
-        Ok(user) => user.ok_or(Error::InvalidCredentials)?,
+    // A link of a session that was ended, by a new password too, begins no other one.
+    match follow(&app, &exchange.token, by).await {
+        Ok(signed_in) => Ok(accounts::session(&app, &signed_in)),
         Err(error) => {
             let record = Record::new(Action::SignInRefused, by).with("code", row(&error).code);
             app.record_refusal(record).await;
-            return Err(error.into());
+            Err(error.into())
         }
-    };
+    }
+}
+
+/// Begins the session of a link, which ends with the one that made the link.
+async fn follow(app: &App, token: &str, by: By) -> Result<SignedIn, Error> {
+    let (user, parent) = app.browsers.links.take(token, None, app.handle.now())?;
+    let user = app.handle.user(user).ok_or(Error::InvalidCredentials)?;
     let by = By { account: Some(Account::User(user.id)), ..by };
-    Ok(accounts::session(&app, &app.handle.sign_in(user, by).await?))
+    app.handle.sign_in_within(parent, user, by).await
 }
 
 /// True if a request carries the session cookie.

@@ -215,3 +215,38 @@ async fn a_sign_in_link_ends_with_the_session_that_made_it() {
     admin.post("/api/auth/logout", &json!({})).await.expect_ok();
     assert_eq!(exchange(&late).await.refused(401), "INVALID_TOKEN");
 }
+
+/// Before: the session of a link outlived the one that made it, and could make the next link; nothing was
+/// written down.
+#[tokio::test]
+async fn a_session_from_a_link_ends_with_the_one_that_made_the_link() {
+    let server = Server::start();
+    let admin = server.admin().await;
+    let anybody = Client::new(&server.url, "");
+    let follow = async |client: &Client| {
+        let link = client.post("/api/auth/links", &json!({})).await.expect(201);
+        let exchange = json!({"token": link["token"]});
+        let session = anybody.post("/api/auth/links/exchange", &exchange).await.expect_ok();
+        let refresh = json!({"refreshToken": session["refreshToken"]});
+        (Client::new(&server.url, session["token"].as_str().expect("a token")), refresh)
+    };
+    let parent = Client::new(&server.url, &token(&server).await);
+    let (child, of_child) = follow(&parent).await;
+    let (grandchild, of_grandchild) = follow(&child).await;
+    grandchild.get("/api/tasks").await.expect_ok();
+    let sessions = admin.get("/api/auth/sessions").await.expect_ok();
+    let ends: Vec<_> =
+        sessions.as_array().expect("a list").iter().map(|it| &it["expiresAt"]).collect();
+    assert_eq!((ends[0], ends[1]), (ends[2], ends[2]), "{sessions}");
+    let links = admin.get("/api/audit?action=auth.link_created").await;
+    assert_eq!(links.body["pagination"]["total"], 2, "{:#}", links.body);
+
+    parent.post("/api/auth/logout", &json!({})).await.expect_ok();
+    for client in [&parent, &child, &grandchild] {
+        assert_eq!(client.get("/api/tasks").await.refused(401), "INVALID_TOKEN");
+    }
+    for refresh in [of_child, of_grandchild] {
+        assert_eq!(anybody.post("/api/auth/refresh", &refresh).await.refused(401), "INVALID_TOKEN");
+    }
+    admin.get("/api/tasks").await.expect_ok();
+}

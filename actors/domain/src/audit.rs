@@ -57,6 +57,8 @@ names! {
         Approved = "hitl.approved",
         /// A held output was rejected.
         Rejected = "hitl.rejected",
+        /// A session made a link that signs its user in.
+        LinkCreated = "auth.link_created",
         /// A task was cancelled.
         TaskCancelled = "task.cancelled",
         /// The texts of a task were erased.

@@ -9,6 +9,9 @@
 //!   renewed ─▶ bound to the key that signs now; a session whose key is gone is refused ([`signing`])
 //! ```
 //!
+//! A session that a sign-in link began is the **child** of the session that made the link: it expires with its
+//! parent at the latest, and ends with it, whatever ends that.
+//!
 //! A replaced token that comes back late was stolen, or the current one was; the thief cannot be
 //! distinguished from the user, so both lose the session. One that comes back at once is more likely a
 //! second tab or a lost answer. Deliberately absent: the user's role and existence, which are read
@@ -16,6 +19,7 @@
 //! store, because a missing session is just as invalid.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +64,9 @@ pub struct Session {
     /// The key that signed the session's latest access token; the session ends with that key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing_key: Option<SigningKeyId>,
+    /// The session that made the link by which this one began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
     /// Open or revoked.
     pub state: State,
 }
@@ -110,6 +117,8 @@ pub enum Event {
         successor: Digest,
         /// The lifetime of the successor.
         lifetime: Duration,
+        /// The end of the parent's current token, beyond which the successor is not valid.
+        latest: Option<Timestamp>,
         /// The key that signs now.
         signing_key: SigningKeyId,
     },
@@ -153,7 +162,25 @@ impl Session {
         signing_key: SigningKeyId,
     ) -> Self {
         let state = open(id, token.digest(), id.created_at(), lifetime, Vec::new());
-        Self { id, user, family: token.family(), signing_key: Some(signing_key), state }
+        let signing_key = Some(signing_key);
+        Self { id, user, family: token.family(), signing_key, parent: None, state }
+    }
+
+    /// This new session as the child of `parent`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`] if the parent was revoked, [`Error::TokenExpired`] if it has expired.
+    pub fn child_of(mut self, parent: &Self) -> Result<Self, Error> {
+        let begun = self.id.created_at();
+        let latest = parent.expires_at().ok_or(Refusal::Revoked)?;
+        if latest <= begun {
+            return Err(Refusal::Expired.into());
+        }
+        self.parent = Some(parent.id);
+        if let State::Open { expires_at, .. } = &mut self.state {
+            *expires_at = latest.min(*expires_at);
+        }
+        Ok(self)
     }
 
     /// True if no token of the session can be valid any more, access tokens included.
@@ -211,7 +238,7 @@ impl Machine for Session {
         match (&self.state, event) {
             (
                 State::Open { token: current, expires_at, replaced, .. },
-                Event::Presented { token, successor, lifetime, signing_key },
+                Event::Presented { token, successor, lifetime, latest, signing_key },
             ) => {
                 let mut recent: Vec<_> =
                     replaced.iter().filter(|one| one.is_recent(now)).copied().collect();
@@ -227,6 +254,7 @@ impl Machine for Session {
                 }
                 recent.push(Replaced { token, at: now });
                 recent.drain(..recent.len().saturating_sub(MAX_REPLACED));
+                let lifetime = latest.map_or(lifetime, |latest| lifetime.min(latest.since(now)));
                 let state = open(self.id, successor, now, lifetime, recent);
                 Ok(Step::to(Self { signing_key: Some(signing_key), state, ..self.clone() }))
             }
@@ -249,17 +277,45 @@ impl Machine for Session {
     }
 }
 
-/// The session that a new login of the same user evicts: the least recently renewed one, once there
-/// are [`MAX_PER_USER`].
+/// The descendants of a session among the sessions of its user.
 #[must_use]
-pub fn evicted_by_login<'a>(
-    sessions: impl IntoIterator<Item = &'a Session>,
-) -> Option<&'a Session> {
-    let sessions: Vec<_> = sessions.into_iter().collect();
-    if sessions.len() < MAX_PER_USER {
-        return None;
+pub fn descendants(of: SessionId, sessions: &[Arc<Session>]) -> Vec<&Arc<Session>> {
+    let mut found: Vec<&Arc<Session>> = Vec::new();
+    let mut parents = vec![of];
+    while let Some(parent) = parents.pop() {
+        for session in sessions.iter().filter(|session| session.parent == Some(parent)) {
+            parents.push(session.id);
+            found.push(session);
+        }
     }
-    sessions.into_iter().min_by_key(|session| (session.renewed_at(), session.id))
+    found
+}
+
+/// The session that a new login of the same user evicts: the least recently renewed one, once there
+/// are [`MAX_PER_USER`]. The session that made the link of the login, and those before it, stay.
+///
+/// # Errors
+/// [`Error::InvalidState`] if all sessions are such.
+pub fn evicted_by_login(
+    sessions: &[Arc<Session>],
+    parent: Option<SessionId>,
+) -> Result<Option<&Arc<Session>>, Error> {
+    if sessions.len() < MAX_PER_USER {
+        return Ok(None);
+    }
+    let mut ancestors = Vec::new();
+    let mut next = parent;
+    while let Some(id) = next {
+        ancestors.push(id);
+        let found = sessions.iter().find(|session| session.id == id);
+        next = found.and_then(|session| session.parent).filter(|id| !ancestors.contains(id));
+    }
+    let others = sessions.iter().filter(|session| !ancestors.contains(&session.id));
+    let evicted = others.min_by_key(|session| (session.renewed_at(), session.id));
+    evicted.map(Some).ok_or_else(|| {
+        let message = format!("{MAX_PER_USER} sessions of this user began one another: end one");
+        Error::InvalidState(message)
+    })
 }
 
 #[cfg(test)]

@@ -128,8 +128,8 @@ pub(crate) enum Message {
     RevokeKey(KeyId, By, Reply<Arc<KnownKey>>),
     /// Replace a key; the old one ends after the overlap.
     RotateKey(KeyId, Duration, By, Reply<(ApiKey, Secret)>),
-    /// A user has signed in with the password of this hash: begin a session.
-    BeginSession(UserId, PasswordHash, By, Reply<SignedIn>),
+    /// A user has signed in with the password of this hash, or with a link of this session: begin a session.
+    BeginSession(UserId, PasswordHash, Option<SessionId>, By, Reply<SignedIn>),
     /// A refresh token came in, at this instant.
     RenewSession(RefreshToken, Timestamp, By, Reply<SignedIn>),
     EndSession(SessionId, By, Reply<Arc<Session>>),
@@ -264,8 +264,8 @@ impl Actor for Accounts {
             Message::RotateKey(id, overlap, by, reply) => {
                 let _ = reply.send(self.rotate_key(id, overlap, by).await);
             }
-            Message::BeginSession(user, hash, by, reply) => {
-                let _ = reply.send(self.begin_session(user, &hash, by).await);
+            Message::BeginSession(user, hash, parent, by, reply) => {
+                let _ = reply.send(self.begin_session(user, &hash, parent, by).await);
             }
             // A renewal whose holder has left replaces no token: the holder, who may try again, would
             // be left without one.

@@ -22,7 +22,8 @@ fn token(number: usize) -> Digest {
 fn session() -> Session {
     let state = open(id_at(START, 1), token(0), START, MONTH, Vec::new());
     let signing_key = Some(SigningKeyId::of("first"));
-    Session { id: id_at(START, 1), user: USER, family: Digest::of("family"), signing_key, state }
+    let (id, family) = (id_at(START, 1), Digest::of("family"));
+    Session { id, user: USER, family, signing_key, parent: None, state }
 }
 
 fn presented(number: usize, successor: usize) -> Event {
@@ -31,6 +32,7 @@ fn presented(number: usize, successor: usize) -> Event {
         token: token(number),
         successor: token(successor),
         lifetime: MONTH,
+        latest: None,
         signing_key,
     }
 }
@@ -162,17 +164,81 @@ fn of_a_hundred_sessions_the_one_not_renewed_for_longest_makes_room() {
             user: USER,
             family: Digest::of(&number.to_string()),
             signing_key: None,
+            parent: None,
             state,
         }
     };
-    let mut sessions: Vec<_> = (0..100).map(begun).collect();
-    assert_eq!(evicted_by_login(&sessions[..99]), None);
-    assert_eq!(evicted_by_login(&sessions), Some(&sessions[0]));
-    sessions[0] = sessions[0].renewed(Duration::from_hours(1), 0);
-    assert_eq!(evicted_by_login(&sessions), Some(&sessions[1]));
+    let mut sessions: Vec<_> = (0..100).map(begun).map(Arc::new).collect();
+    assert_eq!(evicted_by_login(&sessions[..99], None), Ok(None));
+    assert_eq!(evicted_by_login(&sessions, None), Ok(Some(&sessions[0])));
+    sessions[0] = Arc::new(sessions[0].renewed(Duration::from_hours(1), 0));
+    assert_eq!(evicted_by_login(&sessions, None), Ok(Some(&sessions[1])));
+    let child = Session { parent: Some(sessions[1].id), ..(*sessions[2]).clone() };
+    sessions[2] = Arc::new(child);
+    let of_child = evicted_by_login(&sessions, Some(sessions[2].id));
+    assert_eq!(of_child, Ok(Some(&sessions[3])), "those that it comes from stay");
+    for number in 1..100 {
+        let parent = Some(sessions[number - 1].id);
+        sessions[number] = Arc::new(Session { parent, ..(*sessions[number]).clone() });
+    }
+    let last = Some(sessions[99].id);
+    assert!(matches!(evicted_by_login(&sessions, last), Err(Error::InvalidState(_))));
     let over = sessions[1].at(Duration::ZERO, Event::Evicted).expect("it is heard");
     assert_eq!(over.state, State::Revoked);
     assert_eq!(over.at(Duration::ZERO, Event::Evicted), Err(Refusal::Revoked));
+}
+
+#[test]
+fn a_child_expires_with_its_parent_at_the_latest() {
+    let day = Duration::from_hours(24);
+    let (parent, id) = (session(), id_at(START.after(day), 2));
+    let begun = |parent: &Session| {
+        let token =
+            RefreshToken::new_family(&[7; crate::credential::ENTROPY_BYTES]).expect("enough");
+        Session::new(id, USER, &token, MONTH, SigningKeyId::of("first")).child_of(parent)
+    };
+    let child = begun(&parent).expect("the parent is open");
+    assert_eq!((child.parent, child.expires_at()), (Some(parent.id), parent.expires_at()));
+    let renew = |latest: Option<Timestamp>| {
+        let State::Open { token, .. } = child.state else { panic!("it is open") };
+        let signing_key = SigningKeyId::of("second");
+        let event = Event::Presented {
+            token,
+            successor: Digest::of("x"),
+            lifetime: MONTH,
+            latest,
+            signing_key,
+        };
+        child.at(2 * day, event).expect("it is renewed")
+    };
+    let renewed = renew(parent.expires_at());
+    assert_eq!((renewed.parent, renewed.expires_at()), (Some(parent.id), parent.expires_at()));
+    let later = parent.renewed(2 * day, 0);
+    assert_eq!(renew(later.expires_at()).expires_at(), Some(START.after(2 * day).after(MONTH)));
+
+    let over = parent.at(Duration::ZERO, Event::Ended).expect("it is open");
+    assert_eq!(begun(&over), Err(Refusal::Revoked.into()));
+    let expired = Session { state: open(parent.id, token(0), START, day, Vec::new()), ..parent };
+    assert_eq!(begun(&expired), Err(Refusal::Expired.into()));
+}
+
+#[test]
+fn the_descendants_of_a_session_are_its_children_and_theirs() {
+    let of = |number: u128, parent: Option<u128>| {
+        let parent = parent.map(|number| id_at(START, number));
+        Arc::new(Session { id: id_at(START, number), parent, ..session() })
+    };
+    let all =
+        [of(1, None), of(2, Some(1)), of(3, Some(2)), of(4, None), of(5, Some(1)), of(6, Some(9))];
+    let found = |number| {
+        let found = descendants(id_at(START, number), &all);
+        let mut ids: Vec<_> = found.iter().map(|session| session.id).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(found(1), [2, 3, 5].map(|number| id_at(START, number)));
+    assert_eq!(found(2), [id_at(START, 3)]);
+    assert!(found(4).is_empty());
 }
 
 #[test]

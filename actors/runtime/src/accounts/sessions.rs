@@ -10,9 +10,9 @@ use callboard_domain::account::{PasswordHash, User};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::id::{SessionId, UserId};
-use callboard_domain::machine::{Machine, Step};
+use callboard_domain::machine::Machine;
 use callboard_domain::session::signing::SigningKeys;
-use callboard_domain::session::{Event, Session, evicted_by_login};
+use callboard_domain::session::{Event, Refusal, Session, descendants, evicted_by_login};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
 
@@ -46,11 +46,12 @@ pub(super) fn row(session: &Session) -> Op {
 
 impl Accounts {
     /// Begins a session of a user whose password was compared with `verified`, unless it was
-    /// changed since then.
+    /// changed since then; with a parent, one that ends with it.
     pub(super) async fn begin_session(
         &self,
         user: UserId,
         verified: &PasswordHash,
+        parent: Option<SessionId>,
         by: By,
     ) -> Result<SignedIn, Error> {
         let register = &self.0.accounts;
@@ -62,18 +63,24 @@ impl Accounts {
         let id = SessionId::from_u128(self.0.fresh_id(self.0.now(), PARTITION));
         let lifetime = self.0.settings.refresh_token;
         let signing_key = register.signing_keys().current;
-        let session = Session::new(id, user.id, &refresh_token, lifetime, signing_key);
+        let mut session = Session::new(id, user.id, &refresh_token, lifetime, signing_key);
+        let mut record = Record::new(Action::SignedIn, by).of(id);
         let others = register.sessions_of(user.id);
-        let crowded = match evicted_by_login(others.iter().map(AsRef::as_ref)) {
-            Some(session) => Some(session.transition(Event::Evicted, self.0.now())?),
-            None => None,
-        };
-        let rows = crowded.iter().map(|over| row(&over.next)).collect();
-        let record = Record::new(Action::SignedIn, by).of(id);
-        self.commit_step(Step::to(session), rows, vec![record]).await?;
-        if let Some(over) = crowded {
-            register.put_session(over.next);
+        if let Some(parent) = parent {
+            let found = others.iter().find(|known| known.id == parent);
+            let found = found.ok_or_else(revoked)?;
+            register.end_of_key(found, self.0.now())?;
+            session = session.child_of(found)?;
+            record = record.with("parent", parent);
         }
+        let mut endings = Endings::default();
+        if let Some(crowded) = evicted_by_login(&others, parent)? {
+            endings.end_session(crowded, &others, (Event::Evicted, self.0.now()), by, "evicted");
+        }
+        endings.ops.push(row(&session));
+        endings.records.push(record);
+        self.end(endings).await?;
+        register.put_session(session);
         Ok(SignedIn { user, session: id, refresh_token })
     }
 
@@ -95,13 +102,21 @@ impl Accounts {
             token: token.digest(),
             successor: refresh_token.digest(),
             lifetime: self.0.settings.refresh_token,
+            latest: self.end_of_parent(&session)?,
             signing_key: register.signing_keys().current,
         };
         let step = session.transition(event, at)?;
         let is_over = step.next.is_finished();
         let by = By { account: Some(Account::User(user.id)), ..by };
-        let reused = is_over.then(|| Record::new(Action::TokenReused, by).of(session.id));
-        self.commit_step(step, Vec::new(), reused.into_iter().collect()).await?;
+        let mut endings = Endings::default();
+        if is_over {
+            endings.records.push(Record::new(Action::TokenReused, by).of(session.id));
+            let family = register.sessions_of(user.id);
+            endings.end_descendants(session.id, &family, at, by);
+        }
+        endings.ops.push(row(&step.next));
+        self.end(endings).await?;
+        register.put_session(step.next);
         if is_over {
             let (session, user) = (session.id, user.id);
             tracing::warn!(%session, %user, "a used refresh token came back: its session is over");
@@ -119,9 +134,17 @@ impl Accounts {
             permitted.map_err(|_| Error::not_found("session", id))?;
         }
         let mut endings = Endings::default();
-        endings.end_session(&session, self.0.now(), by, "ended");
+        let family = self.0.accounts.sessions_of(session.user);
+        endings.end_session(&session, &family, (Event::Ended, self.0.now()), by, "ended");
         self.end(endings).await?;
         Ok(session)
+    }
+
+    /// The end of the current token of a session's parent; `None` for a session without a parent.
+    fn end_of_parent(&self, session: &Session) -> Result<Option<Timestamp>, Error> {
+        let Some(parent) = session.parent else { return Ok(None) };
+        let parent = self.0.accounts.session(parent).ok_or_else(revoked)?;
+        Ok(parent.expires_at())
     }
 
     /// Ends all sessions of a user; returns their number.
@@ -163,8 +186,13 @@ impl Accounts {
     /// Ends the sessions whose signing key is gone.
     pub(super) async fn end_sessions_without_key(&self, by: By) -> Result<(), Error> {
         let (register, now) = (&self.0.accounts, self.0.now());
-        let mut over = register.sessions();
-        over.retain(|session| register.end_of_key(session, now).is_err());
+        let all = register.sessions();
+        let is_over = |session: &&Arc<Session>| register.end_of_key(session, now).is_err();
+        let mut over: Vec<_> = all.iter().filter(is_over).cloned().collect();
+        let children = over.iter().flat_map(|session| descendants(session.id, &all));
+        over.extend(children.cloned().collect::<Vec<_>>());
+        over.sort_by_key(|session| session.id);
+        over.dedup_by_key(|session| session.id);
         for page in over.chunks(PAGE) {
             let record = Record::new(Action::SessionsEnded, by).with("count", page.len());
             let record = record.with("reason", "their signing key is gone");
@@ -176,20 +204,10 @@ impl Accounts {
         }
         Ok(())
     }
+}
 
-    /// Makes a step durable, with `extra` rows; from then on every request reads it.
-    async fn commit_step(
-        &self,
-        step: Step<Session>,
-        extra: Vec<Op>,
-        records: Vec<Record>,
-    ) -> Result<(), Error> {
-        let mut rows = extra;
-        rows.push(row(&step.next));
-        self.store(rows, records).await?;
-        self.0.accounts.put_session(step.next);
-        Ok(())
-    }
+fn revoked() -> Error {
+    Refusal::Revoked.into()
 }
 
 #[cfg(test)]

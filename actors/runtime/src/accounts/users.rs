@@ -1,13 +1,15 @@
 //! Users: made, changed, deleted. A change ends the sessions and keys that it invalidates in the same
 //! commit.
 
+use std::sync::Arc;
+
 use callboard_domain::access::Action as Permission;
 use callboard_domain::account::{Change, User, keep_an_admin};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::machine::Machine;
-use callboard_domain::session::{Event, Session};
+use callboard_domain::session::{Event, Session, descendants};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
 
@@ -163,8 +165,10 @@ impl Accounts {
         why: &str,
     ) {
         for session in self.0.accounts.sessions_of(user) {
-            if Some(session.id) != except {
-                endings.end_session(&session, self.0.now(), by, why);
+            if Some(session.id) == except {
+                endings.release(&session);
+            } else {
+                endings.end_session(&session, &[], (Event::Ended, self.0.now()), by, why);
             }
         }
     }
@@ -193,13 +197,46 @@ impl Endings {
         self.keys.push(key);
     }
 
-    /// Adds a session that ends.
-    pub(super) fn end_session(&mut self, session: &Session, at: Timestamp, by: By, why: &str) {
+    /// Adds a session that ends, and its descendants in `family`.
+    pub(super) fn end_session(
+        &mut self,
+        session: &Session,
+        family: &[Arc<Session>],
+        (event, at): (Event, Timestamp),
+        by: By,
+        why: &str,
+    ) {
         // A session that is over has no row and stands in no register.
-        let Ok(step) = session.transition(Event::Ended, at) else { return };
-        let record = Record::new(Action::SessionEnded, by).of(session.id);
-        self.records.push(record.with("user", session.user).with("reason", why));
+        let Ok(step) = session.transition(event, at) else { return };
+        if matches!(event, Event::Ended) {
+            let record = Record::new(Action::SessionEnded, by).of(session.id);
+            self.records.push(record.with("user", session.user).with("reason", why));
+        }
         self.ops.push(row(&step.next));
         self.sessions.push(step.next);
+        self.end_descendants(session.id, family, at, by);
+    }
+
+    /// Adds the descendants of a session that ends.
+    pub(super) fn end_descendants(
+        &mut self,
+        of: SessionId,
+        family: &[Arc<Session>],
+        at: Timestamp,
+        by: By,
+    ) {
+        let why = "the session that made its link is over";
+        for session in descendants(of, family) {
+            self.end_session(session, &[], (Event::Ended, at), by, why);
+        }
+    }
+
+    /// Keeps a session whose parent ends, without a parent.
+    fn release(&mut self, session: &Session) {
+        if session.parent.is_some() {
+            let released = Session { parent: None, ..session.clone() };
+            self.ops.push(row(&released));
+            self.sessions.push(released);
+        }
     }
 }

@@ -61,8 +61,21 @@ impl Handle {
     /// [`Error::InvalidCredentials`] if the user is gone or has another password by now,
     /// [`Error::Unavailable`].
     pub async fn sign_in(&self, user: User, by: By) -> Result<SignedIn, Error> {
+        self.sign_in_within(None, user, by).await
+    }
+
+    /// Begins a session of a user, as the child of the session `parent`, with which it ends.
+    ///
+    /// # Errors
+    /// As [`Self::sign_in`]; [`Error::InvalidToken`] or [`Error::TokenExpired`] if the parent is over.
+    pub async fn sign_in_within(
+        &self,
+        parent: Option<SessionId>,
+        user: User,
+        by: By,
+    ) -> Result<SignedIn, Error> {
         let (id, hash) = (user.id, user.password_hash);
-        self.account_command(|reply| Message::BeginSession(id, hash, by, reply)).await
+        self.account_command(|reply| Message::BeginSession(id, hash, parent, by, reply)).await
     }
 
     /// Renews the session of a refresh token, which is replaced (PROTOCOL.md 7). An `Err` to a token

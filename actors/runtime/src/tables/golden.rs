@@ -262,6 +262,7 @@ fn the_rows_of_sessions_are_pinned() {
         user: UserId::from_u128(ID),
         family: Digest::of("family"),
         signing_key: None,
+        parent: None,
         state: State::Open {
             token: Digest::of("token"),
             renewed_at: NOW,
@@ -272,6 +273,8 @@ fn the_rows_of_sessions_are_pinned() {
     pinned("session-v1", &bytes(SESSIONS.put(0, &ID, &session, None)));
     let session = Session { signing_key: Some(SigningKeyId::of("a key")), ..session };
     pinned("session-v1-with-key", &bytes(SESSIONS.put(0, &ID, &session, None)));
+    let session = Session { parent: Some(SessionId::from_u128(ID + (1 << 10))), ..session };
+    pinned("session-v1-of-link", &bytes(SESSIONS.put(0, &ID, &session, None)));
 }
 
 #[test]

@@ -254,6 +254,80 @@ async fn one_session_too_many_ends_the_one_not_renewed_for_longest() {
     assert!(bench.is_open(&first) && sessions[1..].iter().all(|one| bench.is_open(one)));
 }
 
+impl Bench {
+    async fn child(&self, parent: &SignedIn) -> Result<SignedIn, Error> {
+        let user = parent.user.clone();
+        self.handle.sign_in_within(Some(parent.session), user, By::SYSTEM).await
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_a_link_began_ends_with_the_one_that_made_the_link() {
+    let bench = Bench::new().await;
+    let parent = bench.signed_in().await;
+    let other = bench.handle.sign_in(parent.user.clone(), By::SYSTEM).await.expect("it signs in");
+    let child = bench.child(&parent).await.expect("the parent is open");
+    let grandchild = bench.child(&child).await.expect("the parent is open");
+    let bench = bench.restart().await;
+    assert!(bench.is_open(&child) && bench.is_open(&grandchild));
+    bench.handle.end_session(parent.session, By::SYSTEM).await.expect("it ends");
+    for over in [&parent, &child, &grandchild] {
+        assert!(!bench.is_open(over));
+        assert!(is_invalid(bench.refresh(&over.refresh_token).await));
+    }
+    assert!(bench.is_open(&other));
+    assert!(is_invalid(bench.child(&parent).await), "nothing begins from a session that is over");
+    assert_eq!(bench.rows().await, 1);
+    assert!(!bench.restart().await.is_open(&grandchild));
+}
+
+#[tokio::test]
+async fn a_stolen_token_ends_the_sessions_that_the_thief_began_from_it() {
+    let bench = Bench::new().await;
+    let first = bench.signed_in().await;
+    let stolen = bench.refresh(&first.refresh_token).await.expect("the thief is faster");
+    let hidden = bench.child(&stolen).await.expect("the session is open");
+    let deeper = bench.child(&hidden).await.expect("the session is open");
+    bench.clock.advance(REUSE_GRACE + MILLI);
+    assert!(is_invalid(bench.refresh(&first.refresh_token).await), "the user comes");
+    for over in [&stolen, &hidden, &deeper] {
+        assert!(!bench.is_open(over));
+        assert!(is_invalid(bench.refresh(&over.refresh_token).await));
+    }
+}
+
+#[tokio::test]
+async fn links_do_not_prolong_a_session() {
+    let bench = Bench::new().await;
+    let first = bench.signed_in().await;
+    let end = |session: &SignedIn| {
+        let known = bench.handle.sessions(Some(session.user.id));
+        let known = known.iter().find(|known| known.id == session.session).cloned();
+        known.and_then(|known| known.expires_at()).expect("it is open")
+    };
+    let mut last = first.clone();
+    for _ in 0..5 {
+        bench.clock.advance(Duration::from_hours(24));
+        last = bench.child(&last).await.expect("the parent is open");
+        assert_eq!(end(&last), end(&first));
+        last = bench.refresh(&last.refresh_token).await.expect("it is renewed");
+        assert_eq!(end(&last), end(&first));
+    }
+}
+
+#[tokio::test]
+async fn one_session_too_many_ends_what_its_links_began_as_well() {
+    let bench = Bench::new().await;
+    let first = bench.signed_in().await;
+    bench.clock.advance(MILLI);
+    let child = bench.child(&first).await.expect("the parent is open");
+    for _ in 2..=MAX_PER_USER {
+        bench.clock.advance(MILLI);
+        bench.handle.sign_in(first.user.clone(), By::SYSTEM).await.expect("it signs in");
+    }
+    assert!(!bench.is_open(&first) && !bench.is_open(&child));
+}
+
 #[tokio::test]
 async fn a_refresh_that_nobody_waits_for_replaces_nothing() {
     let bench = Bench::new().await;
