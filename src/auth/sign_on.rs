@@ -4,7 +4,8 @@
 //!   start ─▶ Attempt, in a cookie ─▶ provider ─▶ callback: the state is the cookie's ─▶ Codes ─▶ token
 //! ```
 //!
-//! State, nonce and PKCE verifier are derived from the cookie with a key of this process, so a sign-in that
+//! A code counts only with its [`Proof`]: the cookie of its attempt, so that nobody is signed in by the code of
+//! somebody else, or the verifier of the program that began. State, nonce and PKCE verifier are derived from the cookie with a key of this process, so a sign-in that
 //! is never finished costs the server nothing. Deliberately absent: the provider.
 
 use std::collections::HashMap;
@@ -100,13 +101,10 @@ impl Attempts {
         if Digest::of(state.ok_or_else(refused)?) != expected {
             return Err(refused());
         }
-        let parts: Vec<_> = attempt.0.split('.').collect();
-        let [_, end, port, challenge] = parts[..] else { return Err(refused()) };
-        if end.parse().ok().is_none_or(|end| Timestamp::from_millis(end) <= now) {
+        let (end, waiting) = attempt.parts().ok_or_else(refused)?;
+        if end <= now {
             return Err(refused());
         }
-        let challenge = (!challenge.is_empty()).then(|| challenge.to_owned());
-        let waiting = Waiting { port: port.parse().ok(), challenge };
         Ok((attempt, waiting))
     }
 
@@ -122,6 +120,21 @@ impl Attempt {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The end of the attempt, and the receiver of its code.
+    fn parts(&self) -> Option<(Timestamp, Waiting)> {
+        let parts: Vec<_> = self.0.split('.').collect();
+        let [_, end, port, challenge] = parts[..] else { return None };
+        let challenge = (!challenge.is_empty()).then(|| challenge.to_owned());
+        let waiting = Waiting { port: port.parse().ok(), challenge };
+        Some((Timestamp::from_millis(end.parse().ok()?), waiting))
+    }
+}
+
+/// The receiver of the code of an attempt, from a cookie that a [`Proof`] has shown to be the attempt's.
+#[must_use]
+pub fn receiver(cookie: &str) -> Option<Waiting> {
+    Attempt(cookie.to_owned()).parts().map(|(_, waiting)| waiting)
 }
 
 /// The PKCE challenge of a verifier (RFC 7636, S256).
@@ -143,8 +156,47 @@ pub type Bearer = (UserId, Option<SessionId>);
 #[derive(Debug)]
 struct Code {
     bearer: Bearer,
-    challenge: Option<String>,
+    proof: Proof,
     expires_at: Timestamp,
+}
+
+/// The proof that must come with a code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// None: the code is enough.
+    Nothing,
+    /// The verifier of this challenge.
+    Verifier(String),
+    /// The cookie of the attempt with this digest.
+    Cookie(Digest),
+}
+
+/// The proofs that a request brings beside a code.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Brought<'a> {
+    /// A verifier.
+    pub verifier: Option<&'a str>,
+    /// The cookie of an attempt.
+    pub cookie: Option<&'a str>,
+}
+
+impl Proof {
+    /// The proof of the browser in which an attempt began.
+    #[must_use]
+    pub fn of(attempt: &Attempt) -> Self {
+        Self::Cookie(Digest::of(attempt.as_str()))
+    }
+
+    fn is_in(&self, brought: Brought<'_>) -> bool {
+        match (self, brought.verifier) {
+            (Self::Nothing, None) => true,
+            (Self::Verifier(expected), Some(verifier)) => challenge(verifier) == *expected,
+            (Self::Cookie(expected), None) => {
+                brought.cookie.is_some_and(|cookie| Digest::of(cookie) == *expected)
+            }
+            (Self::Nothing | Self::Cookie(_), Some(_)) | (Self::Verifier(_), None) => false,
+        }
+    }
 }
 
 impl Default for Codes {
@@ -164,12 +216,7 @@ impl Codes {
     ///
     /// # Errors
     /// [`Error::Unavailable`] if too many wait.
-    pub fn issue(
-        &self,
-        bearer: Bearer,
-        challenge: Option<String>,
-        now: Timestamp,
-    ) -> Result<String, Error> {
+    pub fn issue(&self, bearer: Bearer, proof: Proof, now: Timestamp) -> Result<String, Error> {
         let code = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
         let mut codes = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         codes.retain(|_, code| now < code.expires_at);
@@ -183,7 +230,7 @@ impl Codes {
             return Err(Error::Unavailable("too many sign-ins at once"));
         }
         let expires_at = now.after(self.lifetime);
-        codes.insert(Digest::of(&code), Code { bearer, challenge, expires_at });
+        codes.insert(Digest::of(&code), Code { bearer, proof, expires_at });
         Ok(code)
     }
 
@@ -196,22 +243,34 @@ impl Codes {
     /// Takes a code: it counts once.
     ///
     /// # Errors
-    /// [`Error::InvalidToken`] if there is none, or the verifier is not the one of its challenge.
-    pub fn take(
-        &self,
-        code: &str,
-        verifier: Option<&str>,
-        now: Timestamp,
-    ) -> Result<Bearer, Error> {
+    /// [`Error::InvalidToken`] if there is none, or its proof is missing.
+    pub fn take(&self, code: &str, brought: Brought<'_>, now: Timestamp) -> Result<Bearer, Error> {
         let mut codes = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let found = codes.remove(&Digest::of(code)).filter(|code| now < code.expires_at);
         drop(codes);
-        let is_its = |code: &Code| code.challenge == verifier.map(challenge);
-        found.filter(is_its).map(|code| code.bearer).ok_or_else(|| {
-            let message = "the sign-in code is not known, was used, or its time is over";
-            Error::InvalidToken(message.to_owned())
-        })
+        found.filter(|code| code.proof.is_in(brought)).map(|code| code.bearer).ok_or_else(unknown)
     }
+
+    /// The bearer and the end of a code, which stays.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`] if there is none, or its proof is missing.
+    pub fn look(
+        &self,
+        code: &str,
+        brought: Brought<'_>,
+        now: Timestamp,
+    ) -> Result<(Bearer, Timestamp), Error> {
+        let codes = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = codes.get(&Digest::of(code)).filter(|code| now < code.expires_at);
+        let found = found.filter(|code| code.proof.is_in(brought));
+        found.map(|code| (code.bearer, code.expires_at)).ok_or_else(unknown)
+    }
+}
+
+fn unknown() -> Error {
+    let message = "the sign-in code is not known, was used, its time is over, or another browser began the sign-in";
+    Error::InvalidToken(message.to_owned())
 }
 
 #[cfg(test)]
@@ -263,55 +322,94 @@ mod tests {
         assert!(elsewhere.finish(Some(attempt.as_str()), Some(&state), NOW).is_err());
     }
 
+    const NOTHING: Brought<'static> = Brought { verifier: None, cookie: None };
+
     #[test]
     fn a_code_counts_once_for_a_minute_with_its_verifier() {
         let (codes, user) = (Codes::default(), (UserId::from_u128(7 << 10), None));
-        let issue = || codes.issue(user, Some(challenge(VERIFIER)), NOW).expect("few wait");
+        let issue = || {
+            let proof = Proof::Verifier(challenge(VERIFIER));
+            codes.issue(user, proof, NOW).expect("few wait")
+        };
+        let right = Brought { verifier: Some(VERIFIER), ..NOTHING };
         let code = issue();
-        assert_eq!(codes.take(&code, Some(VERIFIER), NOW), Ok(user));
-        assert!(codes.take(&code, Some(VERIFIER), NOW).is_err(), "it was used");
+        assert_eq!(codes.take(&code, right, NOW), Ok(user));
+        assert!(codes.take(&code, right, NOW).is_err(), "it was used");
         for verifier in [None, Some("x")] {
-            assert!(codes.take(&issue(), verifier, NOW).is_err());
+            assert!(codes.take(&issue(), Brought { verifier, ..NOTHING }, NOW).is_err());
         }
-        assert!(codes.take(&issue(), Some(VERIFIER), NOW.after(CODE_LIFETIME)).is_err());
-        assert!(codes.take("nonsense", None, NOW).is_err());
-        let open = codes.issue(user, None, NOW).expect("few wait");
-        assert_eq!(codes.take(&open, None, NOW), Ok(user));
+        assert!(codes.take(&issue(), right, NOW.after(CODE_LIFETIME)).is_err());
+        assert!(codes.take("nonsense", NOTHING, NOW).is_err());
+        let open = codes.issue(user, Proof::Nothing, NOW).expect("few wait");
+        assert_eq!(codes.take(&open, NOTHING, NOW), Ok(user));
         let late = NOW.after(CODE_LIFETIME);
-        codes.issue(user, None, late).expect("few wait");
+        codes.issue(user, Proof::Nothing, late).expect("few wait");
         assert_eq!(codes.waiting.lock().expect("not poisoned").len(), 1, "the old ones are gone");
+    }
+
+    #[test]
+    fn a_code_of_a_browser_counts_in_that_browser_alone() {
+        let (codes, user) = (Codes::default(), (UserId::from_u128(7 << 10), None));
+        let attempts = Attempts::default();
+        let (own, other) = (attempts.begin(&waiting(), NOW), attempts.begin(&waiting(), NOW));
+        let issue = || codes.issue(user, Proof::of(&own), NOW).expect("few wait");
+        let with = |cookie| Brought { verifier: None, cookie };
+        for cookie in [None, Some(""), Some(other.as_str())] {
+            assert!(codes.take(&issue(), with(cookie), NOW).is_err(), "{cookie:?}");
+        }
+        let both = Brought { verifier: Some(VERIFIER), cookie: Some(own.as_str()) };
+        assert!(codes.take(&issue(), both, NOW).is_err(), "it has no verifier");
+        assert_eq!(codes.take(&issue(), with(Some(own.as_str())), NOW), Ok(user));
+        assert_eq!(receiver(own.as_str()), Some(waiting()));
+    }
+
+    #[test]
+    fn a_look_at_a_code_uses_nothing_up() {
+        let (codes, user) = (Codes::default(), (UserId::from_u128(7 << 10), None));
+        let code = codes.issue(user, Proof::Nothing, NOW).expect("few wait");
+        for _ in 0..2 {
+            assert_eq!(codes.look(&code, NOTHING, NOW), Ok((user, NOW.after(CODE_LIFETIME))));
+        }
+        assert_eq!(codes.take(&code, NOTHING, NOW), Ok(user));
+        assert!(codes.look(&code, NOTHING, NOW).is_err(), "it was used");
+        let of_browser = Proof::Cookie(Digest::of("x"));
+        let code = codes.issue(user, of_browser, NOW).expect("few wait");
+        assert!(codes.look(&code, NOTHING, NOW).is_err());
+        assert!(codes.look(&code, NOTHING, NOW.after(CODE_LIFETIME)).is_err());
     }
 
     #[test]
     fn the_codes_of_one_user_can_be_dropped() {
         let codes = Codes::default();
         let user = |n: u128| (UserId::from_u128(n << 10), None);
-        let issue = |n| codes.issue(user(n), None, NOW).expect("few wait");
+        let issue = |n| codes.issue(user(n), Proof::Nothing, NOW).expect("few wait");
         let (first, second, other) = (issue(1), issue(1), issue(2));
         codes.forget(user(1).0);
         for dropped in [first, second] {
-            assert!(codes.take(&dropped, None, NOW).is_err());
+            assert!(codes.take(&dropped, NOTHING, NOW).is_err());
         }
-        assert_eq!(codes.take(&other, None, NOW), Ok(user(2)));
+        assert_eq!(codes.take(&other, NOTHING, NOW), Ok(user(2)));
         let of_session = (user(1).0, Some(SessionId::from_u128(3 << 10)));
-        let code = codes.issue(of_session, None, NOW).expect("few wait");
+        let code = codes.issue(of_session, Proof::Nothing, NOW).expect("few wait");
         codes.forget(user(1).0);
-        assert_eq!(codes.take(&code, None, NOW), Ok(of_session));
+        assert_eq!(codes.take(&code, NOTHING, NOW), Ok(of_session));
     }
 
     #[test]
     fn a_user_with_many_codes_takes_no_room_from_others() {
         let codes = Codes::default();
         let user = |n: u128| (UserId::from_u128(n << 10), None);
-        let issue = |n, later| codes.issue(user(n), None, NOW.after(later)).expect("there is room");
+        let issue = |n, later| {
+            codes.issue(user(n), Proof::Nothing, NOW.after(later)).expect("there is room")
+        };
         let first = issue(1, Duration::ZERO);
         let others = issue(2, Duration::ZERO);
         let mut last = String::new();
         for n in 1..=20 {
             last = issue(1, Duration::from_millis(n));
         }
-        assert!(codes.take(&first, None, NOW).is_err(), "the oldest one is gone");
-        assert_eq!(codes.take(&last, None, NOW), Ok(user(1)));
-        assert_eq!(codes.take(&others, None, NOW), Ok(user(2)));
+        assert!(codes.take(&first, NOTHING, NOW).is_err(), "the oldest one is gone");
+        assert_eq!(codes.take(&last, NOTHING, NOW), Ok(user(1)));
+        assert_eq!(codes.take(&others, NOTHING, NOW), Ok(user(2)));
     }
 }

@@ -21,14 +21,14 @@ use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::id::UserId;
 use callboard_runtime::accounts::SignedIn;
 use callboard_wire::accounts::SessionBody;
-use callboard_wire::browser::{ExchangeLink, LinkBody, MethodsBody, WhoBody};
+use callboard_wire::browser::{ExchangeLink, LinkBody, LinkPreviewBody, MethodsBody, WhoBody};
 
 use super::accounts::own_session;
 use super::error::row;
 use super::extract::Asker;
 use super::origin::Origin;
 use super::{Answer, App, Body, Reply, accounts};
-use crate::auth::sign_on::{Bearer, Codes};
+use crate::auth::sign_on::{Bearer, Brought, Codes, Proof};
 
 /// The time for which a sign-in link counts.
 const LINK_LIFETIME: Duration = Duration::from_hours(1);
@@ -56,7 +56,7 @@ impl Browsers {
     /// [`Error::Unavailable`] if too many wait.
     pub(super) fn link(&self, app: &App, bearer: Bearer) -> Result<LinkBody, Error> {
         let now = app.handle.now();
-        let token = self.links.issue(bearer, None, now)?;
+        let token = self.links.issue(bearer, Proof::Nothing, now)?;
         let url = format!("{}/sign-in#link={token}", self.base);
         Ok(LinkBody::new(url, token, now.after(LINK_LIFETIME)))
     }
@@ -197,6 +197,28 @@ pub(super) async fn create_link(
     Ok(Reply::created(&link).secret())
 }
 
+/// Show whom a sign-in link signs in; the link is not used up.
+#[utoipa::path(
+    post, path = "/api/auth/links/preview", tag = "auth",
+    responses(
+        (status = 200, body = LinkPreviewBody),
+        (status = 401, description = "no such link, it was used before, its hour is over, or the session that made it has ended"),
+    ),
+)]
+pub(super) async fn preview_link(
+    State(app): State<Arc<App>>,
+    Body(exchange): Body<ExchangeLink>,
+) -> Answer {
+    let now = app.handle.now();
+    let found = app.browsers.links.look(&exchange.token, Brought::default(), now)?;
+    let ((user, parent), expires_at) = found;
+    if let Some(parent) = parent {
+        app.handle.caller_of_session(parent, user)?;
+    }
+    let user = app.handle.user(user).ok_or(Error::InvalidCredentials)?;
+    Ok(Reply::ok(&LinkPreviewBody::new(&user, expires_at)).secret())
+}
+
 /// Exchange the token of a sign-in link for a session.
 #[utoipa::path(
     post, path = "/api/auth/links/exchange", tag = "auth",
@@ -223,7 +245,7 @@ pub(super) async fn exchange_link(
 
 /// Begins the session of a link, which ends with the one that made the link.
 async fn follow(app: &App, token: &str, by: By) -> Result<SignedIn, Error> {
-    let (user, parent) = app.browsers.links.take(token, None, app.handle.now())?;
+    let (user, parent) = app.browsers.links.take(token, Brought::default(), app.handle.now())?;
     let user = app.handle.user(user).ok_or(Error::InvalidCredentials)?;
     let by = By { account: Some(Account::User(user.id)), ..by };
     app.handle.sign_in_within(parent, user, by).await

@@ -1,24 +1,31 @@
 //! Sign-in by OIDC (PROTOCOL.md 7): translate only.
 //!
 //! ```text
-//!   browser ─ start ─▶ 302 to the provider ─▶ callback ─▶ 302 to / or to a program, with a code ─▶ token
+//!   browser ─ start ─▶ 302 to the provider ─▶ callback ─┬▶ 302 to /, with a code ─▶ token
+//!                                                       └▶ 302 to /sign-in, with a ticket: the page asks
+//!                                                          the user ─▶ program, with a code ─▶ token
 //! ```
+//!
+//! A program's sign-in needs the user's press on a page of this server (RFC 8252, 8.6): anybody can listen on a
+//! port of the user's machine and send the user a link to `start`.
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
 use callboard_domain::access::Account;
 use callboard_domain::account::User;
+use callboard_domain::account::comparison::comparison_code;
 use callboard_domain::account::external::{Admitted, ExternalId};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::id::UserId;
 use callboard_runtime::accounts::NewUser;
 use callboard_wire::accounts::{ExchangeCode, OidcCallback, SessionBody, StartOidc};
+use callboard_wire::browser::{AnswerProgram, ProgramAnswerBody, ProgramBody, ProgramTicket};
 use callboard_wire::read;
 use url::form_urlencoded;
 
@@ -27,8 +34,11 @@ use super::browser::cookie;
 use super::describe::{Input, Operation};
 use super::error::row;
 use super::extract::Asker;
-use super::{Answer, App, Body, Failure, Query};
-use crate::auth::sign_on::{ATTEMPT_LIFETIME, Attempts, Codes, Waiting, challenge};
+use super::origin::Origin;
+use super::{Answer, App, Body, Failure, Query, Reply};
+use crate::auth::sign_on::{
+    ATTEMPT_LIFETIME, Attempts, Brought, Codes, Proof, Waiting, challenge, receiver,
+};
 use crate::outbound::oidc::{AuthorizationGrant, Identity, Provider, Request};
 
 /// Sign-in by OIDC, as configured.
@@ -36,6 +46,8 @@ pub struct SignOn {
     provider: Provider,
     attempts: Attempts,
     codes: Codes,
+    /// Sign-ins of programs that wait for the user's answer.
+    tickets: Codes,
     /// The address under which browsers reach this server, without a slash at the end.
     base: String,
 }
@@ -45,12 +57,14 @@ impl SignOn {
     #[must_use]
     pub fn new(provider: Provider, base: &str) -> Self {
         let base = base.trim_end_matches('/').to_owned();
-        Self { provider, attempts: Attempts::default(), codes: Codes::default(), base }
+        let (attempts, codes) = (Attempts::default(), Codes::default());
+        Self { provider, attempts, codes, tickets: Codes::lasting(ATTEMPT_LIFETIME), base }
     }
 
     /// Drops the codes of a user, whose sessions were ended.
     pub(super) fn forget(&self, user: UserId) {
         self.codes.forget(user);
+        self.tickets.forget(user);
     }
 
     fn redirect_uri(&self) -> String {
@@ -75,6 +89,17 @@ impl SignOn {
     /// The value of the cookie in a request.
     fn find<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         cookie(headers, self.cookie())
+    }
+
+    /// The header that takes the cookie away.
+    fn forgotten(&self) -> HeaderValue {
+        HeaderValue::try_from(self.set_cookie("", 0)).expect("it has no value")
+    }
+
+    /// The port and the challenge of the program whose sign-in began in this browser.
+    fn program(&self, headers: &HeaderMap) -> Result<(u16, String), Error> {
+        let waiting = self.find(headers).and_then(receiver).unwrap_or_default();
+        waiting.port.zip(waiting.challenge).ok_or(Error::Internal)
     }
 
     fn redirect(&self, location: &str, cookie: &str, seconds: u64) -> Response {
@@ -125,7 +150,7 @@ pub(super) async fn start(
 #[utoipa::path(
     get, path = "/api/auth/oidc/callback", tag = "auth",
     responses(
-        (status = 302, description = "to the page at /, or to the program that began the sign-in"),
+        (status = 302, description = "to the page at /, or for a program to the page that asks the user"),
         (status = 401, description = "the sign-in did not begin in this browser, or its code is not valid"),
         (status = 403, description = "this user may not sign in"),
         (status = 409, description = "single sign-on is not set up, or another user has the e-mail"),
@@ -157,21 +182,30 @@ pub(super) async fn callback(
             Err(refuse(&app, by, None, Error::Forbidden(message)).await)
         }
     };
-    let code = signed_in.and_then(|user| on.codes.issue((user.id, None), waiting.challenge, now));
-    let query = |pairs: &[(&str, &str)]| {
-        form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
-    };
-    let location = match (code, waiting.port) {
-        (Ok(code), Some(port)) => format!("http://127.0.0.1:{port}/?{}", query(&[("code", &code)])),
+    let issued = signed_in.and_then(|user| match (waiting.port, waiting.challenge) {
+        (Some(_), _) => on.tickets.issue((user.id, None), Proof::of(&attempt), now),
+        (None, Some(challenge)) => on.codes.issue((user.id, None), Proof::Verifier(challenge), now),
+        (None, None) => on.codes.issue((user.id, None), Proof::of(&attempt), now),
+    });
+    let location = match (issued, waiting.port) {
+        (Ok(ticket), Some(_)) => format!("{}/sign-in#{}", on.base, query(&[("program", &ticket)])),
         (Ok(code), None) => format!("{}/#{}", on.base, query(&[("code", &code)])),
         // The program would wait in vain.
-        (Err(error), Some(port)) => {
-            let callback = [("error", row(&error).code), ("message", &error.to_string())];
-            format!("http://127.0.0.1:{port}/?{}", query(&callback))
-        }
+        (Err(error), Some(port)) => return Ok(on.redirect(&told(port, &error), "", 0)),
         (Err(error), None) => return Err(error.into()),
     };
-    Ok(on.redirect(&location, "", 0))
+    // The cookie stays: the code and the ticket count only with it.
+    Ok(on.redirect(&location, attempt.as_str(), ATTEMPT_LIFETIME.as_secs()))
+}
+
+fn query(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+/// The address that tells a program that it is not signed in.
+fn told(port: u16, error: &Error) -> String {
+    let pairs = [("error", row(error).code), ("message", &error.to_string())];
+    format!("http://127.0.0.1:{port}/?{}", query(&pairs))
 }
 
 /// The user of the provider's code, made at the first sign-in, with the current role.
@@ -234,16 +268,79 @@ async fn refuse(app: &App, by: By, who: Option<&ExternalId>, error: Error) -> Er
 pub(super) async fn token(
     State(app): State<Arc<App>>,
     Asker(by): Asker,
+    headers: HeaderMap,
     Body(exchange): Body<ExchangeCode>,
 ) -> Answer {
     let on = sign_on(&app)?;
-    let taken = on.codes.take(&exchange.code, exchange.verifier.as_deref(), app.handle.now());
+    let brought = Brought { verifier: exchange.verifier.as_deref(), cookie: on.find(&headers) };
+    let taken = on.codes.take(&exchange.code, brought, app.handle.now());
     let user = match taken.map(|(id, _)| app.handle.user(id)) {
         Ok(user) => user.ok_or(Error::InvalidCredentials)?,
         Err(error) => return Err(refuse(&app, by, None, error).await.into()),
     };
     let by = By { account: Some(Account::User(user.id)), ..by };
-    Ok(session(&app, &app.handle.sign_in(user, by).await?))
+    let reply = session(&app, &app.handle.sign_in(user, by).await?);
+    Ok(if exchange.verifier.is_none() { reply.header(SET_COOKIE, on.forgotten()) } else { reply })
+}
+
+/// Show the program that wants to sign in, for its user to compare: nothing is used up.
+#[utoipa::path(
+    post, path = "/api/auth/oidc/program/preview", tag = "auth",
+    responses(
+        (status = 200, body = ProgramBody),
+        (status = 401, description = "no such sign-in in this browser, it was answered, or its time is over"),
+        (status = 409, description = "single sign-on is not set up"),
+    ),
+)]
+pub(super) async fn preview_program(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    Body(ProgramTicket { ticket }): Body<ProgramTicket>,
+) -> Answer {
+    let on = sign_on(&app)?;
+    let brought = Brought { verifier: None, cookie: on.find(&headers) };
+    let ((user, _), _) = on.tickets.look(&ticket, brought, app.handle.now())?;
+    let user = app.handle.user(user).ok_or(Error::InvalidCredentials)?;
+    let (port, challenge) = on.program(&headers)?;
+    let body = ProgramBody::new(&user, comparison_code(&challenge), port);
+    Ok(Reply::ok(&body).secret())
+}
+
+/// Sign a program in, or refuse it: the answer of the user, who compared its code.
+#[utoipa::path(
+    post, path = "/api/auth/oidc/program", tag = "auth",
+    responses(
+        (status = 200, description = "the program hears the answer at this address", body = ProgramAnswerBody),
+        (status = 401, description = "no such sign-in in this browser, it was answered, or its time is over"),
+        (status = 409, description = "single sign-on is not set up"),
+    ),
+)]
+pub(super) async fn answer_program(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    headers: HeaderMap,
+    Body(AnswerProgram { ticket, allow }): Body<AnswerProgram>,
+) -> Answer {
+    let on = sign_on(&app)?;
+    if Origin::of(&app, &headers) == Origin::Foreign {
+        return Err(Origin::refusal().into());
+    }
+    let (brought, now) = (Brought { verifier: None, cookie: on.find(&headers) }, app.handle.now());
+    let bearer = match on.tickets.take(&ticket, brought, now) {
+        Ok(bearer) => bearer,
+        Err(error) => return Err(refuse(&app, by, None, error).await.into()),
+    };
+    let (port, challenge) = on.program(&headers)?;
+    let location = if allow {
+        let code = on.codes.issue(bearer, Proof::Verifier(challenge), now)?;
+        format!("http://127.0.0.1:{port}/?{}", query(&[("code", &code)]))
+    } else {
+        let by = By { account: Some(Account::User(bearer.0)), ..by };
+        let message = "the sign-in was refused in the browser";
+        told(port, &refuse(&app, by, None, Error::Forbidden(message.to_owned())).await)
+    };
+    let reply = Reply::ok(&ProgramAnswerBody { location }).secret();
+    Ok(reply.header(SET_COOKIE, on.forgotten()))
 }
 
 /// The query that a provider sends back, of which only some parameters are known here.

@@ -1,11 +1,15 @@
 // The first minutes: the example that waits, the setup link, single sign-on.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { accessible, close, launch, live, open, shot } from "./support/browser.mjs";
-import { startServer } from "./support/server.mjs";
+import { program, startServer } from "./support/server.mjs";
 import { allowed } from "./support/wait.mjs";
 
 let browser;
@@ -20,6 +24,7 @@ test("callboard dev prints a link that opens the dashboard, where a review waits
   const began = Date.now();
   const [, url] = await server.line(/dashboard\s+(http:\S+)/);
   const page = await open(browser, server, url, { user: null });
+  await page.getByRole("button", { name: /^Sign in as / }).click();
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   await page.locator(".home-list li").first().waitFor();
   assert.ok(Date.now() - began < allowed(5_000), `${Date.now() - began} ms`);
@@ -86,6 +91,33 @@ test("single sign-on signs in by the provider, with the role that it tells", asy
     await page.waitForURL((url) => url.hash === "");
     await page.reload();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
+    page.faults = page.faults.filter((fault) => !fault.includes(issuer));
+
+    // A program that wants to sign in asks here, with the code that it shows itself.
+    const home = await mkdtemp(join(tmpdir(), "callboard-home-"));
+    const login = spawn(program, ["auth", "login", "--oidc", "--server", server.url], {
+      env: { HOME: home },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    const ended = once(login, "exit");
+    const said = createInterface({ input: login.stderr })[Symbol.asyncIterator]();
+    const { value: address } = await said.next();
+    const { value: shown } = await said.next();
+    await page.goto(address.replace("to sign in, open ", ""));
+    if (await page.locator('input[name="sub"]').count()) {
+      await page.locator('input[name="sub"]').fill("42");
+      await page.locator('input[name="sub"]').press("Enter");
+    }
+    await page.getByRole("heading", { name: "Sign a program in" }).waitFor();
+    await page.getByText("olga@example.com").waitFor();
+    const code = await page.locator(".comparison").innerText();
+    assert.ok(shown.endsWith(` ${code}`), `${shown} ${code}`);
+    await accessible(page);
+    await shot(page, "sign-in-program");
+    await page.getByRole("button", { name: "The codes are the same: allow" }).click();
+    await page.getByText("You are signed in and can close this page.").waitFor();
+    assert.deepEqual(await ended, [0, null]);
+    await rm(home, { recursive: true });
     page.faults = page.faults.filter((fault) => !fault.includes(issuer));
     await close(page);
   } finally {

@@ -46,14 +46,24 @@ test("a password signs in, and the session outlives a reload without anything th
   await close(page);
 });
 
-test("a one-time link signs in once, and leaves the address", async () => {
+test("a one-time link shows whose account it is, is used up by a press, and leaves the address", async () => {
   const { url } = await server.call("POST", "/api/auth/links");
+  // A scanner of mails that runs scripts opens the page, and presses nothing.
+  const scanner = await open(browser, server, url, { user: null });
+  await scanner.getByText("This link signs you in as").waitFor();
+  await close(scanner);
+
   const page = await open(browser, server, url, { user: null });
-  await page.getByRole("heading", { name: "Overview" }).waitFor();
   await page.waitForURL((url) => url.hash === "");
+  await page.getByText(ADMIN.email).first().waitFor();
+  await accessible(page);
+  await shot(page, "sign-in-link");
+  await page.getByRole("button", { name: `Sign in as ${ADMIN.email}` }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
   await close(page);
   const again = await open(browser, server, url, { user: null });
   await again.getByText("This link was used before").waitFor();
+  await again.getByLabel("E-mail").waitFor();
   await close(again);
 });
 

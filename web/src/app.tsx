@@ -7,6 +7,7 @@ import {
   type ReactNode,
   Suspense,
   useEffect,
+  useState,
 } from "react";
 import { Route, Switch, useLocation } from "wouter";
 import { queries } from "./api/hooks";
@@ -51,6 +52,8 @@ export function App() {
 function Content() {
   const { who, error, refetch } = useSession();
   const client = useQueryClient();
+  // A program that wants to sign in asks those who are signed in here as well.
+  const [asks] = useState(() => window.location.hash.startsWith("#program="));
   useEffect(
     () =>
       client.getQueryCache().subscribe((event) => {
@@ -68,7 +71,7 @@ function Content() {
     );
   }
   if (who === undefined) return <Loading />;
-  if (who === null) {
+  if (who === null || asks) {
     return (
       <Suspense fallback={<Loading />}>
         <SignIn />

@@ -16,6 +16,7 @@ use crate::error::{Error, Rule};
 use crate::id::UserId;
 use crate::rate::Tier;
 
+pub mod comparison;
 pub mod external;
 pub mod password;
 pub mod throttle;

@@ -15,9 +15,83 @@ use crate::request;
 request! {
     /// The token of a sign-in link.
     pub struct ExchangeLink as "ExchangeLink" {
-        /// The part of the link after `#link=`; it counts once, for an hour.
+        /// The part of the link after `#link=`; the exchange counts once, for an hour.
         token: String = required("token", rule::text(rule::characters(1..=256)).with(move || json!({"format": "password"}))),
     }
+}
+
+request! {
+    /// A sign-in of a program that the identity provider has granted and the user has not.
+    pub struct ProgramTicket as "ProgramTicket" {
+        /// The part of the address after `#program=`.
+        ticket: String = required("ticket", ticket()),
+    }
+}
+
+request! {
+    /// The user's answer to a program that wants to sign in.
+    pub struct AnswerProgram as "AnswerProgram" {
+        /// The part of the address after `#program=`; it counts once, for ten minutes.
+        ticket: String = required("ticket", ticket()),
+        /// True signs the program in.
+        allow: bool = required("allow", rule::flag()),
+    }
+}
+
+fn ticket() -> impl Parse<String> {
+    rule::text(rule::characters(1..=256)).with(move || json!({"format": "password"}))
+}
+
+/// The user whom a link signs in.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkPreviewBody {
+    /// The e-mail of the user.
+    email: String,
+    /// The name of the user.
+    name: String,
+    /// The end of the link's validity.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Iso,
+}
+
+impl LinkPreviewBody {
+    /// The user of a link that counts until `expires_at`.
+    #[must_use]
+    pub fn new(user: &User, expires_at: Timestamp) -> Self {
+        let (email, name) = (user.email.as_str().to_owned(), user.name.clone());
+        Self { email, name, expires_at: Iso(expires_at) }
+    }
+}
+
+/// A program that wants to sign in.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgramBody {
+    /// The e-mail of the user as whom it wants to sign in.
+    email: String,
+    /// The name of the user.
+    name: String,
+    /// The code that the program shows: three groups of four characters.
+    comparison: String,
+    /// The port on 127.0.0.1 where it waits.
+    port: u16,
+}
+
+impl ProgramBody {
+    /// The program that waits at this port with this comparison code.
+    #[must_use]
+    pub fn new(user: &User, comparison: String, port: u16) -> Self {
+        let (email, name) = (user.email.as_str().to_owned(), user.name.clone());
+        Self { email, name, comparison, port }
+    }
+}
+
+/// The address at which the program waits for the answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProgramAnswerBody {
+    /// The address to go to.
+    pub location: String,
 }
 
 /// The user of a session, with the permitted actions.

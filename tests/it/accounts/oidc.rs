@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use callboard::auth::sign_on::challenge;
+use callboard_domain::account::comparison::comparison_code;
 use reqwest::header::{LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -95,6 +97,17 @@ impl Browser {
         self.send(Method::GET, url, None).await
     }
 
+    /// Sends JSON as a page of the server does, with the cookie.
+    async fn post(&self, server: &Server, path: &str, body: &Value) -> Answer {
+        let client = Client::new(&server.url, "");
+        let mut request = client.request(Method::POST, path).json(body);
+        request = request.header("origin", &server.url);
+        if let Some(cookie) = &self.cookie {
+            request = request.header("cookie", cookie);
+        }
+        client.send(request).await
+    }
+
     /// Begins a sign-in; returns where the provider is.
     async fn start(&mut self, server: &Server, query: &str) -> Url {
         let answer = self.get(&format!("{}/api/auth/oidc/start{query}", server.url)).await;
@@ -135,16 +148,24 @@ async fn exchange(server: &Server, body: &Value) -> Answer {
     Client::new(&server.url, "").post("/api/auth/oidc/token", body).await
 }
 
-/// The session that the code in the answer of a callback is worth.
-async fn session(server: &Server, answer: &reqwest::Response) -> Value {
+/// What the answer of a callback brings behind `#NAME=`.
+fn fragment(answer: &reqwest::Response, name: &str) -> String {
     assert_eq!(answer.status(), 302);
     let page = location(answer);
-    assert!(page.as_str().starts_with(&format!("{}/#code=", server.url)), "{page}");
-    let code = page.fragment().expect("a fragment").trim_start_matches("code=").to_owned();
-    let answer = exchange(server, &json!({"code": code})).await;
+    let brought = page.fragment().and_then(|it| it.strip_prefix(&format!("{name}=")));
+    brought.unwrap_or_else(|| panic!("{name} in {page}")).to_owned()
+}
+
+/// The session that the code in the answer of a callback to this browser is worth.
+async fn session(server: &Server, browser: &Browser, answer: &reqwest::Response) -> Value {
+    assert!(location(answer).as_str().starts_with(&format!("{}/#code=", server.url)));
+    let body = json!({"code": fragment(answer, "code")});
+    let answer = browser.post(server, "/api/auth/oidc/token", &body).await;
     assert_eq!(answer.headers["cache-control"], "no-store");
+    let taken_away = answer.headers[SET_COOKIE].to_str().expect("text").to_owned();
+    assert!(taken_away.starts_with("callboard-oidc=; Path=/; Max-Age=0"), "{taken_away}");
     let session = answer.expect_ok();
-    let again = exchange(server, &json!({"code": code})).await;
+    let again = browser.post(server, "/api/auth/oidc/token", &body).await;
     assert_eq!(again.refused(401), "INVALID_TOKEN", "a code counts once");
     session
 }
@@ -165,7 +186,7 @@ async fn a_user_of_a_real_provider_signs_in_with_the_role_that_the_provider_tell
     provider.user("42", &ada()).await;
     let mut browser = Browser::default();
     let answer = browser.sign_in(&server, "42").await;
-    let first = session(&server, &answer).await;
+    let first = session(&server, &browser, &answer).await;
     let user = &first["user"];
     assert_eq!((text(user, "email"), text(user, "name")), ("ada@example.com", "Ada"));
     assert_eq!(text(user, "role"), "operator");
@@ -179,14 +200,16 @@ async fn a_user_of_a_real_provider_signs_in_with_the_role_that_the_provider_tell
     claims["email"] = json!("ada.lovelace@example.com");
     claims["groups"] = json!(["staff", "chiefs"]);
     provider.user("42", &claims).await;
-    let answer = Browser::default().sign_in(&server, "42").await;
-    let second = session(&server, &answer).await;
+    let mut browser = Browser::default();
+    let answer = browser.sign_in(&server, "42").await;
+    let second = session(&server, &browser, &answer).await;
     assert_eq!((&second["user"]["id"], text(&second["user"], "role")), (&user["id"], "admin"));
     ada_now.get("/api/auth/users").await.expect_ok();
     claims["groups"] = json!(["staff"]);
     provider.user("42", &claims).await;
-    let answer = Browser::default().sign_in(&server, "42").await;
-    session(&server, &answer).await;
+    let mut browser = Browser::default();
+    let answer = browser.sign_in(&server, "42").await;
+    session(&server, &browser, &answer).await;
     assert_eq!(ada_now.get("/api/auth/users").await.refused(403), "FORBIDDEN");
 
     // A role that no longer maps is refused, and ends the sessions of before.
@@ -262,9 +285,10 @@ async fn a_callback_counts_once_and_only_in_the_browser_that_began() {
         let (status, code, _) = refusal(browser.get(url).await).await;
         assert_eq!((status, &*code), (401, "INVALID_TOKEN"), "{url}");
     }
-    session(&server, &browser.get(callback.as_str()).await).await;
+    let answer = browser.get(callback.as_str()).await;
+    session(&server, &browser, &answer).await;
     // The browser forgets the sign-in; with the cookie kept, the provider knows the code as used.
-    assert_eq!(browser.cookie.as_deref(), Some("callboard-oidc="));
+    browser.cookie = Some("callboard-oidc=".to_owned());
     assert_eq!(refusal(browser.get(callback.as_str()).await).await.0, 401);
     browser.cookie = Some(cookie);
     let (status, code, message) = refusal(browser.get(callback.as_str()).await).await;
@@ -305,11 +329,23 @@ async fn the_command_line_signs_in_through_a_browser() {
         let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time");
         let line = line.expect("text").expect("it says where to go");
         let url = line.strip_prefix("to sign in, open ").expect("an address").to_owned();
+        let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time");
+        let line = line.expect("text").expect("it shows a code to compare");
         let mut browser = Browser::default();
         let form = location(&browser.get(&url).await);
         let callback = browser.fill_in(&form, "42").await;
         let answer = browser.get(callback.as_str()).await;
-        let back = location(&answer);
+        let back = if works {
+            let ticket = fragment(&answer, "program");
+            let shown = json!({"ticket": ticket});
+            let shown = browser.post(&server, "/api/auth/oidc/program/preview", &shown).await;
+            let shown = shown.expect_ok();
+            assert_eq!(text(&shown, "email"), "ada@example.com");
+            assert!(line.ends_with(&format!(" {}", text(&shown, "comparison"))), "{line} {shown}");
+            allow(&server, &browser, &ticket, true).await
+        } else {
+            location(&answer)
+        };
         assert!(back.as_str().starts_with("http://127.0.0.1:"), "{back}");
         if works {
             // The code is worth nothing without the program's verifier.
@@ -334,17 +370,117 @@ async fn the_command_line_signs_in_through_a_browser() {
     }
 }
 
+/// Answers a program that wants to sign in; returns where it waits for the answer.
+async fn allow(server: &Server, browser: &Browser, ticket: &str, allow: bool) -> Url {
+    let answer = json!({"ticket": ticket, "allow": allow});
+    let answer = browser.post(server, "/api/auth/oidc/program", &answer).await.expect_ok();
+    text(&answer, "location").parse().expect("an address")
+}
+
+/// Before: the code went to the port at once, so whoever listened there and sent a link had a session of the
+/// user who opened it.
+#[tokio::test]
+async fn no_code_goes_to_a_port_before_the_user_has_compared_and_pressed() {
+    let liar = Liar::start().await;
+    let server = Server::with(&settings(&liar.issuer));
+    let verifier = "v".repeat(43);
+    let challenge = challenge(&verifier);
+    let query = format!("?port=4711&challenge={challenge}");
+    let (mut browser, other) = (Browser::default(), Browser::default());
+    let begin = async |browser: &mut Browser| {
+        let asked = browser.start(&server, &query).await;
+        let answer = lied_to(browser, &liar, &asked, Lie::None).await;
+        assert!(
+            location(&answer).as_str().starts_with(&format!("{}/sign-in#program=", server.url))
+        );
+        fragment(&answer, "program")
+    };
+    let ticket = begin(&mut browser).await;
+    let as_code = json!({"code": ticket, "verifier": verifier});
+    assert_eq!(exchange(&server, &as_code).await.refused(401), "INVALID_TOKEN");
+
+    // Only this browser sees and answers the question, from a page of the server's own.
+    let preview = json!({"ticket": ticket});
+    let path = "/api/auth/oidc/program/preview";
+    assert_eq!(other.post(&server, path, &preview).await.refused(401), "INVALID_TOKEN");
+    let shown = browser.post(&server, path, &preview).await.expect_ok();
+    assert_eq!(shown["comparison"], comparison_code(&challenge));
+    assert_eq!(shown["port"], 4711);
+    let answer = json!({"ticket": ticket, "allow": true});
+    let client = Client::new(&server.url, "");
+    let request = client.request(Method::POST, "/api/auth/oidc/program").json(&answer);
+    let request = request.header("cookie", browser.cookie.as_deref().expect("a cookie"));
+    let foreign = client.send(request.header("origin", "http://127.0.0.1:4711")).await;
+    assert_eq!(foreign.refused(403), "FORBIDDEN");
+
+    // A refusal reaches the program, and the question is over.
+    let refused = allow(&server, &browser, &ticket, false).await;
+    assert_eq!((refused.port(), &*parameter(&refused, "error")), (Some(4711), "FORBIDDEN"));
+    let again = browser.post(&server, "/api/auth/oidc/program", &answer).await;
+    assert_eq!(again.refused(401), "INVALID_TOKEN");
+    let refusals = server.admin().await.get("/api/audit?action=auth.sign_in_refused").await;
+    assert!(refusals.body.to_string().contains("was refused in the browser"), "{refusals:?}");
+
+    let ticket = begin(&mut browser).await;
+    let back = allow(&server, &browser, &ticket, true).await;
+    let code = parameter(&back, "code");
+    let without = exchange(&server, &json!({"code": code})).await;
+    assert_eq!(without.refused(401), "INVALID_TOKEN", "the program alone has the verifier");
+    let ticket = begin(&mut browser).await;
+    let back = allow(&server, &browser, &ticket, true).await;
+    let right = json!({"code": parameter(&back, "code"), "verifier": verifier});
+    exchange(&server, &right).await.expect_ok();
+}
+
+/// Before: a page with somebody else's code signed the browser in as that person.
+#[tokio::test]
+async fn a_code_of_another_browser_signs_nobody_in() {
+    let liar = Liar::start().await;
+    let server = Server::with(&settings(&liar.issuer));
+    let mut attacker = Browser::default();
+    let (mut victim, unaware) = (Browser::default(), Browser::default());
+    victim.start(&server, "").await;
+    for browser in [&victim, &unaware] {
+        let answer = lied_in(&mut attacker, &server, &liar, Lie::None).await;
+        let code = json!({"code": fragment(&answer, "code")});
+        let refused = browser.post(&server, "/api/auth/oidc/token", &code).await;
+        assert_eq!(refused.refused(401), "INVALID_TOKEN");
+        let gone = attacker.post(&server, "/api/auth/oidc/token", &code).await;
+        assert_eq!(gone.refused(401), "INVALID_TOKEN", "a code counts once");
+    }
+}
+
 /// A sign-in at the liar, who is asked by nobody but the server.
 async fn lied(server: &Server, liar: &Liar, lie: Lie) -> reqwest::Response {
-    let mut browser = Browser::default();
+    lied_in(&mut Browser::default(), server, liar, lie).await
+}
+
+/// The same in this browser.
+async fn lied_in(
+    browser: &mut Browser,
+    server: &Server,
+    liar: &Liar,
+    lie: Lie,
+) -> reqwest::Response {
     let asked = browser.start(server, "").await;
+    lied_to(browser, liar, &asked, lie).await
+}
+
+/// The session of a sign-in at the liar.
+async fn session_of(server: &Server, liar: &Liar, lie: Lie) -> Value {
+    let mut browser = Browser::default();
+    let answer = lied_in(&mut browser, server, liar, lie).await;
+    session(server, &browser, &answer).await
+}
+
+async fn lied_to(browser: &mut Browser, liar: &Liar, asked: &Url, lie: Lie) -> reqwest::Response {
     for (name, value) in [("response_type", "code"), ("code_challenge_method", "S256")] {
-        assert_eq!(parameter(&asked, name), value);
+        assert_eq!(parameter(asked, name), value);
     }
-    assert_eq!(parameter(&asked, "scope"), "openid email profile");
-    let code = liar.code(&parameter(&asked, "nonce"), &parameter(&asked, "code_challenge"), lie);
-    let callback = parameter(&asked, "redirect_uri");
-    let state = parameter(&asked, "state");
+    assert_eq!(parameter(asked, "scope"), "openid email profile");
+    let code = liar.code(&parameter(asked, "nonce"), &parameter(asked, "code_challenge"), lie);
+    let callback = parameter(asked, "redirect_uri");
+    let state = parameter(asked, "state");
     browser.get(&format!("{callback}?code={code}&state={state}&session_state=x&iss=y")).await
 }
 
@@ -352,7 +488,7 @@ async fn lied(server: &Server, liar: &Liar, lie: Lie) -> reqwest::Response {
 async fn a_provider_that_lies_signs_nobody_in() {
     let liar = Liar::start().await;
     let server = Server::with(&settings(&liar.issuer));
-    session(&server, &lied(&server, &liar, Lie::None).await).await;
+    session_of(&server, &liar, Lie::None).await;
     for lie in Lie::INVALID {
         let (status, code, message) = refusal(lied(&server, &liar, lie).await).await;
         assert_eq!((status, &*code), (401, "INVALID_TOKEN"), "{lie:?}: {message}");
@@ -369,7 +505,7 @@ async fn a_provider_that_lies_signs_nobody_in() {
         Lie::FlagInUserInfo,
         Lie::NoKid,
     ] {
-        open = session(&server, &lied(&server, &liar, lie).await).await;
+        open = session_of(&server, &liar, lie).await;
     }
     // What is not known refuses nobody for good.
     for lie in [Lie::UserInfoFails, Lie::UserInfoTellsNothing] {
@@ -385,14 +521,13 @@ async fn a_provider_that_lies_signs_nobody_in() {
 async fn a_code_that_waits_ends_with_all_sessions() {
     let liar = Liar::start().await;
     let server = Server::with(&settings(&liar.issuer));
-    let open = session(&server, &lied(&server, &liar, Lie::None).await).await;
-    let waits = lied(&server, &liar, Lie::None).await;
+    let open = session_of(&server, &liar, Lie::None).await;
+    let mut browser = Browser::default();
+    let waits = lied_in(&mut browser, &server, &liar, Lie::None).await;
     let ada = Client::new(&server.url, text(&open, "token"));
     ada.post("/api/auth/logout", &json!({"all": true})).await.expect_ok();
-    let location = waits.headers()[LOCATION].to_str().expect("text");
-    let (_, code) = location.split_once("#code=").expect("a code");
-    let anybody = Client::new(&server.url, "");
-    let exchanged = anybody.post("/api/auth/oidc/token", &json!({"code": code})).await;
+    let code = json!({"code": fragment(&waits, "code")});
+    let exchanged = browser.post(&server, "/api/auth/oidc/token", &code).await;
     assert_eq!(exchanged.refused(401), "INVALID_TOKEN");
 }
 
@@ -400,15 +535,15 @@ async fn a_code_that_waits_ends_with_all_sessions() {
 async fn new_keys_of_the_provider_are_found_and_unknown_ones_do_not_flood_it() {
     let liar = Liar::start().await;
     let server = Server::with(&settings(&liar.issuer));
-    session(&server, &lied(&server, &liar, Lie::None).await).await;
+    session_of(&server, &liar, Lie::None).await;
     liar.rotate();
-    session(&server, &lied(&server, &liar, Lie::None).await).await;
+    session_of(&server, &liar, Lie::None).await;
     let before = liar.key_reads();
     for _ in 0..5 {
         assert_eq!(lied(&server, &liar, Lie::UnknownKid).await.status(), 401);
     }
     assert_eq!(liar.key_reads(), before, "not again within ten seconds");
-    session(&server, &lied(&server, &liar, Lie::None).await).await;
+    session_of(&server, &liar, Lie::None).await;
 }
 
 #[tokio::test]

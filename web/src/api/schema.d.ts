@@ -120,6 +120,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/links/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show whom a sign-in link signs in; the link is not used up. */
+        post: operations["auth_preview_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/login": {
         parameters: {
             query?: never;
@@ -182,6 +199,40 @@ export interface paths {
         get: operations["auth_callback"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/program": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sign a program in, or refuse it: the answer of the user, who compared its code. */
+        post: operations["auth_answer_program"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/program/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show the program that wants to sign in, for its user to compare: nothing is used up. */
+        post: operations["auth_preview_program"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2484,6 +2535,18 @@ export interface components {
             /** @description The address to open in a browser. */
             url: string;
         };
+        /** @description The user whom a link signs in. */
+        LinkPreview: {
+            /** @description The e-mail of the user. */
+            email: string;
+            /**
+             * Format: date-time
+             * @description The end of the link's validity.
+             */
+            expiresAt: string;
+            /** @description The name of the user. */
+            name: string;
+        };
         /** @description The result of a logout. */
         LoggedOut: {
             /** @description The number of ended sessions. */
@@ -2686,6 +2749,25 @@ export interface components {
              * @description The price of the output.
              */
             output: number;
+        };
+        /** @description The address at which the program waits for the answer. */
+        ProgramAnswer: {
+            /** @description The address to go to. */
+            location: string;
+        };
+        /** @description A program that wants to sign in. */
+        Program: {
+            /** @description The code that the program shows: three groups of four characters. */
+            comparison: string;
+            /** @description The e-mail of the user as whom it wants to sign in. */
+            email: string;
+            /** @description The name of the user. */
+            name: string;
+            /**
+             * Format: int32
+             * @description The port on 127.0.0.1 where it waits.
+             */
+            port: number;
         };
         /** @description The number of steps in each state; all but `awaitingApproval` sum to `total`. */
         Progress: {
@@ -3581,6 +3663,15 @@ export interface components {
             /** @description The version of the worker's program. */
             version: string;
         };
+        AnswerProgram: {
+            /**
+             * Format: password
+             * @description The part of the address after `#program=`; it counts once, for ten minutes.
+             */
+            ticket: string;
+            /** @description True signs the program in. */
+            allow: boolean;
+        };
         Approve: {
             /** @description The comment. */
             comment?: string | null;
@@ -4129,7 +4220,7 @@ export interface components {
         ExchangeLink: {
             /**
              * Format: password
-             * @description The part of the link after `#link=`; it counts once, for an hour.
+             * @description The part of the link after `#link=`; the exchange counts once, for an hour.
              */
             token: string;
         };
@@ -4270,6 +4361,13 @@ export interface components {
             steps: components["schemas"]["StepRequest"][];
             /** @description The tags, for filtering. */
             tags?: string[] | null;
+        };
+        ProgramTicket: {
+            /**
+             * Format: password
+             * @description The part of the address after `#program=`.
+             */
+            ticket: string;
         };
         Refresh: {
             /**
@@ -4605,7 +4703,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set")[];
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set")[];
                 /** @description Only entries of this instant or later. */
                 since?: string;
                 /** @description Only entries before this instant. */
@@ -4909,6 +5007,45 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    auth_preview_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExchangeLink"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["LinkPreview"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
     auth_login: {
         parameters: {
             query?: never;
@@ -5034,7 +5171,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description to the page at /, or to the program that began the sign-in */
+            /** @description to the page at /, or for a program to the page that asks the user */
             302: {
                 headers: {
                     [name: string]: unknown;
@@ -5045,6 +5182,86 @@ export interface operations {
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_answer_program: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerProgram"];
+            };
+        };
+        responses: {
+            /** @description the program hears the answer at this address */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ProgramAnswer"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_preview_program: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProgramTicket"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Program"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

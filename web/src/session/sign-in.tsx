@@ -1,17 +1,18 @@
-/** Signing in: by password, at an identity provider, by a one-time link; and making the first admin. */
+/** Signing in: by password, at an identity provider, by a one-time link, for a program; and making the first admin. */
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
-import { ApiError, api } from "../api/client";
+import { api } from "../api/client";
 import { useApi } from "../api/hooks";
 import { Button, Field, Loading } from "../ui/basics";
-import { Icon } from "../ui/icons";
+import { LinkQuestion, ProgramQuestion, said } from "./confirm";
+import { Notice } from "./notice";
 import { useSignIn } from "./session";
 import "./sign-in.css";
 
 /** What an address brings after its `#`. It is taken out of the address at once: it counts once. */
 function takeFragment(): URLSearchParams {
   const params = new URLSearchParams(window.location.hash.slice(1));
-  if (params.has("link") || params.has("code") || params.has("token")) {
+  if (["link", "code", "program", "token"].some((name) => params.has(name))) {
     const { pathname, search } = window.location;
     window.history.replaceState(null, "", pathname + search);
   }
@@ -35,11 +36,13 @@ export default function SignIn() {
   const [password, setPassword] = useState("");
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string>();
-  const [busy, setBusy] = useState(brought.has("link") || brought.has("code"));
+  const [busy, setBusy] = useState(brought.has("code"));
   const [setupToken] = useState(() => brought.get("token"));
+  const [link, setLink] = useState(() => brought.get("link"));
+  const [program, setProgram] = useState(() => brought.get("program"));
   const began = useRef(false);
 
-  const run = async (call: Parameters<typeof signIn>[0], isSecret = false) => {
+  const run = async (call: Parameters<typeof signIn>[0], isBrought = false) => {
     setBusy(true);
     setFault(undefined);
     try {
@@ -47,7 +50,7 @@ export default function SignIn() {
       await signIn(call);
       navigate(to, { replace: true });
     } catch (error) {
-      setFault(said(error, isSecret));
+      setFault(said(error, isBrought));
       setBusy(false);
     }
   };
@@ -56,12 +59,18 @@ export default function SignIn() {
   useEffect(() => {
     if (began.current) return;
     began.current = true;
-    const [link, code] = [brought.get("link"), brought.get("code")];
-    brought.delete("link");
-    brought.delete("code");
-    if (link) void run(api.POST("/api/auth/links/exchange", { body: { token: link } }), true);
-    else if (code) void run(api.POST("/api/auth/oidc/token", { body: { code } }), true);
+    const code = brought.get("code");
+    if (code) void run(api.POST("/api/auth/oidc/token", { body: { code } }), true);
   }, []);
+  const follow = async (token: string) => {
+    await run(api.POST("/api/auth/links/exchange", { body: { token } }), true);
+    setLink(null);
+  };
+  const failed = (words: string) => {
+    setFault(words);
+    setLink(null);
+    setProgram(null);
+  };
 
   const isSetup = setupToken !== null;
   const submit = (event: FormEvent) => {
@@ -80,16 +89,13 @@ export default function SignIn() {
         <p className="brand">
           <img src="/favicon.svg" alt="" width="22" height="22" /> Callboard
         </p>
-        <h1>{isSetup ? "Make the first admin" : "Sign in"}</h1>
-        {fault && (
-          <div className="notice" data-tone="bad" role="alert">
-            <span className="status" data-tone="bad">
-              <Icon name="warn" />
-            </span>
-            <div className="grow">{fault}</div>
-          </div>
-        )}
-        {busy && (brought.size > 0 || (!email && !isSetup)) ? (
+        <h1>{isSetup ? "Make the first admin" : program ? "Sign a program in" : "Sign in"}</h1>
+        {fault && <Notice>{fault}</Notice>}
+        {program ? (
+          <ProgramQuestion ticket={program} onFail={failed} />
+        ) : link ? (
+          <LinkQuestion token={link} onAccept={() => follow(link)} onFail={failed} />
+        ) : busy && !email && !isSetup ? (
           <Loading lines={2} />
         ) : (
           <form className="stack" onSubmit={submit}>
@@ -140,7 +146,7 @@ export default function SignIn() {
             </Button>
           </form>
         )}
-        {methods.data?.oidc && !isSetup && (
+        {methods.data?.oidc && !isSetup && !program && !link && (
           <a className="button" href="/api/auth/oidc/start">
             Sign in with your organization
           </a>
@@ -154,13 +160,4 @@ export default function SignIn() {
       </div>
     </main>
   );
-}
-
-function said(error: unknown, isSecret: boolean): string {
-  if (error instanceof ApiError && error.status === 401 && isSecret) {
-    return "This link was used before, or its time is over. Sign in with your password, or make a new link.";
-  }
-  return error instanceof Error
-    ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`
-    : String(error);
 }

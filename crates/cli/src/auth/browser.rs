@@ -13,6 +13,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callboard_client::{Call, Client};
+use callboard_domain::account::comparison::comparison_code;
 use callboard_domain::digest::Digest;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -37,8 +38,11 @@ pub(super) async fn login(access: &Access) -> Result<(), Failure> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(cannot)?;
     let port = listener.local_addr().map_err(cannot)?.port();
     let verifier = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-    let url = start(&client, port, &verifier);
+    let challenge = URL_SAFE_NO_PAD.encode(Digest::of(&verifier).as_bytes());
+    let url = start(&client, port, &challenge);
     note(&format!("to sign in, open {url}"));
+    let shown = comparison_code(&challenge);
+    note(&format!("allow it in the browser only if the page there shows the code {shown}"));
     if std::io::stderr().is_terminal() {
         open(&url);
     }
@@ -49,9 +53,8 @@ pub(super) async fn login(access: &Access) -> Result<(), Failure> {
     keep(access, &store, &client, &session(&made)?).await
 }
 
-fn start(client: &Client, port: u16, verifier: &str) -> String {
+fn start(client: &Client, port: u16, challenge: &str) -> String {
     let server = client.server().to_string();
-    let challenge = URL_SAFE_NO_PAD.encode(Digest::of(verifier).as_bytes());
     let server = server.trim_end_matches('/');
     format!("{server}/api/auth/oidc/start?port={port}&challenge={challenge}")
 }
