@@ -61,6 +61,23 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// True if the command writes data of a server. The others may start programs of the user's, an editor or
+    /// a browser, which keep the user's umask; the files that they write themselves have modes of their own.
+    const fn writes_data(&self) -> bool {
+        match self {
+            Self::Dev(_)
+            | Self::Serve(_)
+            | Self::Compact(_)
+            | Self::Migrate(_)
+            | Self::Bench(_)
+            | Self::BenchFloor(_)
+            | Self::Client(callboard_cli::Command::Backup(_)) => true,
+            Self::Worker(_) | Self::Client(_) | Self::Completions { .. } => false,
+        }
+    }
+}
+
 /// The options of a server's start.
 #[derive(Debug, Clone, Args)]
 pub struct Serve {
@@ -142,6 +159,10 @@ pub fn read(line: impl IntoIterator<Item = OsString>) -> Cli {
 /// Runs a command. Returns the exit code.
 #[must_use]
 pub fn run(cli: Cli) -> u8 {
+    if cli.command.writes_data() {
+        // Only the owner may read what is written, under any umask.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    }
     match cli.command {
         Command::Dev(dev) => dev::run(dev),
         Command::Serve(serve) => serve::run(&serve),

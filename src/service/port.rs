@@ -63,9 +63,7 @@ fn not_bound(config: &Config) -> impl FnOnce(&dyn std::fmt::Display) -> Error {
 pub(super) fn prepare(config: &Config) -> Result<Option<Tls>, Error> {
     let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
     check_exposure(config, tls.as_ref())?;
-    // Only the owner may read stored data, under any umask.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    create_private(&config.server.data_dir).map_err(|e| {
+    create_durable(&config.server.data_dir).map_err(|e| {
         let why = format!("{e}{}", callboard_store::advice(&e));
         failed("the data directory cannot be made")(&why)
     })?;
@@ -146,16 +144,9 @@ fn bound(address: SocketAddr) -> io::Result<(TcpSocket, SocketAddr)> {
 
 /// A directory that only its owner may enter, and that a power cut does not take away: its name is
 /// durable once its parent was synced. An earlier start may have died between the two.
-fn create_private(dir: &Path) -> io::Result<()> {
-    use std::fs::Permissions;
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+fn create_durable(dir: &Path) -> io::Result<()> {
     let missing = dir.ancestors().take_while(|dir| !dir.exists()).count();
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    // An existing directory may be open to others.
-    let mode = std::fs::metadata(dir)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        std::fs::set_permissions(dir, Permissions::from_mode(mode & 0o7700))?;
-    }
+    callboard_store::create_private(dir)?;
     for parent in dir.ancestors().skip(1).take(missing.max(1)) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match std::fs::File::open(parent) {

@@ -326,3 +326,49 @@ fn flip(path: &Path) {
     bytes[middle] ^= 1;
     std::fs::write(path, bytes).expect("it can be written");
 }
+
+/// The paths below this one, and itself, that others may read.
+fn open_to_others(path: &Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let metadata = std::fs::metadata(path).expect("it is there");
+    let mode = metadata.permissions().mode() & 0o777;
+    let mut found = Vec::new();
+    if mode & 0o077 != 0 {
+        found.push(format!("{} {mode:o}", path.display()));
+    }
+    if metadata.is_dir() {
+        for entry in std::fs::read_dir(path).expect("it can be read") {
+            found.extend(open_to_others(&entry.expect("an entry").path()));
+        }
+    }
+    found
+}
+
+/// Before: a restore followed the umask, so everybody on the machine could read every prompt.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_writes_is_for_nobody_else_whatever_the_umask() {
+    use std::fs::{Permissions, create_dir, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let mut server = start();
+    server.client("operator").await.submit(&json!({"prompt": "a secret"})).await;
+    assert!(server.terminate());
+    let root = server.dir.path().to_owned();
+    let run = async |line: &str| {
+        let script = format!("umask 000; exec {PROGRAM} {line}");
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-c", &script]).env_clear().env("HOME", &root).current_dir(&root);
+        let output = command.output().await.expect("it runs");
+        assert!(output.status.success(), "{line}: {output:?}");
+    };
+    run("backup create --in repository --data-dir data --archive archive").await;
+    run("backup verify --in repository").await;
+    run("backup restore --in repository --archive archive --data-dir restored").await;
+    create_dir(root.join("there")).expect("it is ours");
+    set_permissions(root.join("there"), Permissions::from_mode(0o755)).expect("it is ours");
+    run("backup restore --in repository --data-dir there").await;
+    run("compact --data-dir restored").await;
+    for written in ["repository", "restored", "there", "data"] {
+        assert_eq!(open_to_others(&root.join(written)), [""; 0], "{written}");
+    }
+    assert!(root.join("restored/store/db").exists());
+}

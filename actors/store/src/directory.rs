@@ -4,12 +4,25 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Error;
+
+/// Makes a directory that only its owner may enter; one that is there is closed to others.
+///
+/// # Errors
+/// The directory cannot be made, or is not the owner's to change.
+pub fn create_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o7700))?;
+    }
+    Ok(())
+}
 
 /// The format that is written. A greater one is a newer program's; before 3 nothing was compressed.
 pub(crate) const FORMAT: u32 = 3;

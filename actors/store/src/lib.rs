@@ -50,7 +50,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use archive::{ArchiveReader, prune_archive};
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
-pub use directory::advice;
+pub use directory::{advice, create_private};
 pub use ownership::{Ownership, PartitionSet};
 pub use query::{Filter, Order, Page, Query};
 

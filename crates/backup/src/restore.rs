@@ -39,6 +39,10 @@ pub fn restore(
     to: &Path,
     archive: Option<(&Path, u64)>,
 ) -> Result<Restored, Error> {
+    // A directory with other things in it keeps its mode: what is restored into it has modes of its own.
+    if fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none()) {
+        callboard_store::create_private(to).map_err(failed(to))?;
+    }
     let store = to.join("store");
     let mut restore = Restore::begin(&store, CACHE)?;
     let mut files = Vec::new();

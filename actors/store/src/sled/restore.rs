@@ -15,7 +15,7 @@ use super::opening::{CHECKPOINT, EPOCH, SALT, in_sled, open_tree, random, sled_e
 use super::reclaim;
 use super::watchdog::close;
 use crate::batch::Epoch;
-use crate::directory::{corrupt, io_error, lock, note_restore, write_format};
+use crate::directory::{corrupt, create_private, io_error, lock, note_restore, write_format};
 use crate::journal::{self, decode_ops};
 use crate::mark::Mark;
 use crate::{Error, repair, shutdown};
@@ -37,7 +37,7 @@ impl Restore {
     /// [`Error::Io`] if something is there, or if the disk fails.
     pub fn begin(path: &Path, cache_bytes: u64) -> Result<Self, Error> {
         let io = |error: io::Error| io_error(&error);
-        fs::create_dir_all(path).map_err(io)?;
+        create_private(path).map_err(io)?;
         if fs::read_dir(path).map_err(io)?.next().is_some() {
             let text = format!("{} is not empty; restore to a new directory", path.display());
             return Err(Error::Io(text.into()));
