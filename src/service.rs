@@ -41,7 +41,7 @@ use crate::http::limit::Limiter;
 use crate::http::serve::Limits;
 use crate::http::{self, App, Browsers, ClusterDoor, Edge, Parts, SignOn};
 use crate::outbound::guard::Guard;
-use crate::outbound::webhook::{self, WebhookSecret, Webhooks};
+use crate::outbound::webhook::{self, WebhookSecret, WebhookSecrets, Webhooks};
 use crate::outbound::{self, oidc::Provider};
 use crate::sandbox;
 use crate::templates;
@@ -117,8 +117,8 @@ impl Assembled {
         let settings = settings(&config, signing_keys)?;
         let mailer = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
         let guard = Arc::new(Guard::new(config.webhooks.allow.clone()));
-        let webhook_secret = Arc::new(webhook_secret(&config, &dir).await?);
-        let webhooks = Webhooks::new(Arc::clone(&guard), Arc::clone(&webhook_secret));
+        let webhook_secrets = Arc::new(WebhookSecrets::of(webhook_secret(&config, &dir).await?));
+        let webhooks = Webhooks::new(Arc::clone(&guard), Arc::clone(&webhook_secrets));
         let webhooks: Option<Arc<dyn WebhookClient>> = Some(Arc::new(webhooks));
         let traces = place.traces.clone();
         let spans = traces.clone().map(|traces| Arc::new(traces) as Arc<dyn Tracer>);
@@ -162,7 +162,7 @@ impl Assembled {
             oidc,
             trusted_proxies: config.server.trusted_proxies,
             guard,
-            webhook_secret,
+            webhook_secrets,
             metrics_public: config.metrics.public,
             data_dir: dir,
             store: opened.embedded,

@@ -35,7 +35,7 @@ use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
 use crate::outbound::guard::Guard;
 use crate::outbound::traces::Traces;
-use crate::outbound::webhook::WebhookSecret;
+use crate::outbound::webhook::WebhookSecrets;
 
 /// The most worker connections that an account has open (PROTOCOL.md 8).
 const WORKER_SOCKETS: u32 = 500;
@@ -77,8 +77,8 @@ pub struct Parts {
     pub trusted_proxies: Vec<IpNet>,
     /// The rules about targets of webhooks.
     pub guard: Arc<Guard>,
-    /// The signer of webhooks.
-    pub webhook_secret: Arc<WebhookSecret>,
+    /// The signers of webhooks.
+    pub webhook_secrets: Arc<WebhookSecrets>,
     /// True if the metrics need no credential.
     pub metrics_public: bool,
     /// The directory of everything that is stored.
@@ -128,7 +128,7 @@ pub struct App {
     throttle: Mutex<Throttle>,
     trusted_proxies: Vec<IpNet>,
     guard: Arc<Guard>,
-    pub(super) webhook_secret: Arc<WebhookSecret>,
+    pub(super) webhook_secrets: Arc<WebhookSecrets>,
 }
 
 impl App {
@@ -166,7 +166,7 @@ impl App {
             throttle: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,
             guard: parts.guard,
-            webhook_secret: parts.webhook_secret,
+            webhook_secrets: parts.webhook_secrets,
         }
     }
 

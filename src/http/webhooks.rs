@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
-use callboard_domain::id::DeliveryId;
+use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::query::Deliveries;
 use callboard_wire::webhooks::{DeliveryBody, ListDeliveries, WebhookSecretBody};
 
@@ -49,12 +49,14 @@ pub(super) async fn redeliver(
     Ok(Reply::ok(&DeliveryBody::of(&delivery)))
 }
 
-/// The secret that signs webhooks.
+/// The secrets that sign webhooks: of production, and of the sandbox.
 #[utoipa::path(
     get, path = "/api/webhooks/secret", tag = "webhooks",
     responses((status = 200, body = WebhookSecretBody)),
 )]
 pub(super) async fn secret(State(app): State<Arc<App>>, Asker(by): Asker) -> Answer {
     app.record(Record::new(Action::WebhookSecretShown, by)).await;
-    Ok(Reply::ok(&WebhookSecretBody { secret: app.webhook_secret.expose() }).secret())
+    let of = |environment| app.webhook_secrets.in_environment(environment).expose();
+    let (secret, sandbox_secret) = (of(Environment::Live), of(Environment::Test));
+    Ok(Reply::ok(&WebhookSecretBody { secret, sandbox_secret }).secret())
 }

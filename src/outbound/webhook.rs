@@ -30,7 +30,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Position, Url};
 
-pub use secret::{RIGHT, WebhookSecret};
+pub use secret::{RIGHT, WebhookSecret, WebhookSecrets};
 
 use super::guard::{Guard, NotConnected};
 
@@ -53,16 +53,16 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The client that sends webhooks.
 pub struct Webhooks {
     guard: Arc<Guard>,
-    secret: Arc<WebhookSecret>,
+    secrets: Arc<WebhookSecrets>,
     /// Made for the first webhook over HTTPS.
     tls: OnceLock<TlsConnector>,
 }
 
 impl Webhooks {
-    /// A client that signs with `secret`. No connection is opened yet.
+    /// A client that signs with `secrets`. No connection is opened yet.
     #[must_use]
-    pub const fn new(guard: Arc<Guard>, secret: Arc<WebhookSecret>) -> Self {
-        Self { guard, secret, tls: OnceLock::new() }
+    pub const fn new(guard: Arc<Guard>, secrets: Arc<WebhookSecrets>) -> Self {
+        Self { guard, secrets, tls: OnceLock::new() }
     }
 
     async fn deliver(&self, notice: WebhookContent) -> Result<u16, Failure> {
@@ -101,8 +101,9 @@ impl Webhooks {
     ) -> Result<Request<Body>, axum::http::Error> {
         let id = notice.delivery.to_string();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let body = body::body(notice, &self.secret);
-        let signature = body::signature(&id, since_1970.as_secs(), &body, &self.secret);
+        let secret = self.secrets.in_environment(notice.environment);
+        let body = body::body(notice, secret);
+        let signature = body::signature(&id, since_1970.as_secs(), &body, secret);
         let request = Request::post(&url[Position::BeforePath..Position::AfterQuery])
             .header(HOST, &url[Position::BeforeHost..Position::AfterPort])
             .header(USER_AGENT, concat!("callboard/", env!("CARGO_PKG_VERSION")))
@@ -232,7 +233,8 @@ mod tests {
     fn client() -> Webhooks {
         let guard = Guard::new(vec!["127.0.0.1/32".parse().expect("a network")]);
         let guard = Arc::new(guard.with_resolver(Arc::new(ThisMachine)));
-        Webhooks::new(guard, Arc::new(WebhookSecret::parse(SECRET).expect("a secret")))
+        let secret = WebhookSecret::parse(SECRET).expect("a secret");
+        Webhooks::new(guard, Arc::new(WebhookSecrets::of(secret)))
     }
 
     fn to(url: String) -> WebhookContent {

@@ -5,6 +5,7 @@ mod kills;
 mod receivers;
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -341,6 +342,19 @@ async fn a_server_that_stops_waits_for_no_receiver_and_sends_again() {
     assert_eq!(listed().await.len(), 1);
 }
 
+/// True if the member `signature` of a body is that of this secret.
+fn is_signed(body: &Value, secret: &str) -> bool {
+    let mut signed = body.clone();
+    let signature = signed.as_object_mut().expect("an object").shift_remove("signature");
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
+    let expected = ring::hmac::sign(&key, signed.to_string().as_bytes());
+    let mut hex = "sha256=".to_owned();
+    for byte in expected.as_ref() {
+        write!(hex, "{byte:02x}").expect("a text takes every write");
+    }
+    signature == Some(json!(hex))
+}
+
 #[tokio::test]
 async fn deliveries_are_for_readers_redelivery_for_operators_and_the_secret_for_admins() {
     let fixture = Fixture::with(&[("WEBHOOKS__EVENTS", "task.completed,task.cancelled")]).await;
@@ -376,6 +390,20 @@ async fn deliveries_are_for_readers_redelivery_for_operators_and_the_secret_for_
     })
     .await;
     assert_eq!(fixture.deliveries("").await.len(), 1, "production sees nothing of it");
+    // Before: production's secret signed it, and nothing said where it came from.
+    let secrets = admin.get("/api/webhooks/secret").await.expect_ok();
+    let own = secrets["sandboxSecret"].as_str().expect("a text").to_owned();
+    let of = |path: &str| {
+        let arrived = receiver.arrived();
+        arrived.into_iter().find(|arrived| arrived.path == path).expect("it arrived")
+    };
+    for (path, environment, right, wrong) in
+        [("sandbox", json!("test"), &own, &secret), ("hook", Value::Null, &secret, &own)]
+    {
+        let body = of(path).body;
+        assert_eq!(body.get("environment").unwrap_or(&Value::Null), &environment);
+        assert!(is_signed(&body, right) && !is_signed(&body, wrong), "{path}");
+    }
 
     for (query, field) in
         [("status=done", "status"), ("taskId=7", "taskId"), ("limit=0", "limit"), ("x=1", "x")]

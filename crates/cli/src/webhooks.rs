@@ -41,7 +41,11 @@ pub enum Webhooks {
         id: String,
     },
     /// Show the secret that receivers verify signatures with; needs an admin.
-    Secret,
+    Secret {
+        /// The secret of the sandbox, in place of production's.
+        #[arg(long)]
+        sandbox: bool,
+    },
 }
 
 /// Runs the command.
@@ -59,9 +63,12 @@ pub(super) async fn run(Remote { access, command }: Remote<Webhooks>) -> Result<
             let fields = COLUMNS.map(|(_, path)| (path, path));
             access.output.item(&delivery, |delivery| details(delivery, &fields, &[]))
         }
-        Webhooks::Secret => {
+        Webhooks::Secret { sandbox } => {
             let secret = client.data(Call::get(&["webhooks", "secret"])).await?;
-            let shown = secret["secret"].as_str().unwrap_or_default().to_owned();
+            let shown = secret[if sandbox { "sandboxSecret" } else { "secret" }]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             access.output.item(&secret, |_| format!("{shown}\n"))
         }
     }

@@ -122,7 +122,10 @@ impl<'a> DeliveryBody<'a> {
 
 /// The secret that signs webhooks.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct WebhookSecretBody<'a> {
     /// `whsec_…`
     pub secret: &'a str,
+    /// `whsec_…`, which signs the webhooks of the sandbox.
+    pub sandbox_secret: &'a str,
 }

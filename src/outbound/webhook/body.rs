@@ -1,7 +1,8 @@
 //! The bytes of a webhook and its signatures (PROTOCOL.md 9), as `docs/webhooks.md` describes them.
 //!
 //! ```text
-//!   P     {"event":…,"taskId":…,"status":…,"output":…,"usage":{…},"completedAt":…}
+//!   P     {"event":…,"taskId":…,"status":…,"output":…,"usage":{…},"completedAt":…}; in the sandbox also
+//!         "environment":"test"
 //!   body  P without its last brace, and ,"signature":"sha256=HEX"}
 //! ```
 
@@ -10,6 +11,7 @@ use std::io::Write;
 use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use callboard_domain::id::Environment;
 use callboard_runtime::ports::WebhookContent;
 use callboard_wire::common::{Iso, Text};
 use ring::hmac;
@@ -27,6 +29,9 @@ struct Payload<'n> {
     output: Option<&'n str>,
     usage: Usage,
     completed_at: Iso,
+    /// The mark of the sandbox; production has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -43,6 +48,7 @@ pub(super) fn body(notice: &WebhookContent, secret: &WebhookSecret) -> Vec<u8> {
         output: notice.output.as_deref(),
         usage: Usage { input: notice.usage.input, output: notice.usage.output },
         completed_at: Iso(notice.ended_at),
+        environment: (notice.environment == Environment::Test).then_some("test"),
     };
     let mut bytes = serde_json::to_vec(&payload).expect("texts and numbers have a JSON form");
     let signature = hmac::sign(secret.body_key(), &bytes);
@@ -73,13 +79,14 @@ pub(super) fn signature(
 pub(super) mod tests {
     use callboard_domain::Timestamp;
     use callboard_domain::event::EventName;
-    use callboard_domain::id::{DeliveryId, Environment, TaskId};
+    use callboard_domain::id::{DeliveryId, TaskId};
     use callboard_domain::task::Status;
     use callboard_domain::usage::Usage as Tokens;
     use serde_json::Value;
 
     use super::*;
 
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     /// The example for users to test a receiver with.
     const VECTORS: &str = include_str!("../../../docs/webhooks/vectors.json");
 
@@ -101,6 +108,19 @@ pub(super) mod tests {
             ended_at: Timestamp::from_millis(1_800_000_000_123),
             trace: None,
         }
+    }
+
+    #[test]
+    fn a_body_of_the_sandbox_is_marked_within_the_signature() {
+        let secret = WebhookSecret::parse(SECRET).expect("a secret");
+        let live = notice(Some("x"));
+        let sandboxed = WebhookContent { environment: Environment::Test, ..notice(Some("x")) };
+        let text = |notice| String::from_utf8(body(notice, &secret)).expect("UTF-8");
+        let (live, sandboxed) = (text(&live), text(&sandboxed));
+        assert!(!live.contains("environment"), "{live}");
+        let signed = format!("{}}}", &sandboxed[..sandboxed.len() - 87]);
+        assert!(signed.ends_with(r#","environment":"test"}"#), "{signed}");
+        assert_eq!(live.len() + r#","environment":"test""#.len(), sandboxed.len());
     }
 
     #[test]

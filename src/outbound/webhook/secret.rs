@@ -1,7 +1,9 @@
 //! The secret that signs webhooks: configured, or made at first start and kept in a file that only its
 //! owner may read (PROTOCOL.md 9).
 //!
-//! Deliberately absent: rotation without a gap. A new secret counts from the next start on.
+//! The sandbox has a secret of its own, which is derived from that of production: every node of a cluster and
+//! every restored backup has the same, and nobody who knows it can sign for production. Deliberately absent:
+//! rotation without a gap. A new secret counts from the next start on.
 
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -12,7 +14,8 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_common::secret::Secret;
-use ring::hmac::{HMAC_SHA256, Key};
+use callboard_domain::id::Environment;
+use ring::hmac::{HMAC_SHA256, Key, sign};
 use zeroize::Zeroizing;
 
 use crate::auth::token::key::write_private;
@@ -26,6 +29,32 @@ const MADE_BYTES: usize = 32;
 /// The form of a secret.
 pub const RIGHT: &str = "whsec_ and then 24 to 64 bytes in base64, such as the output of: \
                          echo whsec_$(head -c 32 /dev/urandom | base64)";
+
+/// The secrets of production and of the sandbox.
+#[derive(Debug)]
+pub struct WebhookSecrets {
+    live: WebhookSecret,
+    sandbox: WebhookSecret,
+}
+
+impl WebhookSecrets {
+    /// The secrets of a server whose production signs with this one.
+    #[must_use]
+    pub fn of(live: WebhookSecret) -> Self {
+        let derived = sign(live.header_key(), b"callboard sandbox");
+        let text = format!("{PREFIX}{}", STANDARD.encode(derived));
+        Self { live, sandbox: WebhookSecret::of(&text, derived.as_ref()) }
+    }
+
+    /// The secret of an environment.
+    #[must_use]
+    pub const fn in_environment(&self, environment: Environment) -> &WebhookSecret {
+        match environment {
+            Environment::Live => &self.live,
+            Environment::Test => &self.sandbox,
+        }
+    }
+}
 
 /// A secret in its two uses. Never shown by `Debug`.
 pub struct WebhookSecret {
@@ -47,11 +76,16 @@ impl WebhookSecret {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let decoded = STANDARD.decode(text.strip_prefix(PREFIX)?).ok().map(Zeroizing::new)?;
-        BYTES.contains(&decoded.len()).then(|| Self {
+        BYTES.contains(&decoded.len()).then(|| Self::of(text, &decoded))
+    }
+
+    /// The secret with this text, whose part behind the prefix is `decoded`.
+    fn of(text: &str, decoded: &[u8]) -> Self {
+        Self {
             text: Secret::new(text.to_owned()),
             body: Key::new(HMAC_SHA256, text.as_bytes()),
-            header: Key::new(HMAC_SHA256, &decoded),
-        })
+            header: Key::new(HMAC_SHA256, decoded),
+        }
     }
 
     /// The secret in the file `path`; if there is none, a new one, which is durable in the file of
@@ -126,6 +160,21 @@ mod tests {
         for wrong in ["", "whsec_", "whsec_not base64!", &of(32)[6..], &of(32).to_uppercase()] {
             assert!(WebhookSecret::parse(wrong).is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_sandbox_has_a_secret_of_its_own_at_every_start() {
+        let secret = |byte: u8| {
+            let text = format!("whsec_{}", STANDARD.encode([byte; 32]));
+            WebhookSecrets::of(WebhookSecret::parse(&text).expect("a secret"))
+        };
+        let text = |secrets: &WebhookSecrets, environment| {
+            secrets.in_environment(environment).expose().to_owned()
+        };
+        let (live, sandbox) = (Environment::Live, Environment::Test);
+        assert_ne!(text(&secret(1), live), text(&secret(1), sandbox));
+        assert_eq!(text(&secret(1), sandbox), text(&secret(1), sandbox));
+        assert_ne!(text(&secret(1), sandbox), text(&secret(2), sandbox));
     }
 
     fn bits_of(path: &Path) -> u32 {

@@ -44,5 +44,8 @@ async fn deliveries_are_listed_and_sent_again_and_the_secret_is_shown_to_an_admi
     let secret = admin.run(&["webhooks", "secret"]).await.ok();
     let kept = std::fs::read_to_string(server.data().join("webhook.secret")).expect("it is kept");
     assert_eq!(secret, format!("{kept}\n"));
-    assert_eq!(admin.json(&["webhooks", "secret"]).await, json!({"secret": kept}));
+    let own = admin.run(&["webhooks", "secret", "--sandbox"]).await.ok();
+    let secrets = json!({"secret": kept, "sandboxSecret": own.trim_end()});
+    assert_eq!(admin.json(&["webhooks", "secret"]).await, secrets);
+    assert_ne!(own, secret);
 }

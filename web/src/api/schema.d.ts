@@ -1385,7 +1385,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The secret that signs webhooks. */
+        /** The secrets that sign webhooks: of production, and of the sandbox. */
         get: operations["webhooks_secret"];
         put?: never;
         post?: never;
@@ -3619,6 +3619,8 @@ export interface components {
         };
         /** @description The secret that signs webhooks. */
         WebhookSecret: {
+            /** @description `whsec_…`, which signs the webhooks of the sandbox. */
+            sandboxSecret: string;
             /** @description `whsec_…` */
             secret: string;
         };
