@@ -101,10 +101,13 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let layer = fmt::layer().with_writer(writer);
+    let layer = fmt::layer();
     match format {
-        Format::Human => layer.fmt_fields(escape::fields()).boxed(),
-        Format::Json => layer.json().flatten_event(true).with_ansi(false).boxed(),
+        Format::Human => layer.with_writer(writer).fmt_fields(escape::fields()).boxed(),
+        Format::Json => {
+            let layer = layer.with_writer(escape::SafeJson(writer));
+            layer.json().flatten_event(true).with_ansi(false).boxed()
+        }
     }
 }
 

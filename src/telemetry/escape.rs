@@ -1,15 +1,14 @@
-//! Fields of a human-readable line, with every control character escaped: a text from outside can
-//! neither begin a line of its own nor command the terminal.
-//!
-//! Deliberately absent: JSON lines, whose strings are escaped anyway.
+//! Lines with every control character escaped: a text from outside can neither begin a line of its own nor
+//! command the terminal, also where a terminal shows JSON lines.
 
 use std::fmt::{self, Debug, Write};
+use std::io;
 
-use callboard_common::text::is_unsafe;
+use callboard_common::text::{is_unsafe, safe_json};
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 
 /// Writes `message key=value …`.
 pub(super) fn fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
@@ -35,5 +34,30 @@ impl Write for Escaping<'_, '_> {
             plain = at + control.len();
         }
         self.0.write_str(&text[plain..])
+    }
+}
+
+/// Writers of JSON lines, which are made safe before they are written.
+pub(super) struct SafeJson<W>(pub(super) W);
+
+impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for SafeJson<W> {
+    type Writer = SafeLine<W::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        SafeLine(self.0.make_writer())
+    }
+}
+
+/// A writer to which each event is written in one piece.
+pub(super) struct SafeLine<W>(W);
+
+impl<W: io::Write> io::Write for SafeLine<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(safe_json(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }

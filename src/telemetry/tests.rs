@@ -29,14 +29,17 @@ fn logged(filter: &str, format: Format, act: impl FnOnce()) -> String {
 #[test]
 fn a_json_line_is_one_object_with_its_fields() {
     let line = logged("info", Format::Json, || {
-        tracing::info!(task = "dt_task_9", text = "a\n\u{1b}[31mb", "leased");
+        tracing::info!(task = "dt_task_9", text = "a\n\u{1b}[31mb\u{9b}\u{202e}\u{7f}", "leased");
     });
     assert_eq!(line.lines().count(), 1);
     let json: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     assert_eq!(json["message"], "leased");
     assert_eq!(json["level"], "INFO");
     assert_eq!(json["task"], "dt_task_9");
-    assert!(!line.contains('\u{1b}'), "{line:?}");
+    assert_eq!(json["text"], "a\n\u{1b}[31mb\u{9b}\u{202e}\u{7f}");
+    for control in ['\u{1b}', '\u{9b}', '\u{202e}', '\u{7f}'] {
+        assert!(!line.contains(control), "{line:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input;
-use super::output::{Format, escaped, note, print};
+use super::output::{Format, escaped, note, print, print_json};
 
 /// The commands on events.
 #[derive(Debug, Clone, Subcommand)]
@@ -84,8 +84,8 @@ async fn follow(client: &Client, access: &Access, wanted: &Follow) -> Result<(),
 fn show(format: Format, name: &str, body: &Value) -> Result<(), Failure> {
     match format {
         Format::Table => print(&line(name, body)),
-        Format::Json => print(&format!("{:#}\n", whole(name, body))),
-        Format::Jsonl => print(&format!("{}\n", whole(name, body))),
+        Format::Json => print_json(&format!("{:#}\n", whole(name, body))),
+        Format::Jsonl => print_json(&format!("{}\n", whole(name, body))),
     }
 }
 

@@ -1,13 +1,13 @@
 //! The output of a command: tables for people, JSON for programs.
 //!
 //! A table on a terminal fits its width; a table in a pipe or a file is whole and exact. Texts in a table
-//! come from models and strangers, so control characters are escaped there; JSON escapes them by itself.
+//! come from models and strangers, so control characters are escaped there, and in JSON as well.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use callboard_client::Page;
-use callboard_common::text::is_unsafe;
+use callboard_common::text::{is_unsafe, safe_json};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -87,8 +87,8 @@ impl Output {
                 Some(id) => print(&format!("{}\n", escaped(id))),
                 None => print(&shown(data)),
             },
-            Format::Json => print(&format!("{data:#}\n")),
-            Format::Jsonl => print(&format!("{data}\n")),
+            Format::Json => print_json(&format!("{data:#}\n")),
+            Format::Jsonl => print_json(&format!("{data}\n")),
         }
     }
 
@@ -115,14 +115,14 @@ impl Output {
             }
             Format::Json => {
                 let whole = json!({"data": page.data, "pagination": page.pagination});
-                print(&format!("{whole:#}\n"))
+                print_json(&format!("{whole:#}\n"))
             }
             Format::Jsonl => {
                 let lines = page.data.iter().fold(String::new(), |mut lines, item| {
                     let _ = writeln!(lines, "{item}");
                     lines
                 });
-                print(&lines)
+                print_json(&lines)
             }
         }
     }
@@ -202,6 +202,14 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
         }
         Failure::Other(format!("standard output cannot be written: {error}"))
     })
+}
+
+/// Writes JSON, or lines of it, to standard output, so that it cannot command a terminal.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn print_json(text: &str) -> Result<(), Failure> {
+    print(&safe_json(text))
 }
 
 /// Writes a note to standard error.

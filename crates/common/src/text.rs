@@ -1,8 +1,53 @@
 //! Characters that a terminal or a log must not receive from outside.
 
-/// Control characters, and those that turn the direction of text or break its lines.
+use std::fmt::Write as _;
+
+/// Control characters, and those that turn the direction of text (Unicode's property `Bidi_Control`) or break
+/// its lines.
 #[must_use]
 pub fn is_unsafe(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+/// A JSON text in which every unsafe character of a string is escaped: the same value, and nothing that could
+/// command a terminal, turn its text or break its lines. Serializers leave DEL, C1 and the rest as they are.
+#[must_use]
+pub fn safe_json(text: &str) -> String {
+    // Outside of strings, JSON has no characters beyond ASCII; below DEL, strings have escapes already.
+    let is_raw = |character: char| is_unsafe(character) && character >= '\u{7f}';
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_raw(character) {
+            // Each of them is in the basic plane, so one escape is enough.
+            let _ = write!(safe, "\\u{:04x}", u32::from(character));
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bidi_control_is_unsafe_and_letters_of_both_directions_are_not() {
+        let bidi = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+        assert!(bidi.chars().all(is_unsafe));
+        assert!(('\u{0}'..='\u{1f}').chain('\u{7f}'..='\u{9f}').all(is_unsafe));
+        assert!(!"aä€🦀 שלום مرحبا\u{a0}\u{200d}".chars().any(is_unsafe));
+    }
+
+    #[test]
+    fn json_stays_the_same_value_and_commands_no_terminal() {
+        let json = "{\n  \"a\": \"\\u001b \u{7f}\u{85}\u{9b}31m\u{202e}\u{2028} ä🦀\"\n}";
+        let safe = safe_json(json);
+        assert_eq!(safe, "{\n  \"a\": \"\\u001b \\u007f\\u0085\\u009b31m\\u202e\\u2028 ä🦀\"\n}");
+        assert_eq!(safe_json(&safe), safe);
+    }
 }

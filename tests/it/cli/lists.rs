@@ -95,3 +95,24 @@ async fn a_list_longer_than_the_terminal_goes_through_the_pager_and_not_in_a_pip
     let piped = home.run(&list).await.ok();
     assert!(!piped.contains("paged:") && piped.lines().count() >= 46, "{piped}");
 }
+
+/// Before: JSON left DEL, C1 and the marks that turn text as they were, and a terminal obeyed them.
+#[tokio::test]
+async fn json_commands_no_terminal_and_is_the_same_value() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let prompt = "a\u{1b}[31m b\u{9b}31m c\u{7f} d\u{202e} e\u{2066} f\u{85} g\u{2028} h\u{200f}";
+    let client = server.client("operator").await;
+    let held = client.submit(&json!({"prompt": prompt, "tags": ["t"]})).await;
+    let is_raw = |it: char| {
+        (it.is_control() && it != '\n') || "\u{202e}\u{2066}\u{2028}\u{200f}".contains(it)
+    };
+    for arguments in
+        [&["tasks", "show", &held, "-o", "json"][..], &["tasks", "show", &held, "-o", "jsonl"]]
+    {
+        let shown = home.run(arguments).await.ok();
+        assert!(!shown.contains(is_raw), "{arguments:?}: {shown:?}");
+        let value: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(value["prompt"], prompt, "{arguments:?}");
+    }
+}

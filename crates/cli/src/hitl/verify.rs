@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use super::item::{output, text};
 use crate::access::Access;
 use crate::failure::Failure;
-use crate::output::{Column, Format, print, table};
+use crate::output::{Column, Format, print, print_json, table};
 
 const COLUMNS: [Column; 5] = [
     ("TASK", "taskId"),
@@ -79,8 +79,8 @@ pub(super) async fn run(
     let shown: Vec<Value> = findings.iter().map(Finding::json).collect();
     match (access.output.format(), task, shown.first()) {
         (Format::Table, _, _) => print(&table(&COLUMNS, &shown))?,
-        (Format::Json, Some(_), Some(finding)) => print(&format!("{finding:#}\n"))?,
-        (Format::Json, _, _) => print(&format!("{:#}\n", Value::Array(shown)))?,
+        (Format::Json, Some(_), Some(finding)) => print_json(&format!("{finding:#}\n"))?,
+        (Format::Json, _, _) => print_json(&format!("{:#}\n", Value::Array(shown)))?,
         (Format::Jsonl, _, _) => {}
     }
     let broken = findings.iter().filter(|finding| finding.broken.is_some()).count();
@@ -118,7 +118,7 @@ async fn all(client: &Client, access: &Access) -> Result<Vec<Finding>, Failure> 
 /// Reports one of many items at once, if the format is line by line.
 fn tell_line(access: &Access, finding: &Finding) -> Result<(), Failure> {
     match access.output.format() {
-        Format::Jsonl => print(&format!("{}\n", finding.json())),
+        Format::Jsonl => print_json(&format!("{}\n", finding.json())),
         Format::Table | Format::Json => Ok(()),
     }
 }

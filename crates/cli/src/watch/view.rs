@@ -12,7 +12,7 @@ use super::board::Board;
 use super::event::{is_end, step as step_of};
 use super::step::{Held, Step, WAITS, steps, summary, waiting};
 use crate::failure::Failure;
-use crate::output::{Format, escaped, note, print};
+use crate::output::{Format, escaped, note, print, print_json};
 
 /// The presentation of a running execution.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl View {
         }
         if matches!(self.style, Style::Events) && !self.told_end {
             self.told_end = is_end(event);
-            print(&format!("{}\n", event.body))?;
+            print_json(&format!("{}\n", event.body))?;
         }
         Ok(())
     }
@@ -141,7 +141,9 @@ impl View {
                 Style::Lines => print(&format!("{}\n", line(step, is_first)))?,
                 Style::Notes => note(&line(step, is_first)),
                 // The stream holds no event from before it opened.
-                Style::Events if !heard => print(&format!("{}\n", made_up(execution, step)))?,
+                Style::Events if !heard => {
+                    print_json(&format!("{}\n", made_up(execution, step)))?;
+                }
                 Style::Events | Style::Board(_) | Style::Nothing => {}
             }
         }
@@ -173,7 +175,7 @@ impl View {
                 let resource = json!({"kind": "execution", "id": execution["id"]});
                 let event = format!("execution.{status}");
                 let end = json!({"event": event, "resource": resource, "data": execution});
-                print(&format!("{end}\n"))
+                print_json(&format!("{end}\n"))
             }
             Style::Events | Style::Board(_) | Style::Nothing => Ok(()),
         }
