@@ -84,6 +84,11 @@ pub(crate) struct Assembled {
     pub(crate) setup_url: Option<Secret>,
 }
 
+/// The warning of a server behind a TLS proxy that does not know its public address.
+const INSECURE_COOKIE: &str = "server.behind_proxy is set, and server.public_url is not an https address: the \
+    cookies of browsers have neither Secure nor the prefix __Host-, so they cross a network in clear text if a \
+    page is opened over http; set server.public_url to the address that browsers use";
+
 /// The store that actors are assembled over.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
@@ -131,6 +136,11 @@ impl Assembled {
         let scheme = if config.tls.is_some() { "https" } else { "http" };
         let own = format!("{scheme}://{address}");
         let base = config.server.public_url.as_ref().map_or(own, ToString::to_string);
+        let browsers = Browsers::new(&base, config.auth.refresh_token_ttl);
+        let warnings = warnings(&config, &browsers);
+        for warning in &warnings {
+            tracing::warn!("{warning}");
+        }
         let oidc = config.oidc.take().map(Provider::new).transpose();
         let oidc = oidc.map_err(|e| failed("[oidc]")(&e))?.map(|it| SignOn::new(it, &base));
         let (setup, setup_url) =
@@ -158,7 +168,8 @@ impl Assembled {
             passwords,
             password_rules,
             setup,
-            browsers: Browsers::new(&base, config.auth.refresh_token_ttl),
+            browsers,
+            warnings,
             oidc,
             trusted_proxies: config.server.trusted_proxies,
             guard,
@@ -316,6 +327,14 @@ impl FirstAdmin<'_> {
         let made = handle.create_first_admin(new, By::SYSTEM).await.map_err(refused)?;
         Ok(made.is_some())
     }
+}
+
+/// Settings that do not go together, as texts for people.
+fn warnings(config: &Config, browsers: &Browsers) -> Vec<&'static str> {
+    if config.server.behind_proxy && !browsers.is_secure() {
+        return vec![INSECURE_COOKIE];
+    }
+    Vec::new()
 }
 
 /// The configured secret, or the one that is kept in the data directory.

@@ -71,6 +71,8 @@ pub struct Parts {
     pub setup: Option<Setup>,
     /// Sessions of browsers.
     pub browsers: Browsers,
+    /// Settings that do not go together, as texts for people.
+    pub warnings: Vec<&'static str>,
     /// Sign-in by OIDC.
     pub oidc: Option<SignOn>,
     /// Proxies whose `X-Forwarded-For` counts.
@@ -113,6 +115,7 @@ pub struct App {
     pub(super) setup: Option<Setup>,
     pub(super) oidc: Option<SignOn>,
     pub(super) browsers: Browsers,
+    pub(super) warnings: Vec<&'static str>,
     /// The one rotation of the signing key under way holds the lock.
     pub(super) rotation: tokio::sync::Mutex<()>,
     /// Wakes waiting attempts at a password once another one has ended.
@@ -154,6 +157,7 @@ impl App {
             setup: parts.setup,
             oidc: parts.oidc,
             browsers: parts.browsers,
+            warnings: parts.warnings,
             rotation: tokio::sync::Mutex::default(),
             try_ended: Notify::new(),
             started: Instant::now(),

@@ -71,7 +71,9 @@ impl Browsers {
         if self.is_secure() { "__Host-callboard-session" } else { "callboard-session" }
     }
 
-    fn is_secure(&self) -> bool {
+    /// True if browsers reach this server over TLS.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
         self.base.starts_with("https:")
     }
 

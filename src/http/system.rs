@@ -124,7 +124,8 @@ fn examine(app: &App) -> Health {
         vector_store: Component { status: "not_configured", detail: None },
     };
     let uptime_ms = u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Health { status, version: env!("CARGO_PKG_VERSION"), uptime_ms, components }
+    let version = env!("CARGO_PKG_VERSION");
+    Health { status, version, uptime_ms, components, warnings: app.warnings.clone() }
 }
 
 fn status_of(status: &str) -> StatusCode {

@@ -4,7 +4,7 @@ use reqwest::header::{COOKIE, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE, UPGRAD
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{ADMIN, Client, PASSWORD, Server, UNSET, until};
+use crate::support::{ADMIN, Client, PASSWORD, PROGRAM, Server, UNSET, until};
 
 /// The access token of a fresh session.
 async fn token(server: &Server) -> String {
@@ -256,4 +256,42 @@ async fn a_session_from_a_link_ends_with_the_one_that_made_the_link() {
         assert_eq!(anybody.post("/api/auth/refresh", &refresh).await.refused(401), "INVALID_TOKEN");
     }
     admin.get("/api/tasks").await.expect_ok();
+}
+
+/// Before: behind a proxy that speaks TLS, the cookie was not Secure, and nobody said so.
+#[tokio::test]
+async fn a_server_behind_a_proxy_says_that_it_lacks_its_public_url() {
+    let proxied = ("SERVER__BEHIND_PROXY", "true");
+    let plain = ("SERVER__PUBLIC_URL", "http://callboard.example.com");
+    let secure = ("SERVER__PUBLIC_URL", "https://callboard.example.com");
+    for (settings, is_told) in [
+        (&[proxied][..], true),
+        (&[proxied, plain], true),
+        (&[proxied, secure], false),
+        (&[], false),
+    ] {
+        let server = Server::traced(settings);
+        let anybody = Client::new(&server.url, "");
+        let health = anybody.get("/api/health").await.expect_ok();
+        let told = health["warnings"].to_string();
+        assert_eq!(told.contains("server.public_url"), is_told, "{settings:?}: {health}");
+        assert_eq!(health.get("warnings").is_some(), is_told);
+        let logged = server.logged();
+        assert_eq!(
+            logged.contains("server.public_url is not an https address"),
+            is_told,
+            "{logged}"
+        );
+
+        let (_, headers) = cookie(&Client::new(&server.url, &token(&server).await)).await;
+        let cookie = headers[SET_COOKIE].to_str().expect("text");
+        let is_secure = cookie.starts_with("__Host-") && cookie.ends_with("; Secure");
+        assert_eq!(is_secure, settings.contains(&secure), "{cookie}");
+        let home = tempfile::tempdir().expect("a directory");
+        let mut doctor = tokio::process::Command::new(PROGRAM);
+        doctor.args(["doctor", "--server", &server.url, "-o", "json"]).env_clear();
+        let output = doctor.env("HOME", home.path()).output().await.expect("it runs");
+        let findings = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(findings.contains("server.public_url is not an https"), is_told, "{findings}");
+    }
 }

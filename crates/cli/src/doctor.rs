@@ -78,6 +78,7 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
     findings.push(Finding::ok("reachable", format!("callboard {version}")));
     findings.extend(versions(version));
     findings.extend(components(&answer.data["components"]));
+    findings.extend(warnings(&answer.data["warnings"]));
     findings.push(clock(&answer.headers, Timestamp::now()));
     findings.extend(permissions());
     let failure = match probe(client).await {
@@ -129,6 +130,17 @@ fn components(components: &Value) -> Vec<Finding> {
             }
         })
         .collect()
+}
+
+/// The settings of the server that do not go together.
+fn warnings(warnings: &Value) -> Vec<Finding> {
+    let texts = warnings.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let warn = |text: &str| {
+        let (detail, advice) =
+            text.split_once("; ").unwrap_or((text, "look at the server's settings"));
+        Finding::warn("settings", detail, advice)
+    };
+    texts.map(warn).collect()
 }
 
 fn clock(headers: &HeaderMap, now: Timestamp) -> Finding {

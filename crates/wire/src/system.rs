@@ -76,6 +76,9 @@ pub struct Health {
     pub uptime_ms: u64,
     /// The parts of the service.
     pub components: Components,
+    /// Settings that do not go together; the status is none the worse for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<&'static str>,
 }
 
 /// The parts of the service.

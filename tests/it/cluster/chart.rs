@@ -42,6 +42,7 @@ fn values(url: &str) -> Vec<String> {
         "image.repository=registry.example.com/callboard",
         "secret=callboard",
         "cluster.term=2s",
+        "server.publicUrl=https://callboard.example.com",
         "server.trustedProxies=10.0.0.0/8",
         "env.CALLBOARD_QUEUE__AGING=90s",
     ]
@@ -65,7 +66,7 @@ async fn the_chart_is_valid_and_a_server_takes_its_settings() {
     let file = file.to_str().expect("UTF-8");
     passed(&tools.run("kubernetes-validate", &["--strict", "-k", "1.26", file]));
 
-    for missing in ["image.repository", "secret", "database.url"] {
+    for missing in ["image.repository", "secret", "database.url", "server.publicUrl"] {
         let rest = values.iter().filter(|value| !value.starts_with(missing));
         let refused = tools.helm(&["template", "node", CHART], &rest.cloned().collect::<Vec<_>>());
         let said = String::from_utf8_lossy(&refused.stderr);

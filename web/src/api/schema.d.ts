@@ -2347,6 +2347,8 @@ export interface components {
             uptimeMs: number;
             /** @description The program's version. */
             version: string;
+            /** @description Settings that do not go together; the status is none the worse for them. */
+            warnings?: string[];
         };
         /** @description `hitl` of a template. */
         Hitl: {
