@@ -23,12 +23,15 @@ use url::{Host, Url};
 /// The time to connect to one address, so that the next one has its turn.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Addresses of IPv4 that lead into the network, or nowhere.
-const FORBIDDEN_V4: [Ipv4Net; 12] = [
+/// Addresses of IPv4 that lead into the network, or nowhere. docs/reference/webhooks.md lists the addresses at
+/// which clouds serve the metadata of a machine; all but one of them are in private or link-local networks.
+const FORBIDDEN_V4: [Ipv4Net; 13] = [
     v4([0, 0, 0, 0], 8),
     v4([10, 0, 0, 0], 8),
     v4([100, 64, 0, 0], 10),
     v4([127, 0, 0, 0], 8),
+    // Azure's host, which answers its virtual machines alone.
+    v4([168, 63, 129, 16], 32),
     v4([169, 254, 0, 0], 16),
     v4([172, 16, 0, 0], 12),
     v4([192, 0, 0, 0], 24),
@@ -86,20 +89,21 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// The reason why there is no connection.
+/// The reason why there is no connection, as users may read it: it names the host of the URL, and no address
+/// of it, which would show them the names of the server's network. The log has the addresses.
 #[derive(Debug, thiserror::Error)]
 pub enum NotConnected {
     /// Every address is forbidden.
     #[error(
         "{0} may not be called: it is not a public address, and webhooks.allow does not list it{1}"
     )]
-    Forbidden(IpAddr, &'static str),
+    Forbidden(String, &'static str),
     /// The name has no address.
     #[error("the name {0} cannot be resolved: {1}")]
     Unknown(String, io::Error),
     /// No program answers at the addresses.
     #[error("{0} cannot be connected to: {1}")]
-    Unreachable(SocketAddr, io::Error),
+    Unreachable(String, io::Error),
 }
 
 /// The one gate through which the server calls addresses that users name.
@@ -186,34 +190,36 @@ impl Guard {
             }
             None => Vec::new(),
         };
+        let host = url.host_str().unwrap_or_default();
         let mut failed = None;
         for address in &addresses {
             if !self.permits(address.ip(), environment) {
+                tracing::info!(host, %address, "a webhook's address may not be called");
                 continue;
             }
-            match timeout(CONNECT, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => failed = Some(NotConnected::Unreachable(*address, error)),
-                Err(_) => {
-                    let error = io::ErrorKind::TimedOut.into();
-                    failed = Some(NotConnected::Unreachable(*address, error));
+            let connected = timeout(CONNECT, TcpStream::connect(address)).await;
+            match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => {
+                    tracing::info!(host, %address, %error, "a webhook's address does not answer");
+                    failed = Some(NotConnected::Unreachable(format!("{host}:{port}"), error));
                 }
             }
         }
         Err(match (failed, addresses.first()) {
             (Some(failed), _) => failed,
-            (None, Some(first)) => {
+            (None, Some(_)) => {
                 let hint = match environment {
                     Environment::Live => "",
                     Environment::Test => {
                         "; the sandbox calls listed addresses of this machine only"
                     }
                 };
-                NotConnected::Forbidden(first.ip(), hint)
+                NotConnected::Forbidden(host.to_owned(), hint)
             }
             (None, None) => {
                 let error = io::Error::other("it has no address");
-                unknown(url.host_str().unwrap_or_default(), error)
+                unknown(host, error)
             }
         })
     }
@@ -239,7 +245,7 @@ mod tests {
     const TEST: Environment = Environment::Test;
 
     /// One address of each forbidden range, at both of its ends, and notations that hide one.
-    const HIDDEN: [&str; 67] = [
+    const HIDDEN: [&str; 81] = [
         "http://0.0.0.0",
         "http://0.255.255.255",
         "http://10.0.0.0",
@@ -261,6 +267,21 @@ mod tests {
         "http://239.255.255.255",
         "http://240.0.0.1",
         "http://255.255.255.255",
+        // The metadata of machines, by cloud (docs/reference/webhooks.md).
+        "http://168.63.129.16/machine/?comp=goalstate",
+        "http://168.63.129.16:32526/vmSettings",
+        "http://0xa83f8110",
+        "http://2822734096",
+        "http://[::ffff:168.63.129.16]",
+        "http://[fd00:ec2::254]/latest/meta-data/",
+        "http://[fd20:ce::254]/computeMetadata/v1/",
+        "http://[fd00:c1::a9fe:a9fe]/opc/v2/",
+        "http://100.100.100.200/latest/meta-data/",
+        "http://169.254.169.254/metadata/instance",
+        "http://169.254.170.2/v2/credentials",
+        "http://169.254.0.23/latest/meta-data/",
+        "http://169.254.42.42/conf",
+        "http://192.0.0.192/latest/",
         // The same in other notations.
         "http://127.1",
         "http://127.0.1",
@@ -422,6 +443,23 @@ mod tests {
         let refused = guard.connect(&url, LIVE).await;
         assert!(matches!(refused, Err(NotConnected::Unknown(..))), "{refused:?}");
         assert!(!is_sprung(&trap).await);
+    }
+
+    /// Before: a refusal named the address, so anybody could ask for the names of the server's network.
+    #[tokio::test]
+    async fn a_refusal_names_the_host_and_no_address_of_it() {
+        let (trap, port) = trap().await;
+        drop(trap);
+        let url = url(&format!("http://db.corp.example.com:{port}/"));
+        let allow = vec!["127.0.0.1/32".parse().expect("a network")];
+        for (allow, says) in [(Vec::new(), "may not be called"), (allow, "cannot be connected to")]
+        {
+            let answers = Answers::of(&[&["127.0.0.1", "10.20.30.40"]]);
+            let guard = Guard::new(allow).with_resolver(answers);
+            let refused = guard.connect(&url, LIVE).await.expect_err("nobody listens").to_string();
+            assert!(refused.contains("db.corp.example.com") && refused.contains(says), "{refused}");
+            assert!(!refused.contains("127.0.0.1") && !refused.contains("10.20"), "{refused}");
+        }
     }
 
     #[tokio::test]
