@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use callboard_domain::access::Role;
-use callboard_domain::grammar::Kind;
+use callboard_domain::grammar::{self, Kind};
 use callboard_domain::id::Environment;
 use callboard_domain::query::{Plans, Tasks, Templates, Window};
 use callboard_domain::template::Caller;
@@ -94,7 +94,7 @@ pub(super) async fn finish<T>(
 pub(crate) async fn check(app: &App, kind: Kind, field: &str, names: &[&str]) -> Result<(), Error> {
     let mut looked_up = 0;
     for name in names {
-        let Some(says) = kind.fault(name) else { continue };
+        let Some(says) = grammar::fault(name) else { continue };
         looked_up += 1;
         if looked_up > MOST || !is_known(app, Environment::Live, kind, name).await? {
             return Err(Error::invalid(field, Rule::Pattern, format!("{field} {says}")));
@@ -127,7 +127,7 @@ async fn is_known(
             let plans = Plans { tags: tags.clone(), window: one, ..Plans::default() };
             let templates = Templates { tags, window: one, ..Templates::default() };
             let admin = Caller { account: "", role: Role::Admin };
-            handle.plans(environment, &plans).await?.total > 0
+            handle.plans(environment, admin, &plans).await?.total > 0
                 || handle.templates(environment, &templates, admin).total > 0
         }
     })

@@ -16,6 +16,7 @@ use super::executions::started;
 use super::extract::{Json, OptionalBody};
 use super::idempotency::IdempotencyKey;
 use super::names::Known;
+use super::templates::asking;
 use super::trace::Trace;
 use super::{Answer, App, Id, Query, Reply};
 
@@ -46,7 +47,9 @@ pub(super) async fn get(
     Extension(caller): Extension<Caller>,
     Id(id): Id<PlanId>,
 ) -> Answer {
-    let plan = app.handle.plan(caller.environment, id).await?;
+    let account = caller.account.to_string();
+    let asking = asking(&caller, &account);
+    let plan = app.handle.plan(caller.environment, asking, id).await?;
     Ok(Reply::ok(&PlanBody::whole(&plan)))
 }
 
@@ -61,7 +64,9 @@ pub(super) async fn list(
     Query(list): Query<ListPlans>,
 ) -> Answer {
     let plans = Plans::from(list);
-    let page = app.handle.plans(caller.environment, &plans).await?;
+    let account = caller.account.to_string();
+    let asking = asking(&caller, &account);
+    let page = app.handle.plans(caller.environment, asking, &plans).await?;
     let items: Vec<_> = page.items.iter().map(PlanBody::summary).collect();
     Ok(Reply::page(&items, page.total, plans.window))
 }

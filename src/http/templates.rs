@@ -176,7 +176,7 @@ fn author(caller: &Caller) -> Author {
     Author { account: caller.account.to_string(), name: caller.author(), role: caller.role }
 }
 
-const fn asking<'a>(caller: &Caller, account: &'a str) -> template::Caller<'a> {
+pub(super) const fn asking<'a>(caller: &Caller, account: &'a str) -> template::Caller<'a> {
     template::Caller { account, role: caller.role }
 }
 

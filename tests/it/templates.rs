@@ -368,6 +368,73 @@ async fn what_may_not_be_seen_is_not_there() {
     sandbox.delete(&format!("/api/plans/executions/{id}")).await.refused(404);
 }
 
+/// Before: anybody read a private template in the plans of its deploys, and ran it through them.
+#[tokio::test]
+async fn the_plans_of_a_private_template_are_seen_and_run_by_those_who_may_see_it() {
+    let mut server = Server::start();
+    let ada = user(&server, "ada@example.com", "operator").await;
+    let eve = user(&server, "eve@example.com", "operator").await;
+    let viewer = server.client("viewer").await;
+    let deployed = async |client: &Client, name: &str, visibility: &str| {
+        let mut template = template(name, "1.0.0");
+        template["visibility"] = json!(visibility);
+        let made = client.post("/api/templates", &template).await.expect(201);
+        let path = format!("/api/templates/{}/deploy", made["id"].as_str().expect("an id"));
+        client.post(&path, &json!({"input": {"what": "x"}})).await.expect(201)
+    };
+    let secret = deployed(&ada, "Secret", "private").await;
+    let shared = deployed(&ada, "Shared", "organization").await;
+    let id = |execution: &Value, name: &str| execution[name].as_str().expect("an id").to_owned();
+    let (hidden, execution) = (id(&secret, "planId"), id(&secret, "id"));
+    let own = eve.plan(&json!([{"id": "a", "prompt": "p"}])).await;
+    let check = async |server: &Server| {
+        let admin = server.admin().await;
+        let at = |client: &Client| client.at(&server.url);
+        for (client, total) in [(&at(&ada), 3), (&at(&eve), 2), (&at(&viewer), 2), (&admin, 3)] {
+            let sees = total == 3;
+            let listed = client.get("/api/plans?limit=1&offset=1").await;
+            assert_eq!(listed.body["pagination"]["total"], total);
+            assert_eq!(listed.expect_ok().as_array().expect("a list").len(), 1);
+            let all = client.get("/api/plans").await.expect_ok();
+            let ids: Vec<_> = all.as_array().expect("a list").iter().map(|it| &it["id"]).collect();
+            assert_eq!(ids.contains(&&json!(hidden)), sees, "{ids:?}");
+            let found = client.get("/api/plans?search=secret").await;
+            assert_eq!(found.body["pagination"]["total"], u64::from(sees));
+            let plan = client.get(&format!("/api/plans/{hidden}")).await;
+            assert_eq!(plan.status, if sees { 200 } else { 404 });
+            client.get(&format!("/api/plans/{own}")).await.expect_ok();
+            client.get(&format!("/api/plans/{}", id(&shared, "planId"))).await.expect_ok();
+        }
+    };
+    check(&server).await;
+    let input = json!({"input": {"what": "y"}});
+    let dry = json!({"input": {"what": "y"}, "options": {"dryRun": true}});
+    let schedule = json!({
+        "name": "s", "at": "2099-01-01T00:00:00Z",
+        "target": {"planId": hidden, "input": {"what": "y"}},
+    });
+    for (path, body) in [
+        (format!("/api/plans/{hidden}/execute"), &input),
+        (format!("/api/plans/{hidden}/execute"), &dry),
+        (format!("/api/plans/executions/{execution}/fork"), &input),
+        ("/api/schedules".to_owned(), &schedule),
+    ] {
+        assert_eq!(eve.post(&path, body).await.refused(404), "NOT_FOUND", "{path} {body}");
+        assert!(ada.post(&path, body).await.status.is_success(), "{path} {body}");
+    }
+
+    // The plans of a deleted template are as visible as it was, after a start as well.
+    let executions = ada.get("/api/plans/executions").await.expect_ok();
+    for one in executions.as_array().expect("a list") {
+        ada.delete(&format!("/api/plans/executions/{}", id(one, "id"))).await;
+    }
+    ada.delete("/api/templates/secret-v1").await.expect_ok();
+    check(&server).await;
+    server.kill();
+    server.restart();
+    check(&server).await;
+}
+
 #[tokio::test]
 async fn a_template_is_deployed_with_its_input_checked_and_its_version_pinned() {
     let server = Server::start();

@@ -9,12 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
+use callboard_domain::access::Role;
 use callboard_domain::account::Email;
 use callboard_domain::id::{Environment, PlanId};
 use callboard_domain::plan::Plan;
 use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Templates};
-use callboard_domain::template::{BUILT_IN_AUTHOR, Caller, Overrides, Template, Version, may_see};
+use callboard_domain::template::{
+    BUILT_IN_AUTHOR, Caller, Overrides, Template, TemplateSource, Version, Visibility, may_see,
+};
 use callboard_store::Error as StoreError;
 use tokio::task::JoinError;
 
@@ -29,6 +32,7 @@ mod removal;
 pub use publisher::{Author, PublishOutcome};
 pub(crate) use publisher::{Message, Publication, Publisher};
 pub(crate) use removal::Removal;
+use removal::row_of;
 
 /// The number of compiled plans that each of the two generations holds.
 const GENERATION: usize = 500;
@@ -57,18 +61,29 @@ pub struct Published {
     pub created_at: Timestamp,
 }
 
+impl Published {
+    fn is_visible(&self, caller: Caller<'_>) -> bool {
+        may_see(self.template.visibility(), self.owner.as_deref(), caller)
+    }
+}
+
 type Versions = BTreeMap<Version, Arc<Published>>;
 
 /// The compiled plan.
 #[derive(Default)]
 pub(crate) struct Catalog {
     templates: RwLock<HashMap<(Environment, String), Versions>>,
+    /// Who may see the versions that left the catalog: plans that were made of them remain.
+    gone: RwLock<HashMap<Edition, Access>>,
     plans: Mutex<Generations>,
     estimates: Mutex<HashMap<Edition, (Timestamp, CostAndTime)>>,
 }
 
 /// A version of a template.
 type Edition = (Environment, String, Version);
+
+/// The visibility of a template, and the account of its author.
+pub(super) type Access = (Visibility, Option<String>);
 
 /// The cost of a run in USD, and its duration in milliseconds.
 pub(crate) type CostAndTime = (f64, u64);
@@ -201,7 +216,7 @@ impl Catalog {
             let within = |text: &str| {
                 search.as_ref().is_none_or(|search| text.to_lowercase().contains(search))
             };
-            may_see(template.visibility(), published.owner.as_deref(), caller)
+            published.is_visible(caller)
                 && query.industry.is_none_or(|industry| industry == template.industry())
                 && query.visibility.is_none_or(|visibility| visibility == template.visibility())
                 && query.tags.iter().all(|tag| source.tags.contains(tag))
@@ -226,9 +241,59 @@ impl Catalog {
         Page { items, total }
     }
 
+    /// True if `caller` may see the plans that were made of a version of a template, as he may the template;
+    /// a deleted version keeps its visibility.
+    pub(crate) fn may_see(
+        &self,
+        environment: Environment,
+        (id, version): (&str, &str),
+        caller: Caller<'_>,
+    ) -> bool {
+        let Ok(version) = version.parse() else { return caller.role == Role::Admin };
+        if let Some(found) = self.template(environment, id, Some(version)) {
+            return found.is_visible(caller);
+        }
+        let gone = self.gone.read().unwrap_or_else(PoisonError::into_inner);
+        match gone.get(&(environment, id.to_owned(), version)) {
+            Some((visibility, owner)) => may_see(*visibility, owner.as_deref(), caller),
+            None => caller.role == Role::Admin,
+        }
+    }
+
+    /// The versions that `caller` may not see, deleted ones among them.
+    pub(crate) fn hidden(
+        &self,
+        environment: Environment,
+        caller: Caller<'_>,
+    ) -> Vec<(String, Version)> {
+        let templates = self.templates();
+        let listed = templates.iter().filter(|((of, _), _)| *of == environment);
+        let listed = listed.flat_map(|(_, versions)| versions.values());
+        let hidden = listed.filter(|one| !one.is_visible(caller));
+        let mut found: Vec<_> =
+            hidden.map(|one| (one.template.id().to_owned(), one.template.version())).collect();
+        drop(templates);
+        let gone = self.gone.read().unwrap_or_else(PoisonError::into_inner);
+        let hidden = gone.iter().filter(|((of, _, _), (visibility, owner))| {
+            *of == environment && !may_see(*visibility, owner.as_deref(), caller)
+        });
+        found.extend(hidden.map(|((_, id, version), _)| (id.clone(), *version)));
+        found
+    }
+
+    /// Remembers who may see a version that is not in the catalog.
+    fn put_gone(&self, environment: Environment, row: &TemplateRow, access: Access) {
+        let Ok(version) = row.version.parse() else { return };
+        let mut gone = self.gone.write().unwrap_or_else(PoisonError::into_inner);
+        gone.insert((environment, row.id.clone(), version), access);
+    }
+
     fn put(&self, environment: Environment, published: Arc<Published>) {
         let id = published.template.id().to_owned();
         let version = published.template.version();
+        let mut gone = self.gone.write().unwrap_or_else(PoisonError::into_inner);
+        gone.remove(&(environment, id.clone(), version));
+        drop(gone);
         let mut templates = self.templates.write().unwrap_or_else(PoisonError::into_inner);
         templates.entry((environment, id)).or_default().insert(version, published);
     }
@@ -237,7 +302,10 @@ impl Catalog {
         let key = (environment, id.to_owned());
         let mut templates = self.templates.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(versions) = templates.get_mut(&key) {
-            versions.remove(&version);
+            if let Some(removed) = versions.remove(&version) {
+                let access = (removed.template.visibility(), removed.owner.clone());
+                self.put_gone(environment, &row_of(&removed), access);
+            }
             if versions.is_empty() {
                 templates.remove(&key);
             }
@@ -276,17 +344,24 @@ impl Node {
                 let Some((last, _)) = page.last() else { break };
                 after = Some(*last);
                 for (_, row) in page {
-                    if row.removed_at.is_some() {
-                        self.drop_if_unused(environment, &row).await?;
+                    if row.removed_at.is_some() && self.drop_if_unused(environment, &row).await? {
                         continue;
                     }
                     let source = plans::template_source(store, environment, &row).await?;
+                    let access = self.access(&row, &source);
+                    if row.removed_at.is_some() {
+                        self.catalog.put_gone(environment, &row, access);
+                        continue;
+                    }
                     match Template::restored(source) {
                         Ok(template) => found.push((row, template)),
-                        Err(problems) => tracing::warn!(
-                            template = row.id, version = row.version, %problems,
-                            "a template cannot be read by this version and is left out"
-                        ),
+                        Err(problems) => {
+                            tracing::warn!(
+                                template = row.id, version = row.version, %problems,
+                                "a template cannot be read by this version and is left out"
+                            );
+                            self.catalog.put_gone(environment, &row, access);
+                        }
                     }
                 }
             }
@@ -306,6 +381,13 @@ impl Node {
             }
         }
         Ok(())
+    }
+
+    /// Who may see a version that is stored.
+    fn access(&self, row: &TemplateRow, source: &TemplateSource) -> Access {
+        let visibility = source.visibility.as_deref().and_then(Visibility::parse);
+        let account = row.account.clone().or_else(|| self.account_of_author(row));
+        (visibility.unwrap_or(Visibility::Private), account)
     }
 
     /// The account of an author who is known by name only: the user who had this e-mail by then. A

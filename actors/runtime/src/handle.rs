@@ -33,6 +33,7 @@ use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Tasks};
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{Request, State, Task};
+use callboard_domain::template;
 use callboard_domain::trace::TraceContext;
 use callboard_domain::worker::Monotonic;
 use callboard_domain::{Error, Timestamp};
@@ -85,6 +86,11 @@ impl Owner {
     pub fn of(caller: &Caller, trace: Option<TraceContext>) -> Self {
         let (id, environment) = (caller.account.to_string(), caller.environment);
         Self { id, environment, role: caller.role, trace }
+    }
+
+    /// The owner as a reader of templates.
+    pub(crate) fn caller(&self) -> template::Caller<'_> {
+        template::Caller { account: &self.id, role: self.role }
     }
 }
 

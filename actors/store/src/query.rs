@@ -7,6 +7,8 @@ pub enum Filter {
     AnyOf(u8, Vec<Box<[u8]>>),
     /// The row has all of these terms of the field.
     AllOf(u8, Vec<Box<[u8]>>),
+    /// The row has none of these terms of the field.
+    NoneOf(u8, Vec<Box<[u8]>>),
     /// `from <= document id < to`.
     Documents {
         /// The least id; `None` for no bound.

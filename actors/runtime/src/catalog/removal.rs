@@ -140,13 +140,13 @@ impl Node {
         })
     }
 
-    /// Drops a deleted version that no plan and no execution was made of. Only a start may call this:
-    /// later a deploy may be on its way that knew the version before its deletion.
+    /// Drops a deleted version that no plan and no execution was made of; true if it did. Only a start may call
+    /// this: later a deploy may be on its way that knew the version before its deletion.
     pub(super) async fn drop_if_unused(
         &self,
         environment: Environment,
         row: &TemplateRow,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let of_plans = plan_term::TEMPLATE;
         let version = Box::from(plans::template_key(&row.id, &row.version).to_be_bytes());
         let plans = self.count(plan_list(environment), of_plans, version).await?;
@@ -154,7 +154,7 @@ impl Node {
         let template = term_of(&row.id);
         let runs = self.count(execution_list(environment), of_executions, template).await?;
         if plans + runs > 0 {
-            return Ok(());
+            return Ok(false);
         }
         let (key, number) = (plans::template_key(&row.id, &row.version), environment.number());
         let mut ops = TEXTS.delete_all(self.store(), number, key).await?;
@@ -162,7 +162,7 @@ impl Node {
         let partition = key.to_be_bytes()[0];
         // If that fails, the next start drops it.
         let _ = durable::commit_rows(self.shard(partition), partition, ops).await;
-        Ok(())
+        Ok(true)
     }
 
     async fn count(&self, list: [u8; 2], field: u8, term: Box<[u8]>) -> Result<u64, StoreError> {

@@ -107,7 +107,7 @@ impl Handle {
         };
         let Spec { fail_fast, timeout_ms, max_cost, .. } = *spec;
         let options = Options { timeout_ms, max_cost, fail_fast };
-        let plan = self.plan(environment, spec.plan).await?;
+        let plan = self.plan(environment, caller, spec.plan).await?;
         let start = Start { input, hitl: begun.terms.hitl.clone(), options, start_at: None };
         let (runs, prepared) = match (fork.version, plan.deployed.clone()) {
             (None, _) => {

@@ -108,9 +108,21 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
-    pub async fn plan(&self, environment: Environment, id: PlanId) -> Result<PlanDetail, Error> {
+    pub async fn plan(
+        &self,
+        environment: Environment,
+        caller: Caller<'_>,
+        id: PlanId,
+    ) -> Result<PlanDetail, Error> {
         let found = runs::plan(&self.node, environment, id).await;
-        found.map_err(|error| unreadable(&error))?.ok_or_else(|| Error::not_found("plan", id))
+        let found = found.map_err(|error| unreadable(&error))?;
+        let is_visible = |plan: &PlanDetail| {
+            plan.deployed.as_ref().is_none_or(|of| {
+                let version = (of.template.as_str(), of.version.as_str());
+                self.node.catalog.may_see(environment, version, caller)
+            })
+        };
+        found.filter(is_visible).ok_or_else(|| Error::not_found("plan", id))
     }
 
     /// Plans, and their total number.
@@ -120,9 +132,12 @@ impl Handle {
     pub async fn plans(
         &self,
         environment: Environment,
+        caller: Caller<'_>,
         query: &Plans,
     ) -> Result<Page<PlanDetail>, Error> {
-        runs::plans(&self.node, environment, query).await.map_err(|error| unreadable(&error))
+        runs::plans(&self.node, environment, query, caller)
+            .await
+            .map_err(|error| unreadable(&error))
     }
 
     /// Starts an execution of a plan. After `Ok` the execution survives a power cut.
@@ -142,7 +157,7 @@ impl Handle {
         let endpoint = format!("plans/{id}/execute");
         let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &start.same()));
         let (options, start_at) = (start.options, start.start_at);
-        let plan = self.plan(owner.environment, id).await?;
+        let plan = self.plan(owner.environment, owner.caller(), id).await?;
         let prepared = self.of_plan(owner.role, plan, start).await?;
         let Prepared { compiled, template, review, input, .. } = prepared;
         let runs = Runs::Plan(id, template);
@@ -156,7 +171,7 @@ impl Handle {
     /// # Errors
     /// Those of [`Self::execute`], and a prompt that cannot be rendered.
     pub async fn dry_run(&self, owner: &Owner, id: PlanId, start: Start) -> Result<DryRun, Error> {
-        let plan = self.plan(owner.environment, id).await?;
+        let plan = self.plan(owner.environment, owner.caller(), id).await?;
         let max_cost = start.options.max_cost;
         let prepared = self.of_plan(owner.role, plan, start).await?;
         self.would(owner.environment, prepared, max_cost).await

@@ -4,7 +4,6 @@ use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, PlanId, ScheduleId};
 use callboard_domain::query::{Page, Schedules, Window};
 use callboard_domain::schedule::{Schedule, Settings, Timetable, Timing};
-use callboard_domain::template::Caller;
 use callboard_domain::{Error, Rule};
 use callboard_store::Outcome;
 use serde_json::Value;
@@ -107,16 +106,15 @@ impl Handle {
             Target::Task(request) => return Ok(NewWork::Tasks(vec![*request], false)),
             Target::Plan(id, start) => {
                 let options = start.options;
-                let plan = self.plan(owner.environment, id).await?;
+                let plan = self.plan(owner.environment, owner.caller(), id).await?;
                 let prepared = self.of_plan(owner.role, plan, start.into()).await?;
                 (Runs::Plan(id, prepared.template.clone()), prepared, options)
             }
             Target::Template(id, version, start) => {
                 let options = start.options;
-                let caller = Caller { account: &owner.id, role: owner.role };
                 let deploy = Target::deploy(version, start);
                 let (deployed, prepared) =
-                    self.prepared(owner.environment, caller, &id, deploy).await?;
+                    self.prepared(owner.environment, owner.caller(), &id, deploy).await?;
                 (Runs::Deployed(deployed), prepared, options)
             }
         };

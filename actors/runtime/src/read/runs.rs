@@ -14,12 +14,14 @@ use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::machine::Machine;
 use callboard_domain::query::{Executions, Page, Plans, Window};
 use callboard_domain::task::{State, Task};
+use callboard_domain::template::{Caller, Version};
 use callboard_store::{Error, Filter, Order, Query};
 use serde_json::{Map, Value};
 
 use super::{TOGETHER, together};
 use crate::node::Node;
 use crate::tables::executions::ExecutionInputsRow;
+use crate::tables::plans::template_key;
 use crate::tables::{
     self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, execution_list, execution_term,
     executions, items, plan_list, plan_term, term_of,
@@ -96,8 +98,16 @@ pub(crate) async fn plans(
     node: &Node,
     environment: Environment,
     query: &Plans,
+    caller: Caller<'_>,
 ) -> Result<Page<PlanDetail>, Error> {
     let mut filters = Vec::new();
+    let hidden = node.catalog.hidden(environment, caller);
+    if !hidden.is_empty() {
+        let term = |(id, version): &(String, Version)| {
+            Box::from(template_key(id, &version.to_string()).to_be_bytes())
+        };
+        filters.push(Filter::NoneOf(plan_term::TEMPLATE, hidden.iter().map(term).collect()));
+    }
     if !query.tags.is_empty() {
         let tags = query.tags.iter().map(|tag| term_of(tag)).collect();
         filters.push(Filter::AllOf(plan_term::TAG, tags));

@@ -198,6 +198,7 @@ fn questions() -> impl Strategy<Value = Vec<Query>> {
     let filter = prop_oneof![
         (0..3_u8, terms()).prop_map(|(field, terms)| Filter::AnyOf(field, terms)),
         (0..3_u8, terms()).prop_map(|(field, terms)| Filter::AllOf(field, terms)),
+        (0..3_u8, terms()).prop_map(|(field, terms)| Filter::NoneOf(field, terms)),
         (bound(), bound()).prop_map(|(from, to)| Filter::Documents { from, to }),
     ];
     let order = prop_oneof![Just(Order::Document), (0..3_usize).prop_map(Order::Sort)];

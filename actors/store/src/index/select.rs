@@ -22,6 +22,7 @@ struct Conditions {
     all: Vec<TermId>,
     /// True if no document can match.
     impossible: bool,
+    none: Vec<TermId>,
     from: u128,
     to: Option<u128>,
 }
@@ -44,6 +45,10 @@ impl Conditions {
                             None => conditions.impossible = true,
                         }
                     }
+                }
+                Filter::NoneOf(field, terms) => {
+                    let ids = terms.iter().filter_map(|term| list.terms.find(*field, term));
+                    conditions.none.extend(ids);
                 }
                 Filter::Documents { from, to } => {
                     conditions.from = conditions.from.max(from.unwrap_or(0));
@@ -77,6 +82,9 @@ impl Conditions {
                 Cow::Owned(matches) => Cow::Owned(matches & &*set),
             };
         }
+        for term in &self.none {
+            *matches.to_mut() -= &*list.terms.slots(*term);
+        }
         let start = list.ids.partition_point(|id| *id < self.from);
         let end = self.to.map_or(list.ids.len(), |to| list.ids.partition_point(|id| *id < to));
         if start > 0 || end < list.ids.len() {
@@ -96,6 +104,7 @@ impl Conditions {
                 let contains = |term: &TermId| delta.terms.contains(term);
                 self.all.iter().all(contains)
                     && self.any.iter().all(|terms| terms.iter().any(contains))
+                    && !self.none.iter().any(contains)
             })
             .map(|(document, delta)| (*document, delta.sort))
             .collect()

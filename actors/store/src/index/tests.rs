@@ -34,6 +34,7 @@ fn expected(documents: &Documents, query: &Query) -> Page {
         query.filters.iter().all(|filter| match filter {
             Filter::AnyOf(field, terms) => terms.iter().any(|term| contains(entry, *field, term)),
             Filter::AllOf(field, terms) => terms.iter().all(|term| contains(entry, *field, term)),
+            Filter::NoneOf(field, terms) => !terms.iter().any(|term| contains(entry, *field, term)),
             Filter::Documents { .. } => true,
         })
     };

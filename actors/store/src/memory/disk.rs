@@ -148,6 +148,7 @@ fn matches(filter: &Filter, document: u128, entry: &Entry) -> bool {
     match filter {
         Filter::AnyOf(field, terms) => terms.iter().any(|term| has(field, term)),
         Filter::AllOf(field, terms) => terms.iter().all(|term| has(field, term)),
+        Filter::NoneOf(field, terms) => !terms.iter().any(|term| has(field, term)),
         Filter::Documents { from, to } => {
             from.is_none_or(|from| from <= document) && to.is_none_or(|to| document < to)
         }
