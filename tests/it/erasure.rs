@@ -200,7 +200,9 @@ async fn thinking_stands_beside_the_output_and_is_erased_with_it() {
     let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
     let id = client.submit(&json!({"prompt": "p"})).await;
     let lease = worker.assignment().await["lease"].clone();
-    let thinking = format!("{PROMPT}{}", "ü".repeat(40_000));
+    // Too long for a row, and nothing makes it shorter.
+    let words = (0..10_000_u32).map(|word| format!("{:x}", word.wrapping_mul(2_654_435_761)));
+    let thinking = format!("{PROMPT}ü{}", words.collect::<String>());
     worker
         .send(json!({
             "type": "complete", "lease": lease, "output": "out", "thinking": thinking,

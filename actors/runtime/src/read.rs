@@ -54,6 +54,8 @@ pub struct TaskDetail {
     pub inputs: Inputs,
     /// The results.
     pub output: Option<String>,
+    /// The model's thinking before the output.
+    pub thinking: Option<String>,
 }
 
 pub(crate) async fn task(
@@ -66,15 +68,16 @@ pub(crate) async fn task(
     };
     let read = async {
         let inputs = found.inputs(store, environment).await?;
-        Ok((inputs, found.output(store, environment).await?))
+        let output = found.output(store, environment).await?;
+        Ok((inputs, output, found.thinking(store, environment).await?))
     };
     let read = read.await;
     // The task's texts may have gone while they were read.
     if found.task.is_finished() && tables::is_removed(store, environment, id).await? {
         return Ok(None);
     }
-    let (inputs, output) = read?;
-    Ok(Some(TaskDetail { task: found.task, inputs, output }))
+    let (inputs, output, thinking) = read?;
+    Ok(Some(TaskDetail { task: found.task, inputs, output, thinking }))
 }
 
 pub(crate) async fn tasks(

@@ -103,7 +103,7 @@ pub(crate) async fn stored_texts(
     id: u128,
 ) -> Result<u64, Error> {
     let mut bytes = 0;
-    for field in [text::MADE, text::OUTPUT, text::INPUTS, text::EDIT, text::REMARK, text::SALT] {
+    for field in text::MADE..=text::THINKING {
         let length = TEXTS.stored_length(store, environment.number(), id, field).await?;
         bytes += u64::from(length.unwrap_or_default());
     }
@@ -224,6 +224,8 @@ pub(crate) mod text {
     pub(crate) const REMARK: u8 = 4;
     /// The salt of the history of an approval.
     pub(crate) const SALT: u8 = 5;
+    /// The model's thinking before its answer.
+    pub(crate) const THINKING: u8 = 6;
     /// The first list of an execution's `forEach` steps; the list of number n is `LIST + n`.
     pub(crate) const LIST: u8 = 16;
 }

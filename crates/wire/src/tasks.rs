@@ -11,7 +11,7 @@ use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{
     Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request,
-    Routing, Status, Task, Thinking,
+    Routing, Status, Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
@@ -494,17 +494,12 @@ impl<'a> TaskBody<'a> {
             context: detail.inputs.context.as_ref(),
             messages: MessageBody::all(&detail.inputs.messages),
             output: detail.output.as_deref(),
-            thinking: thinking(&detail.task),
+            thinking: detail.thinking.as_deref(),
             output_schema: detail.inputs.output_schema.as_ref().map(Schema::source),
             confidence_request: detail.inputs.confidence.as_deref().map(ConfidenceBody::from),
             ..Self::summary(&detail.task, waiting_for)
         }
     }
-}
-
-/// The thinking before a task's output.
-fn thinking(task: &Task) -> Option<&str> {
-    task.result.as_deref()?.thinking.as_ref().map(Thinking::as_str)
 }
 
 /// A cancelled task.

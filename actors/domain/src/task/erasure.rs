@@ -3,7 +3,7 @@
 //! A task keeps its state, usage and cost; its prompt, context, thinking, output, edit, comment and the
 //! words of its error go. Deliberately absent: the rows of the texts, which the store removes.
 
-use super::{Completion, Ending, Task};
+use super::{Ending, Task};
 use crate::Timestamp;
 use crate::machine::{Machine, Step};
 
@@ -29,14 +29,9 @@ impl Task {
         let next = Self {
             version: self.version + 1,
             error: self.error.as_ref().map(Ending::erased),
-            result: self.result.as_deref().map(without_thinking).map(Box::new),
             erased_at: self.erased_at.or(Some(now)),
             ..self.clone()
         };
         Some(Step { next, facts: Vec::new(), effects: Vec::new() })
     }
-}
-
-fn without_thinking(result: &Completion) -> Completion {
-    Completion { thinking: None, ..result.clone() }
 }

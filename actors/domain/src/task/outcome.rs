@@ -71,13 +71,13 @@ pub struct Completion {
     /// The part of the usage that a judge made. Boxed, because few answers have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<Box<JudgeUsage>>,
-    /// The model's thinking before the output, which is no part of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The model's thinking before the output, which is no part of it: a text of its own, and not of the row.
+    #[serde(skip)]
     pub thinking: Option<Thinking>,
 }
 
-/// A model's thinking, at most [`Self::MAX`] bytes of it: it stands in the task's row.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A model's thinking, at most [`Self::MAX`] bytes of it.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Thinking(Box<str>);
 
 impl Thinking {

@@ -148,6 +148,7 @@ pub(super) fn rows(
     output: Option<String>,
 ) -> Vec<Op> {
     let (number, id) = (environment.number(), task.spec.id.as_u128());
+    let thinking = output.as_ref().and(task.result.as_ref()).and_then(|it| it.thinking.as_ref());
     let (short, long) = match output {
         Some(output) if task.is_finished() && json_length(&output) <= SHORT_OUTPUT => {
             (Some(output), None)
@@ -158,6 +159,9 @@ pub(super) fn rows(
         Some(output) => TEXTS.put(number, id, text::OUTPUT, &output),
         None => Vec::with_capacity(2 + facts.len()),
     };
+    if let Some(thinking) = thinking {
+        ops.extend(TEXTS.put(number, id, text::THINKING, thinking.as_str()));
+    }
     let row = TaskRow::from(task);
     ops.extend(facts.iter().map(|fact| {
         // The end of the task stands in its row for good.
@@ -292,6 +296,21 @@ impl LoadedTask {
             (None, _) => Ok(None),
             (Some(_), Some(output)) => Ok(Some(output)),
             (Some(_), None) => TEXTS.get(store, environment.number(), id, field).await,
+        }
+    }
+
+    /// The model's thinking before its answer.
+    pub(crate) async fn thinking(
+        &self,
+        store: &dyn Store,
+        environment: Environment,
+    ) -> Result<Option<String>, Error> {
+        match &self.task.result {
+            Some(_) => {
+                let id = self.task.spec.id.as_u128();
+                TEXTS.get(store, environment.number(), id, text::THINKING).await
+            }
+            None => Ok(None),
         }
     }
 }

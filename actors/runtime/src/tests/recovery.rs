@@ -164,9 +164,11 @@ async fn a_name_that_the_settings_allow_no_more_takes_nothing_from_what_is_store
 
     let bench = bench.restart().await;
     let id = execution.head.spec.id;
-    let plans = bench.handle.plans(Environment::Live, &Plans::default()).await.expect("a list");
+    let reader = owner();
+    let plans = bench.handle.plans(Environment::Live, reader.caller(), &Plans::default()).await;
     let runs = bench.handle.executions(Environment::Live, &Executions::default()).await;
-    assert_eq!((plans.items.len(), runs.expect("a list").items.len()), (1, 1));
+    let listed = (plans.expect("a list").items.len(), runs.expect("a list").items.len());
+    assert_eq!(listed, (1, 1));
     assert!(bench.handle.create_plan(&owner(), source).await.is_err(), "a new one is refused");
     let mut worker = bench.resumed(1, Some((&worker, vec![given.lease]))).await;
     assert_eq!(worker.complete(given.lease, "paid").await, AckResult::Applied);

@@ -378,7 +378,8 @@ async fn a_plan_that_a_schedule_runs_stays_until_the_schedule_goes() {
         jitter_ms: 0,
         enabled: true,
     };
-    let made = bench.handle.create_schedule(&owner(), settings, target).await;
+    let admin = Owner { role: access::Role::Admin, ..owner() };
+    let made = bench.handle.create_schedule(&admin, settings, target).await;
     let schedule = made.expect("it is sound").row.schedule.id;
     bench.later(3).await;
     assert_eq!(bench.totals().await, [0, 0, 0, 1], "the schedule keeps it");
