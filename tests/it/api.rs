@@ -46,7 +46,7 @@ async fn a_task_is_submitted_run_and_read_back() {
         json!({
             "id": id, "model": "m", "queue": "default", "prompt": "say hi",
             "systemPrompt": "be brief", "context": {"b": 1, "a": [2, null]},
-            "maxTokens": 9, "temperature": 0.5,
+            "maxTokens": 9, "temperature": 0.5, "logprobs": false,
         })
     );
     assert_eq!(assigned["attempt"], 1);
