@@ -402,7 +402,7 @@ test("what a hostile model writes is text, however long", async () => {
     "\u001b[31mred\u001b[0m\u0007 \u202egnp.exe \u200bhidden",
     "‏מימין לשמאל",
   ].join("\n");
-  const id = await held(nasty, { tags: ["<b>tag</b>"] });
+  const id = await held(nasty);
   const page = await open(browser, server, `/review/${id}`, { clock: true });
   await title(page, '<img src=x onerror="window.hacked=1">');
   await title(page, "␛[31mred␛[0m␇ ‹U+202E›gnp.exe ‹U+200B›hidden");
