@@ -180,3 +180,54 @@ async fn a_data_directory_in_use_is_refused_with_a_hint() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains("in use by another process") && text.contains("--data-dir"), "{text}");
 }
+
+/// A name of `length` characters, as long as a request may have.
+fn wide(number: usize, length: usize) -> String {
+    format!("{}{number:03}", "漢".repeat(length - 3))
+}
+
+#[tokio::test]
+async fn the_longest_lists_that_a_request_may_have_are_stored_and_come_back() {
+    let mut server = Server::start();
+    let (admin, operator) = (server.admin().await, server.client("operator").await);
+    let queues: Vec<_> = (0..256).map(|number| wide(number, 128)).collect();
+    let key = json!({"name": "k", "role": "worker", "queues": queues});
+    let key = admin.post("/api/auth/keys", &key).await.expect(201);
+    let tags: Vec<_> = (0..32).map(|number| wide(number, 64)).collect();
+    let step = json!({"id": "a", "prompt": "p"});
+    let plan =
+        json!({"name": wide(0, 100), "description": wide(0, 500), "tags": tags, "steps": [step]});
+    let plan = operator.post("/api/plans", &plan).await.expect(201);
+    let mut template = json!({"name": "Wide", "version": "1.0.0", "industry": "custom", "tags": tags,
+        "inputSchema": {"type": "object"}});
+    let steps = (0..200).map(|n| json!({"id": format!("{}{n:03}", "s".repeat(61)), "prompt": "p"}));
+    template["steps"] = steps.collect();
+    admin.post("/api/templates", &template).await.expect(201);
+    let names = template["steps"].as_array().expect("steps").iter().map(|step| &step["id"]);
+    let overrides: serde_json::Map<_, _> =
+        names.map(|id| (id.as_str().expect("an id").to_owned(), json!(queues[0]))).collect();
+    let deploy = json!({"input": {}, "queueOverrides": overrides});
+    let deployed = admin.post("/api/templates/wide-v1/deploy", &deploy).await.expect(201);
+    let budget =
+        json!({"match": {"tags": tags}, "limit": 1_000, "period": "month", "onExceed": "alert"});
+    let budget = admin.post("/api/budgets", &budget).await.expect_ok();
+
+    server.kill();
+    server.restart();
+    let admin = admin.at(&server.url);
+    let keys = admin.get("/api/auth/keys").await.expect_ok();
+    let stored = keys.as_array().expect("a list").iter().find(|it| it["id"] == key["id"]);
+    assert_eq!(stored.expect("it is there")["queues"], json!(queues));
+    let path = format!("/api/plans/{}", plan["id"].as_str().expect("an id"));
+    assert_eq!(admin.get(&path).await.expect_ok()["tags"], json!(tags));
+    let listed = admin.get("/api/plans").await.expect_ok();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2));
+    let path = format!("/api/plans/executions/{}", deployed["id"].as_str().expect("an id"));
+    admin.get(&path).await.expect_ok();
+    let path = format!("/api/budgets/{}", budget["id"].as_str().expect("an id"));
+    assert_eq!(admin.get(&path).await.expect_ok()["match"]["tags"], json!(tags));
+    let change = admin.request(reqwest::Method::PATCH, &path).json(&json!({"limit": 2_000}));
+    assert_eq!(admin.send(change).await.expect_ok()["match"]["tags"], json!(tags));
+    let path = format!("/api/plans/{}", deployed["planId"].as_str().expect("an id"));
+    admin.get(&path).await.expect_ok();
+}

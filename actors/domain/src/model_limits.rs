@@ -256,6 +256,12 @@ impl Meter {
         self.next.take_if(|(task, _)| is_one(*task)).is_some()
     }
 
+    /// True if a task goes next that did not fit.
+    #[must_use]
+    pub const fn has_next(&self) -> bool {
+        self.next.is_some()
+    }
+
     fn begun(&mut self, demand: Demand, admitted: Demand, now: Monotonic) -> Call {
         self.window.add(now, demand.load());
         self.in_flight += 1;

@@ -217,7 +217,15 @@ impl Actor for Accounts {
     async fn pre_start(&self, _: ActorRef<Message>, (): ()) -> Result<(), ActorProcessingErr> {
         let (store, register) = (&*self.0.shard(PARTITION).store, &self.0.accounts);
         each(&USERS, store, |_, user| register.put_user(user)).await?;
-        each(&KEYS, store, |_, key| register.put_key(key)).await?;
+        let mut after = None;
+        loop {
+            let page = KEYS.scan(store, NUMBER, after.as_ref(), 1_000).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            for (_, key) in page {
+                register.put_key(key);
+            }
+        }
         each(&SESSIONS, store, |_, session| register.put_session(session)).await?;
         each(&KEY_USES, store, |id, at| register.put_use(KeyId::from_u128(id), at)).await?;
         self.end_sessions_without_key(By::SYSTEM).await?;

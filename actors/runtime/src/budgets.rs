@@ -82,9 +82,22 @@ struct Round {
 pub(crate) struct Reservation {
     budgets: Option<Arc<Budgets>>,
     of: Vec<BudgetShare>,
+    /// True if nothing comes of the unit: the reservation counts for its own tasks alone.
+    is_dry: bool,
 }
 
 impl Reservation {
+    /// The reservation of a unit that is only played.
+    pub(crate) fn dry() -> Self {
+        Self { budgets: None, of: Vec::new(), is_dry: true }
+    }
+
+    /// The reserved amount that the ledger of the budget does not have.
+    fn beside_ledger(&self, budget: BudgetId) -> Money {
+        let own = self.of.iter().filter(|(id, _)| self.is_dry && *id == budget);
+        own.fold(Money::ZERO, |sum, (_, amount)| sum + *amount)
+    }
+
     fn take(&mut self, share: &BudgetShare) -> Option<BudgetShare> {
         let index = self.of.iter().position(|own| own == share)?;
         Some(self.of.swap_remove(index))
@@ -190,7 +203,7 @@ impl Budgets {
                 continue;
             }
             let rejects = ledger.budget.on_exceed == OnExceed::Reject;
-            match ledger.fit(worst, Money::ZERO) {
+            match ledger.fit(worst, reservation.beside_ledger(*id)) {
                 Fit::Unpriced => {
                     let says = unpriced(*id, subject.model);
                     return Err(Error::invalid("model", Rule::Enum, says));
@@ -200,12 +213,14 @@ impl Budgets {
                 Fit::Now | Fit::Exceeds => {}
             }
         }
-        for (id, amount) in &promises {
-            if let Some(ledger) = inner.ledgers.get_mut(id) {
-                ledger.reserved += *amount;
+        if !reservation.is_dry {
+            for (id, amount) in &promises {
+                if let Some(ledger) = inner.ledgers.get_mut(id) {
+                    ledger.reserved += *amount;
+                }
             }
+            reservation.budgets = Some(Arc::clone(self));
         }
-        reservation.budgets = Some(Arc::clone(self));
         reservation.of.extend(promises);
         Ok(())
     }

@@ -224,13 +224,14 @@ struct Act {
 
 impl Act {
     async fn patiently(&self, job: &Job) -> Outcome {
+        let mut again = self.again;
         for _ in 0..TRIES {
             match self.act(job).await {
                 Ok(()) => return Outcome::Succeeded,
                 Err(
                     Error::InvalidState(_) | Error::NotFound { .. } | Error::AlreadyDecided { .. },
                 ) => {
-                    let before = if self.again { end_of(job.action) } else { None };
+                    let before = if again { end_of(job.action) } else { None };
                     return if before.is_some() && self.status().await == before {
                         Outcome::Succeeded
                     } else {
@@ -238,6 +239,8 @@ impl Act {
                     };
                 }
                 Err(Error::Unavailable(_) | Error::IdempotencyKeyInUse | Error::Internal) => {
+                    // It may have been acted on all the same.
+                    again = true;
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => {

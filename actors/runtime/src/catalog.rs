@@ -408,7 +408,7 @@ impl Node {
             return Ok(Some(plan));
         }
         let store = self.store();
-        let Some(row) = PLANS.get(store, environment.number(), &id.as_u128()).await? else {
+        let Some(row) = PLANS.get(store, environment.number(), id.as_u128()).await? else {
             return Ok(None);
         };
         let corrupt = |reason: String| StoreError::Corrupt { path: format!("plan {id}"), reason };

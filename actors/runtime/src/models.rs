@@ -205,10 +205,14 @@ impl Models {
         if environment != Environment::Live || !self.shared.has_next.load(Ordering::Acquire) {
             return;
         }
-        let mut passed = false;
-        for meter in self.shared.lock().values_mut() {
+        let (mut passed, mut has_next) = (false, false);
+        let mut meters = self.shared.lock();
+        for meter in meters.values_mut() {
             passed |= meter.pass_over(&is_one);
+            has_next |= meter.has_next();
         }
+        self.shared.has_next.store(has_next, Ordering::Release);
+        drop(meters);
         if passed {
             self.shared.notify_queues();
         }

@@ -202,10 +202,12 @@ impl Held<QueueItem> {
         }
         let count = self.item.capacities.len();
         let mut idle = 0;
+        if count == 0 {
+            self.pass_over();
+        }
         while idle < count && !self.item.ready.is_empty() {
             if !self.may_lease() {
-                let ready = &self.item.ready;
-                self.node.models.pass_over(self.address.environment, |task| ready.contains(task));
+                self.pass_over();
                 break;
             }
             let capacity = Arc::clone(&self.item.capacities[self.item.turn % count]);
@@ -213,6 +215,12 @@ impl Held<QueueItem> {
             idle = if self.give(&capacity) { 0 } else { idle + 1 };
         }
         self.await_models();
+    }
+
+    /// Keeps no room of a model for tasks that the queue does not give out now.
+    fn pass_over(&self) {
+        let ready = &self.item.ready;
+        self.node.models.pass_over(self.address.environment, |task| ready.contains(task));
     }
 
     /// Publishes the queue's length if it changed, at once or when the pause is over.

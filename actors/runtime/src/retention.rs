@@ -188,7 +188,7 @@ impl Sweep<'_> {
         let mut of_plan = Vec::new();
         if let Some(plan) = plan {
             node.catalog.forget_plan(environment, plan);
-            of_plan.push(PLANS.delete(number, &plan.as_u128()));
+            of_plan = PLANS.delete(store, number, plan.as_u128()).await?;
             // Most live where the execution lives that was deployed with them.
             if plan.partition() == id.partition() {
                 seen.append(&mut of_plan);
@@ -218,7 +218,7 @@ impl Sweep<'_> {
             return Ok(None);
         }
         let plan = begun.spec.plan;
-        let row = PLANS.get(store, number, &plan.as_u128()).await?;
+        let row = PLANS.get(store, number, plan.as_u128()).await?;
         if row.is_none_or(|row| row.deployed.is_none()) {
             return Ok(None);
         }
@@ -379,12 +379,12 @@ pub(crate) async fn forget_plan(
 ) -> Result<(), Error> {
     let (number, id) = (environment.number(), plan.as_u128());
     let Some(_leaving) = node.leaving_plans.leave(&(environment, plan)) else { return Ok(()) };
-    let row = PLANS.get(node.store(), number, &id).await?;
+    let row = PLANS.get(node.store(), number, id).await?;
     let is_made_for_runs = row.is_some_and(|row| row.deployed.is_some());
     if is_made_for_runs && uses_of(node, environment, plan).await? == 0 {
         node.catalog.forget_plan(environment, plan);
         // If that fails, the plan stays, which does no harm.
-        let _ = rows::commit(node, id, vec![PLANS.delete(number, &id)]).await;
+        let _ = rows::commit(node, id, PLANS.delete(node.store(), number, id).await?).await;
     }
     Ok(())
 }

@@ -227,7 +227,7 @@ impl Held<ScheduleItem> {
 
     async fn commit(&mut self, row: ScheduleRow, mut rows: Vec<Op>) -> Done {
         let Address { environment, schedule } = self.address;
-        rows.push(schedules::put(environment, &row));
+        rows.extend(schedules::put(environment, &row));
         let partition = schedule.partition();
         match durable::commit_rows(self.node.shard(partition), partition, rows).await {
             callboard_store::Outcome::Committed => {}

@@ -12,6 +12,7 @@ pub(crate) mod deliveries;
 mod events;
 pub(crate) mod executions;
 pub(crate) mod items;
+mod long;
 pub(crate) mod plans;
 pub(crate) mod schedules;
 mod tasks;
@@ -41,6 +42,7 @@ pub(crate) use control::{BudgetRow, QueueRow, SpentRow, queue_row};
 pub use events::{Event, Subject, WorkerRow};
 pub(crate) use events::{EventRow, ProgressRow, append_of_task};
 pub(crate) use executions::HeadRow;
+use long::LongTable;
 pub use plans::{Deployed, PlanRow};
 use plans::{NameRow, TemplateRow};
 pub use schedules::{RunRow, ScheduleRow};
@@ -103,7 +105,7 @@ pub(crate) async fn stored_texts(
     id: u128,
 ) -> Result<u64, Error> {
     let mut bytes = 0;
-    for field in text::MADE..=text::THINKING {
+    for field in text::MADE..=text::ROW {
         let length = TEXTS.stored_length(store, environment.number(), id, field).await?;
         bytes += u64::from(length.unwrap_or_default());
     }
@@ -139,7 +141,7 @@ pub(crate) const BULKS: Table<u128, bulk::Job> = Table::new(0x41, 1);
 /// The tasks that bulk jobs have not acted on yet, by job and part.
 pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<TaskId>> = Table::new(0x42, 1);
 /// Budgets of many tasks, with the spent amount as far as it is summed up.
-pub(crate) const BUDGETS: Table<u128, BudgetRow> = Table::new(0x43, 1);
+pub(crate) const BUDGETS: LongTable<BudgetRow> = LongTable::new(0x43, 1);
 /// Costs that are not summed up yet, by task and the last digits of its version.
 pub(crate) const SPENT: Table<(u128, u16), SpentRow> = Table::new(0x44, 1);
 /// The starts of the server, each by the number of the first record of events that was written under it, with a
@@ -152,7 +154,7 @@ pub(crate) const IDEMPOTENCY: Table<[u8; 32], IdempotencyRow> = Table::new(0x11,
 /// Users, by identifier.
 pub(crate) const USERS: Table<u128, User> = Table::new(0x12, 1);
 /// API keys, by identifier.
-pub(crate) const KEYS: Table<u128, ApiKey> = Table::new(0x13, 1);
+pub(crate) const KEYS: LongTable<ApiKey> = LongTable::new(0x13, 1);
 /// Sessions that can be gone on with, by identifier.
 pub(crate) const SESSIONS: Table<u128, Session> = Table::new(0x14, 1);
 /// The time of a key's last use, by the key's identifier; written at most once a minute.
@@ -188,7 +190,7 @@ pub(crate) const LIVE_EXECUTIONS: Table<u128, HeadRow> =
 pub(crate) const ENDED_EXECUTIONS: Table<u128, HeadRow> =
     Table::new(0x83, 2).upgraded_by(with_no_steps).compressed_with(words::OF_EXECUTIONS);
 
-pub(crate) const PLANS: Table<u128, PlanRow> = Table::new(0x84, 1);
+pub(crate) const PLANS: LongTable<PlanRow> = LongTable::new(0x84, 1);
 /// The different names and descriptions of plans, by a digest.
 pub(crate) const PLAN_NAMES: Table<[u8; 16], NameRow> = Table::new(0x19, 1);
 /// The versions of templates, by a digest of identifier and version.
@@ -226,11 +228,13 @@ pub(crate) mod text {
     pub(crate) const SALT: u8 = 5;
     /// The model's thinking before its answer.
     pub(crate) const THINKING: u8 = 6;
+    /// The row of an item that is too long for a row.
+    pub(crate) const ROW: u8 = 7;
     /// The first list of an execution's `forEach` steps; the list of number n is `LIST + n`.
     pub(crate) const LIST: u8 = 16;
 }
 
-pub(crate) const SCHEDULES: Table<u128, ScheduleRow> = Table::new(0x90, 1);
+pub(crate) const SCHEDULES: LongTable<ScheduleRow> = LongTable::new(0x90, 1);
 /// The outcomes of occurrences, by schedule and instant.
 pub(crate) const SCHEDULE_RUNS: Table<[u8; 24], RunRow> = Table::new(0x31, 1);
 

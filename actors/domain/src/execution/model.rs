@@ -575,7 +575,7 @@ impl Drop for Say {
 #[test]
 fn random_executions_end_as_the_reference_says() {
     let only = option_env!("CALLBOARD_SEED").map(|seed| seed.parse().expect("a number"));
-    let long = std::env::var_os("CALLBOARD_LONG").is_some();
+    let long = option_env!("CALLBOARD_LONG").is_some();
     let executions = if long { EXECUTIONS_LONG } else { EXECUTIONS };
     for seed in only.map_or(0..executions, |seed: u64| seed..seed + 1) {
         let say = Say(seed);

@@ -13,6 +13,18 @@ use super::users::Endings;
 use super::{Accounts, KnownKey, NUMBER, NewKey, PARTITION};
 use crate::tables::{KEY_USES, KEYS};
 
+/// The most bytes of the names of queues in a record of the audit log.
+const SHOWN: usize = 1_000;
+
+/// Names for the audit log, the first of them if they are many.
+fn shown(queues: &[String]) -> String {
+    let shown = queues.join(", ");
+    if shown.len() <= SHOWN {
+        return shown;
+    }
+    format!("{}… ({} queues)", &shown[..shown.floor_char_boundary(SHOWN)], queues.len())
+}
+
 /// The number of uses that one commit stores.
 const PAGE: usize = 1_000;
 
@@ -23,9 +35,9 @@ impl Accounts {
         let record = Record::new(Action::KeyCreated, by).of(key.id).with("name", &key.name);
         let mut record = record.with("role", key.role).with("expiresAt", key.expires_at);
         if !key.queues.is_empty() {
-            record = record.with("queues", key.queues.join(", "));
+            record = record.with("queues", shown(&key.queues));
         }
-        let ops = vec![KEYS.put(NUMBER, &key.id.as_u128(), &key, None)];
+        let ops = KEYS.put(NUMBER, key.id.as_u128(), &key, None);
         self.store(ops, vec![record]).await?;
         self.0.accounts.put_key(key.clone());
         Ok((key, secret))
@@ -96,8 +108,8 @@ impl Accounts {
         let old = old.clone().revoked(now.after(overlap));
         let record = Record::new(Action::KeyRotated, by).of(id).with("successor", key.id);
         let record = record.with("name", &key.name).with("endsAt", old.ends_at());
-        let ops = [&key, &old].map(|key| KEYS.put(NUMBER, &key.id.as_u128(), key, None));
-        self.store(ops.into(), vec![record]).await?;
+        let ops = [&key, &old].map(|key| KEYS.put(NUMBER, key.id.as_u128(), key, None)).concat();
+        self.store(ops, vec![record]).await?;
         self.0.accounts.put_key(key.clone());
         self.0.accounts.put_key(old);
         Ok((key, secret))

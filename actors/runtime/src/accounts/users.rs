@@ -193,7 +193,7 @@ impl Endings {
     pub(super) fn revoke(&mut self, key: ApiKey, by: By, why: &str) {
         let record = Record::new(Action::KeyRevoked, by).of(key.id).with("name", &key.name);
         self.records.push(record.with("reason", why));
-        self.ops.push(KEYS.put(NUMBER, &key.id.as_u128(), &key, None));
+        self.ops.extend(KEYS.put(NUMBER, key.id.as_u128(), &key, None));
         self.keys.push(key);
     }
 

@@ -53,20 +53,20 @@ impl Budgets {
     pub(crate) async fn write(&self, node: &Node, budget: &Budget) -> Result<(), Error> {
         let _writing = self.writing.lock().await;
         let id = budget.id.as_u128();
-        let row = BUDGETS.get(node.store(), NUMBER, &id).await?;
+        let row = BUDGETS.get(node.store(), NUMBER, id).await?;
         let (since, spent) = match row {
             Some(BudgetRow { since, spent, .. }) => (since, spent),
             None => (budget.period(node.now()).0, Money::ZERO),
         };
         let row = BudgetRow { budget: budget.clone(), since, spent };
-        commit(node, vec![BUDGETS.put(NUMBER, &id, &row, None)]).await?;
+        commit(node, BUDGETS.put(NUMBER, id, &row, None)).await?;
         self.set(budget.clone(), node.now());
         Ok(())
     }
 
     pub(crate) async fn delete(&self, node: &Node, id: BudgetId) -> Result<(), Error> {
         let _writing = self.writing.lock().await;
-        commit(node, vec![BUDGETS.delete(NUMBER, &id.as_u128())]).await?;
+        commit(node, BUDGETS.delete(node.store(), NUMBER, id.as_u128()).await?).await?;
         self.remove(id);
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Budgets {
             }
             let mut ops: Vec<Op> = page.iter().map(|(key, _)| SPENT.delete(NUMBER, key)).collect();
             for (id, costs) in sums {
-                let row = BUDGETS.get(node.store(), NUMBER, &id.as_u128()).await?;
+                let row = BUDGETS.get(node.store(), NUMBER, id.as_u128()).await?;
                 // A deleted one needs no sum.
                 let Some(mut row) = row else { continue };
                 let newest = costs.iter().map(|(at, _)| *at).max().unwrap_or(row.since);
@@ -98,7 +98,7 @@ impl Budgets {
                 for (_, cost) in costs.into_iter().filter(|(at, _)| *at >= row.since) {
                     row.spent += cost;
                 }
-                ops.push(BUDGETS.put(NUMBER, &id.as_u128(), &row, None));
+                ops.extend(BUDGETS.put(NUMBER, id.as_u128(), &row, None));
             }
             commit(node, ops).await?;
         }

@@ -14,7 +14,9 @@ use serde_json::{Map, Value};
 
 use super::runs::Prepared;
 use super::{Deploy, Handle, Owner, Start, scoped_key, unreadable};
+use crate::budgets::Reservation;
 use crate::execution::fork;
+use crate::sources::NodeSources;
 use crate::submission::{NewWork, Options, Runs, StartExecution, Submitted};
 use crate::tables::executions;
 
@@ -171,7 +173,8 @@ impl Handle {
         let (compiled, review, input) = (Arc::clone(compiled), review.clone(), input.clone());
         let first = Execution::started(spec, Arc::clone(&compiled.graph), now);
         let program = Arc::new(Program::new(id, compiled, review, input, defaults));
-        let mut sources = node.sources(environment, partition);
+        let sources = node.sources(environment, partition);
+        let mut sources = NodeSources { reserved: Reservation::dry(), ..sources };
         let mut outputs = Outputs::default();
         let (mut state, mut known) = (first.next.clone(), KnownFork::default());
         let mut joint = Joint::first(&program, first, now);

@@ -66,7 +66,7 @@ impl Handle {
         let row = ScheduleRow { schedule, role: owner.role, plan };
         let given = target.given.clone();
         let mut rows = schedules::target(environment, id, &target.text());
-        rows.push(schedules::put(environment, &row));
+        rows.extend(schedules::put(environment, &row));
         rows.extend(schedules::event(environment, EventName::ScheduleCreated, now, &row, None));
         let shard = self.node.shard(partition);
         // The last check before the commit: a caller that is cut off here leaves no count behind.

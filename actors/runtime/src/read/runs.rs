@@ -85,7 +85,7 @@ pub(crate) async fn plan(
     let Some(known) = node.plan(environment, id).await? else { return Ok(None) };
     // A plan that was made for an execution alone goes with it, and the catalog remembers it for longer.
     if known.deployed.is_some() {
-        let row = PLANS.get(node.store(), environment.number(), &id.as_u128()).await?;
+        let row = PLANS.get(node.store(), environment.number(), id.as_u128()).await?;
         if row.is_none() {
             return Ok(None);
         }

@@ -146,7 +146,7 @@ impl Held<ScheduleItem> {
         let run =
             RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.wall()) };
         let mut rows = schedules::rows_of_run(environment, &row, &run);
-        rows.push(schedules::put(environment, &row));
+        rows.extend(schedules::put(environment, &row));
         let submission = Submission {
             environment,
             account: row.schedule.account.clone(),

@@ -159,7 +159,7 @@ impl Creation<'_> {
     async fn keep(&mut self, plan: PlanId) -> Result<(), Error> {
         self.kept = self.node.leaving_plans.keep(&(self.environment, plan));
         let (store, number) = (self.node.store(), self.environment.number());
-        let row = PLANS.get(store, number, &plan.as_u128()).await;
+        let row = PLANS.get(store, number, plan.as_u128()).await;
         let row = row.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
         match (&self.kept, row) {
             (Some(_), Some(_)) => Ok(()),

@@ -149,6 +149,12 @@ fn held_task() -> Task {
     held
 }
 
+/// The one row of a short value.
+fn only(mut ops: Vec<Op>) -> Op {
+    assert_eq!(ops.len(), 1);
+    ops.remove(0)
+}
+
 fn bytes(op: Op) -> Vec<u8> {
     match op {
         Op::Put { value, .. } | Op::Insert { value, .. } => value.to_vec(),
@@ -313,12 +319,12 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         created_by: None,
         user: None,
     };
-    pinned("key-v1", &bytes(KEYS.put(0, &ID, &key, None)));
+    pinned("key-v1", &bytes(only(KEYS.put(0, ID, &key, None))));
     let created_by = Some(Account::Key(KeyId::from_u128(ID)));
     let key = ApiKey { created_by, user: Some(UserId::from_u128(ID)), ..key };
-    pinned("key-v1-of-user", &bytes(KEYS.put(0, &ID, &key, None)));
+    pinned("key-v1-of-user", &bytes(only(KEYS.put(0, ID, &key, None))));
     let key = ApiKey { queues: vec!["letters".into()], ..key };
-    pinned("key-v1-bound", &bytes(KEYS.put(0, &ID, &key, None)));
+    pinned("key-v1-bound", &bytes(only(KEYS.put(0, ID, &key, None))));
     pinned("key-use-v1", &bytes(KEY_USES.put(0, &ID, &NOW, None)));
     let row = IdempotencyRow {
         body: "ab".into(),
@@ -372,7 +378,7 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
     };
     let spent = Money::from_usd(7.0);
     let row = BudgetRow { budget: budget.clone(), since: NOW, spent };
-    pinned("budget-v1", &bytes(BUDGETS.put(0, &ID, &row, None)));
+    pinned("budget-v1", &bytes(only(BUDGETS.put(0, ID, &row, None))));
     let row = SpentRow { at: NOW, cost: spent, budgets: vec![budget.id] };
     pinned("spent-v1", &bytes(SPENT.put(0, &(ID, 1), &row, None)));
     let passed = BudgetEvent { budget, since: NOW, spent, share: Some(0.5) };
@@ -691,11 +697,11 @@ fn the_rows_of_plans_and_templates_are_pinned() {
         created_at: NOW,
         deployed: Some(deployed),
     };
-    pinned("plan-v1", &bytes(PLANS.put(0, &ID, &row, None)));
+    pinned("plan-v1", &bytes(only(PLANS.put(0, ID, &row, None))));
     let hitl = HitlSource { confidence_threshold: Some(0.5), ..HitlSource::default() };
     let deployed = row.deployed.clone().map(|deployed| Deployed { hitl: Some(hitl), ..deployed });
     let row = PlanRow { deployed, ..row };
-    pinned("plan-v1-with-gates", &bytes(PLANS.put(0, &ID, &row, None)));
+    pinned("plan-v1-with-gates", &bytes(only(PLANS.put(0, ID, &row, None))));
     let name = NameRow { name: "p".into(), description: Some("d".into()) };
     pinned("plan-name-v1", &bytes(PLAN_NAMES.put(0, &[7; 16], &name, None)));
     let row = TemplateRow {

@@ -100,7 +100,7 @@ pub(crate) fn plan_rows(
         (plan_term::TEMPLATE, Box::from(key.to_be_bytes()))
     }));
     let entry = Entry { list: plan_list(environment), terms, sort: [None; 2] };
-    ops.push(PLANS.put(number, &id.as_u128(), row, Some(entry)));
+    ops.extend(PLANS.put(number, id.as_u128(), row, Some(entry)));
     let name_row = NameRow { name: row.name.clone(), description: row.description.clone() };
     ops.push(PLAN_NAMES.put(number, &name, &name_row, None));
     ops

@@ -78,12 +78,12 @@ fn key(id: ScheduleId, at: Timestamp) -> [u8; 24] {
     key
 }
 
-pub(crate) fn put(environment: Environment, row: &ScheduleRow) -> Op {
+pub(crate) fn put(environment: Environment, row: &ScheduleRow) -> Vec<Op> {
     let enabled: &[u8] = if row.schedule.settings.enabled { b"1" } else { b"0" };
     let mut terms = vec![(ENABLED, enabled.into())];
     terms.extend(row.plan.map(|plan| (PLAN, Box::from(plan.as_u128().to_be_bytes()))));
     let entry = Entry { list: schedule_list(environment), terms, sort: [None; 2] };
-    SCHEDULES.put(environment.number(), &row.schedule.id.as_u128(), row, Some(entry))
+    SCHEDULES.put(environment.number(), row.schedule.id.as_u128(), row, Some(entry))
 }
 
 /// The index terms of schedules: enabled or not, and the plan of the target.
@@ -118,7 +118,7 @@ pub(crate) async fn schedule(
     environment: Environment,
     id: ScheduleId,
 ) -> Result<Option<ScheduleRow>, Error> {
-    SCHEDULES.get(store, environment.number(), &id.as_u128()).await
+    SCHEDULES.get(store, environment.number(), id.as_u128()).await
 }
 
 pub(crate) async fn run(
@@ -170,8 +170,7 @@ pub(crate) async fn removal(
     id: ScheduleId,
 ) -> Result<Vec<Op>, Error> {
     let number = environment.number();
-    let mut rows = vec![SCHEDULES.delete(number, &id.as_u128())];
-    rows.extend(TEXTS.delete_all(store, number, id.as_u128()).await?);
+    let mut rows = SCHEDULES.delete(store, number, id.as_u128()).await?;
     rows.extend(forgotten_runs(store, environment, id, 0).await?);
     Ok(rows)
 }
