@@ -23,6 +23,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -279,9 +280,13 @@ pub fn structured_output(output: &str) -> Option<Cow<'_, str>> {
     if !output.contains(['{', '[']) {
         return None;
     }
+    // Most outputs are JSON as they are, of which no value is made.
+    if let Ok(IgnoredAny) = serde_json::from_str(output) {
+        return output.trim_start().starts_with(['{', '[']).then(|| Cow::Borrowed(output.trim()));
+    }
     let (value, repaired) = repair::whole(output).ok()?;
     let is_structure = value.is_object() || value.is_array();
-    is_structure.then(|| repaired.unwrap_or_else(|| Cow::Borrowed(output.trim())))
+    repaired.filter(|_| is_structure)
 }
 
 fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Problem>> {

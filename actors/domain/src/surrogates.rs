@@ -31,7 +31,7 @@ pub fn replaced(json: &str, of: impl Fn(u16) -> char) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// The unit of the escape `\uXXXX` at the beginning of the text.
+/// The unit of the escape at the beginning of the text: `\u` and four digits.
 fn escape(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());

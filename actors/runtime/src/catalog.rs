@@ -73,7 +73,7 @@ type Versions = BTreeMap<Version, Arc<Published>>;
 #[derive(Default)]
 pub(crate) struct Catalog {
     templates: RwLock<HashMap<(Environment, String), Versions>>,
-    /// Who may see the versions that left the catalog: plans that were made of them remain.
+    /// The visibility of versions that left the catalog: plans that were made of them remain.
     gone: RwLock<HashMap<Edition, Access>>,
     plans: Mutex<Generations>,
     estimates: Mutex<HashMap<Edition, (Timestamp, CostAndTime)>>,
@@ -383,7 +383,7 @@ impl Node {
         Ok(())
     }
 
-    /// Who may see a version that is stored.
+    /// The visibility of a stored version.
     fn access(&self, row: &TemplateRow, source: &TemplateSource) -> Access {
         let visibility = source.visibility.as_deref().and_then(Visibility::parse);
         let account = row.account.clone().or_else(|| self.account_of_author(row));

@@ -21,6 +21,9 @@ const APART: i64 = 1_000;
 #[derive(Debug)]
 pub(crate) struct MachineClock {
     started: Running,
+    /// The beginning of the clock of intervals, which stands still while the machine sleeps: its workers may
+    /// sleep with it, and no lease runs out meanwhile.
+    awake_since: tokio::time::Instant,
     /// The time of the process less the running time, in milliseconds.
     offset: AtomicI64,
     /// The running time at the last look at the wall clock, in milliseconds.
@@ -32,6 +35,7 @@ impl MachineClock {
     pub(crate) fn new() -> Self {
         Self {
             started: Running::now(),
+            awake_since: tokio::time::Instant::now(),
             offset: AtomicI64::new(wall()),
             looked_at: AtomicU64::new(0),
             is_apart: AtomicBool::new(false),
@@ -78,7 +82,7 @@ impl Clock for MachineClock {
     }
 
     fn moment(&self) -> Monotonic {
-        Monotonic(self.started.millis())
+        Monotonic::default().after(self.awake_since.elapsed())
     }
 }
 

@@ -326,7 +326,7 @@ pub struct Task {
     pub traceparent: Option<String>,
 }
 
-/// What a task says of its log-probabilities by saying nothing, as earlier servers do.
+/// The value of a task without the member, as earlier servers send it.
 const fn wanted() -> bool {
     true
 }

@@ -72,7 +72,7 @@ impl<T> Reading<T> {
         &self.unfit
     }
 
-    /// What was read, if its unfit names are all known.
+    /// The value that was read, if its unfit names are all known.
     ///
     /// # Errors
     /// [`Error::Invalid`] for one fault, [`Error::InvalidDefinition`] for more.
@@ -83,7 +83,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// What was read, and its faults: unfit names that are not known are among them.
+    /// The value that was read, and its faults: unfit names that are not known are among them.
     pub(crate) fn resolved(self, is_known: impl Fn(&Unfit) -> bool) -> (Option<T>, Vec<Fault>) {
         let Self { read, mut faults, unfit } = self;
         let unknown = unfit.into_iter().filter(|unfit| !is_known(unfit));

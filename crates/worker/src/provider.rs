@@ -35,7 +35,7 @@ use std::fmt;
 
 use callboard_domain::confidence::Source;
 use callboard_domain::model_limits::Reported;
-use callboard_domain::task::{Message, ServiceTier};
+use callboard_domain::task::{Message, ServiceTier, Thinking};
 use callboard_domain::usage::Tokens;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -49,9 +49,6 @@ use thinking::Filter;
 
 /// The greatest output that is taken, in bytes. A longer one is a failure.
 pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
-
-/// The most thinking that is kept beside an output, in bytes, as the server keeps no more of it.
-pub const MAX_THINKING_BYTES: usize = 32 * 1024;
 
 /// The channel of the output's pieces as they come. A closed receiver is no error.
 pub type Deltas = mpsc::Sender<String>;
@@ -102,7 +99,7 @@ pub struct Request {
 pub struct Completion {
     /// The text.
     pub output: String,
-    /// The thinking before the text, which is no part of it; at most [`MAX_THINKING_BYTES`].
+    /// The thinking before the text, which is no part of it; at most [`Thinking::MAX`].
     pub thinking: Option<String>,
     /// The provider's count, or an estimate where it doesn't count.
     pub usage: Tokens,
@@ -233,7 +230,7 @@ impl Output {
         deltas: &Deltas,
     ) -> Result<bool, Failure> {
         let thought = self.halves.1.join(content.thought, has_halves);
-        let room = MAX_THINKING_BYTES - self.thought.len();
+        let room = Thinking::MAX - self.thought.len();
         self.thought.push_str(&thought[..thought.floor_char_boundary(room)]);
         let piece = self.halves.0.join(content.text, has_halves);
         self.taken += piece.len();
@@ -272,7 +269,7 @@ impl Output {
             }
             None => self.text,
         };
-        self.thought.truncate(self.thought.floor_char_boundary(MAX_THINKING_BYTES));
+        self.thought.truncate(self.thought.floor_char_boundary(Thinking::MAX));
         let thought = self.thought.trim();
         let thinking = (!thought.is_empty()).then(|| thought.to_owned());
         Ok(Finished { text, thinking, opens_thinking })

@@ -22,7 +22,8 @@ pub(crate) struct LongTable<V>(Table<u128, Place<V>>);
 #[serde(untagged)]
 enum Place<V> {
     Row(V),
-    Text { is_long: bool },
+    /// `null`: the value is the text [`text::ROW`] of the item.
+    Text,
 }
 
 impl<V: Serialize + DeserializeOwned + Clone> LongTable<V> {
@@ -31,14 +32,15 @@ impl<V: Serialize + DeserializeOwned + Clone> LongTable<V> {
         Self(Table::new(number, version))
     }
 
-    /// Writes a row; in a listed table, with its entry.
+    /// Writes a row; in a listed table, with its entry. The text of a longer value stays until the next one, or
+    /// until the row is deleted.
     pub(crate) fn put(&self, number: u8, id: u128, value: &V, entry: Option<Entry>) -> Vec<Op> {
         let json = serde_json::to_string(value).expect("a row has a JSON form");
         if json.len() <= SHORT {
             return vec![self.0.put(number, &id, &Place::Row(value.clone()), entry)];
         }
         let mut ops = TEXTS.put(number, id, text::ROW, &json);
-        ops.push(self.0.put(number, &id, &Place::Text { is_long: true }, entry));
+        ops.push(self.0.put(number, &id, &Place::Text, entry));
         ops
     }
 

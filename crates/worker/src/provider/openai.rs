@@ -104,10 +104,11 @@ impl OpenAi {
             }
         }
         if !is_done && !answer.is_finished() {
-            let cut = || Failure::broken("the provider's stream ended before the output did");
-            let failure =
-                Some(answer).filter(Answer::is_empty).map(|_| self.endpoint.unanswered(&events));
-            return Err(failure.unwrap_or_else(cut).into());
+            return Err(if answer.is_empty() {
+                self.endpoint.unanswered(&events).into()
+            } else {
+                Failure::broken("the provider's stream ended before the output did").into()
+            });
         }
         let limits = events.limits();
         let unanswered = || self.endpoint.unanswered(&events);

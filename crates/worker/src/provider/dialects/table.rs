@@ -1,4 +1,4 @@
-//! What works with each provider, as the guide to workers says it: every cell is made from an answer in the
+//! The table of providers in the guide to workers: every cell is made from an answer in the
 //! provider's shape, and from the request that it got.
 
 use serde_json::{Value, json};
