@@ -189,6 +189,7 @@ fn table() -> Routes {
         .post  ("/api/bulk",                        may(A::BulkRun),          bulk::start)
         .get   ("/api/bulk",                        may(A::BulkRead),         bulk::list)
         .get   ("/api/bulk/{id}",                   may(A::BulkRead),         bulk::get)
+        .delete("/api/bulk/{id}",                   may(A::BulkRun),          bulk::stop)
 
         .post  ("/api/budgets",                     may(A::BudgetsManage),    budgets::create)
         .get   ("/api/budgets",                     may(A::BudgetsRead),      budgets::list)
@@ -202,6 +203,7 @@ fn table() -> Routes {
         .get   ("/api/workers/connect",             may(A::TasksExecute),     ws::workers::connect)
         .get   ("/api/models",                      may(A::ModelsRead),       models::list)
         .put   ("/api/models/{name}/limits",        may(A::ModelsManage),     models::set_limits)
+        .delete("/api/models/{name}/pause",         may(A::ModelsManage),     models::end_pause)
         .get   ("/api/events",                      may(A::EventsRead),       events::follow)
         .get   ("/ws",                              may_later(A::EventsRead), ws::clients::connect)
 

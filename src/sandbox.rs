@@ -56,7 +56,7 @@ type Commands = mpsc::UnboundedReceiver<WorkerCommand>;
 
 async fn connect(handle: &Handle) -> Result<(WorkerLink, Commands), Error> {
     let (id, environment) = (NAME.into(), Environment::Test);
-    let owner = Owner { id, role: Role::Worker, environment, trace: None };
+    let owner = Owner { id, role: Role::Worker, environment, trace: None, bound: Arc::default() };
     let profile = Profile {
         name: NAME.into(),
         version: env!("CARGO_PKG_VERSION").into(),

@@ -270,7 +270,13 @@ async fn example_review(handle: &Handle, model: &str) {
 }
 
 fn owner() -> Owner {
-    Owner { id: "dev".into(), environment: Environment::Live, role: Role::Admin, trace: None }
+    Owner {
+        id: "dev".into(),
+        environment: Environment::Live,
+        role: Role::Admin,
+        trace: None,
+        bound: Arc::default(),
+    }
 }
 
 fn request(model: &str, tag: &str, prompt: &str) -> Request {

@@ -199,7 +199,10 @@ fn of(path: &str) -> &'static [&'static str] {
         "users role" => &["users role ann@example.com viewer"],
         "users plan" => &["users plan ann@example.com pro"],
         "users password" => &["users password ann@example.com"],
-        "users delete" => &["users delete ann@example.com"],
+        "users delete" => &[
+            "users delete ann@example.com",
+            "users delete ann@example.com --hand-over-to bob@example.com",
+        ],
         "sessions list" => &["sessions list", "sessions list --user ann@example.com"],
         "sessions end" => &["sessions end ses_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "audit list" => &[
@@ -262,6 +265,7 @@ fn of(path: &str) -> &'static [&'static str] {
         }
         "bulk reprioritize" => &["bulk reprioritize 9 --tag urgent --status pending"],
         "bulk show" => &["bulk show blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "bulk stop" => &["bulk stop blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "bulk list" => &["bulk list", "bulk list --limit 100 -o json"],
         "queues list" => &["queues list", "queues list -o json"],
         "queues pause" => &["queues pause nightly"],
@@ -278,6 +282,7 @@ fn of(path: &str) -> &'static [&'static str] {
             "models limit gpt-4.1 --requests 500 --tokens 30000",
             "models limit llama3.2 --concurrent 4",
         ],
+        "models resume" => &["models resume gpt-4.1"],
         "doctor" => &["doctor", "doctor --server https://callboard.example -o json"],
         "compact" => &["compact --data-dir ./callboard-data"],
         "bench" => &["bench --only T1,T2 --seconds 5", "bench --check"],

@@ -17,8 +17,9 @@ use callboard_domain::id::{KeyId, SessionId, UserId};
 use callboard_domain::session::Session;
 use callboard_runtime::accounts::{KnownKey, NewUser, PasswordChange, SignedIn, UserChange};
 use callboard_wire::accounts::{
-    ChangePassword, ChangeUser, CreateKey, CreateUser, KeyBody, KeySummaryBody, ListSessions,
-    LoggedOut, Login, Logout, OpenSessionBody, Refresh, RotateKey, SessionBody, UserBody,
+    ChangePassword, ChangeUser, CreateKey, CreateUser, DeleteUser, KeyBody, KeySummaryBody,
+    ListSessions, LoggedOut, Login, Logout, OpenSessionBody, Refresh, RotateKey, SessionBody,
+    UserBody,
 };
 use callboard_wire::common::Paging;
 
@@ -318,7 +319,7 @@ pub(super) async fn list_users(
     patch, path = "/api/auth/users/{id}", tag = "auth",
     responses(
         (status = 200, body = UserBody),
-        (status = 409, description = "it is the last admin"),
+        (status = 409, description = "it is the last admin, or there is unfinished work and no `work`"),
     ),
 )]
 pub(super) async fn change_user(
@@ -354,8 +355,9 @@ pub(super) async fn delete_user(
     State(app): State<Arc<App>>,
     Asker(by): Asker,
     Id(id): Id<UserId>,
+    Query(delete): Query<DeleteUser>,
 ) -> Answer {
-    let user = app.handle.delete_user(id, by).await?;
+    let user = app.handle.delete_user(id, delete.work, by).await?;
     Ok(Reply::ok(&UserBody::from(&user)))
 }
 

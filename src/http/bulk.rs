@@ -62,6 +62,22 @@ pub(super) async fn get(
     Ok(Reply::ok(&BulkBody::of(&job)))
 }
 
+/// Stop a bulk job: it acts on no further task, and what it has done stays.
+#[utoipa::path(
+    delete, path = "/api/bulk/{id}", tag = "bulk",
+    responses((status = 200, description = "the job has ended, also after a restart", body = BulkBody)),
+)]
+pub(super) async fn stop(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(id): Id<BulkId>,
+) -> Answer {
+    let job = app.handle.stop_bulk(&Owner::of(&caller, None), id).await?;
+    app.record(Record::new(Action::BulkStopped, by).of(id).with("done", job.done())).await;
+    Ok(Reply::ok(&BulkBody::of(&job)))
+}
+
 /// Bulk jobs, the newest first: those that run, and the last 1,000 that have ended.
 #[utoipa::path(
     get, path = "/api/bulk", tag = "bulk",

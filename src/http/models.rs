@@ -72,3 +72,18 @@ pub(super) async fn set_limits(
     app.record(record).await;
     Ok(Reply::ok(&ModelBody::of(&view)))
 }
+
+/// End the pause of a model after a 429 or 529: its tasks go on at once.
+#[utoipa::path(
+    delete, path = "/api/models/{name}/pause", tag = "system",
+    responses((status = 200, description = "the model is open, also after a restart", body = ModelBody)),
+)]
+pub(super) async fn end_pause(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Id(ModelName(name)): Id<ModelName>,
+) -> Answer {
+    let view = app.handle.end_pause(&name).await?;
+    app.record(Record::new(Action::ModelPauseEnded, by).of(&name)).await;
+    Ok(Reply::ok(&ModelBody::of(&view)))
+}

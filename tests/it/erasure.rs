@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::approvals::fixture::Fixture;
-use crate::support::{Client, FakeWorker, Server};
+use crate::support::{Client, Events, FakeWorker, Server};
 
 /// Texts that are short and random enough to stand in a file as they are.
 const PROMPT: &str = "qZ7#Vw2!Lk9$Xp4&";
@@ -218,4 +218,83 @@ async fn thinking_stands_beside_the_output_and_is_erased_with_it() {
     assert_eq!(list.body["data"][0].get("thinking"), None);
     erase(&admin, &id, &json!({"reason": "r"})).await.expect_ok();
     assert_eq!(client.task(&id).await.get("thinking"), None);
+}
+
+/// All events since the first, as they are told now.
+async fn told(client: &Client) -> String {
+    let last = client.submit(&json!({"prompt": "p", "queue": "nobody"})).await;
+    let mut events = Events::open(client, "", Some("e0")).await;
+    let mut all = String::new();
+    loop {
+        let (name, event) = events.next().await;
+        all.push_str(&event.to_string());
+        if name == "task.created" && event["resource"]["id"] == json!(last) {
+            return all;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_erased_word_is_nowhere_whoever_has_quoted_it() {
+    let mut server = Server::start();
+    let (mut client, mut admin) = (server.client("operator").await, server.admin().await);
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let body = json!({"prompt": PROMPT});
+    let made = client.post_once("/api/tasks", "a key", &body).await.expect(201);
+    let id = made["id"].as_str().expect("an id").to_owned();
+    let mut fail = async |retryable: bool| {
+        let lease = worker.assignment().await["lease"].clone();
+        let error = json!({"code": "PROVIDER_ERROR", "message": format!("bad: {COMMENT}")});
+        let frame = json!({"type": "fail", "lease": lease, "error": error, "retryable": retryable});
+        worker.send(frame).await;
+        worker.receive("ack").await;
+    };
+    fail(true).await;
+    fail(false).await;
+    let plan = client.plan(&json!([{"id": "a", "prompt": "{{input.x}}"}])).await;
+    let path = format!("/api/plans/{plan}/execute");
+    let begin = json!({"input": {"x": PROMPT}});
+    let execution = client.post_once(&path, "another", &begin).await.expect(201)["id"].clone();
+    let execution = execution.as_str().expect("an id").to_owned();
+    fail(true).await;
+    fail(false).await;
+    let ended = client.execution_with_status(&execution, "failed").await;
+    let step = ended["steps"][0]["taskId"].as_str().expect("an id").to_owned();
+    let before = told(&client).await;
+    assert!(before.contains(COMMENT) && before.contains("task.retrying"), "{before}");
+
+    for id in [&id, &step] {
+        let path = format!("/api/tasks/{id}/texts");
+        crate::support::until("the execution sleeps", async || {
+            let request = admin.request(reqwest::Method::DELETE, &path);
+            admin.send(request.json(&json!({"reason": "r"}))).await.status.as_u16() == 200
+        })
+        .await;
+    }
+    for start in 0..2 {
+        if start == 1 {
+            server.kill();
+            server.restart();
+            (client, admin) = (client.at(&server.url), admin.at(&server.url));
+        }
+        let now = told(&client).await;
+        assert!(now.contains("task.retrying") && now.contains("the texts of the task were erased"));
+        for word in [PROMPT, COMMENT] {
+            assert!(!now.contains(word), "{word} in {now}");
+        }
+        // Neither a repetition nor a guess tells what was submitted.
+        for body in [&body, &json!({"prompt": "a guess"})] {
+            let again = client.post_once("/api/tasks", "a key", body).await;
+            assert_eq!(again.refused(409), "INVALID_STATE", "{body}");
+        }
+        let again = client.post_once(&path, "another", &begin).await;
+        assert_eq!(again.refused(409), "INVALID_STATE");
+        let again = client.post(&format!("/api/tasks/{id}/retry"), &json!({})).await;
+        assert_eq!(again.refused(409), "INVALID_STATE");
+    }
+    drop(admin);
+    let data = server.data();
+    assert!(server.terminate());
+    compact(&data);
+    assert_eq!(held(&data, &[PROMPT, COMMENT]), [""; 0], "after the compaction");
 }

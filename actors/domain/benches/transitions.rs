@@ -75,7 +75,11 @@ fn retried(spec: Spec) -> Task {
     let later = NOW.after(Duration::from_mins(1));
     let task = Task::submitted(spec).next;
     let task = on(&task, Event::Leased { lease: LEASE, worker: WORKER }, NOW);
-    let task = on(&task, Event::AttemptFailed { lease: LEASE, failure, jitter: JITTER }, NOW);
+    let task = on(
+        &task,
+        Event::AttemptFailed { lease: LEASE, failure, model_was_closed: false, jitter: JITTER },
+        NOW,
+    );
     on(&task, Event::TimePassed { jitter: JITTER }, later)
 }
 

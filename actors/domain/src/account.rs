@@ -27,6 +27,18 @@ pub const MAX_EMAIL: usize = 254;
 /// The longest name of a user or a key, in characters.
 pub const MAX_NAME: usize = 100;
 
+/// What becomes of the unfinished work of a deleted user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkLeft {
+    /// It is being cancelled.
+    ToCancel,
+    /// It was cancelled, or there was none.
+    Cancelled,
+    /// This user answers for it.
+    HandedOver(UserId),
+}
+
 /// A user as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {

@@ -81,6 +81,8 @@ names! {
         BudgetDeleted = "budget.deleted",
         /// A bulk job was started.
         BulkStarted = "bulk.started",
+        /// A bulk job was stopped.
+        BulkStopped = "bulk.stopped",
         /// A queue was paused, resumed or limited.
         QueueChanged = "queue.changed",
         /// A worker was ordered to drain.
@@ -99,6 +101,8 @@ names! {
         TemplateDeleted = "template.deleted",
         /// A model got other limits.
         ModelLimitsSet = "model.limits_set",
+        /// A model was opened before its pause had ended.
+        ModelPauseEnded = "model.pause_ended",
     }
 }
 

@@ -80,6 +80,9 @@ pub struct Job {
     /// The end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// The reason why the job ended before it had acted on every task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
 }
 
 impl Job {
@@ -106,9 +109,20 @@ impl Job {
                 Outcome::Failed => self.failed += 1,
             }
         }
-        if self.done() >= self.total {
+        if self.done() >= self.total && self.ended_at.is_none() {
             self.ended_at = Some(now);
             self.reason = None;
+        }
+        self
+    }
+
+    /// The job, which acts on no further task; one that has ended stays as it is.
+    #[must_use]
+    pub fn stopped(mut self, why: String, now: Timestamp) -> Self {
+        if self.ended_at.is_none() {
+            self.ended_at = Some(now);
+            self.reason = None;
+            self.stopped = Some(why);
         }
         self
     }
@@ -153,6 +167,7 @@ mod tests {
             skipped: 0,
             failed: 0,
             ended_at: None,
+            stopped: None,
         }
     }
 
@@ -162,6 +177,19 @@ mod tests {
         assert_eq!(check(3, None), Ok(()));
         assert!(matches!(check(3, Some(4)), Err(Error::InvalidState(_))));
         assert!(matches!(check(MAX_ITEMS + 1, None), Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn a_job_that_was_stopped_counts_what_was_under_way_and_stays_stopped() {
+        let stopped = job(100).stopped("by ann".into(), NOW);
+        assert_eq!(stopped.part(), None);
+        let later = Timestamp::from_millis(2);
+        let counted =
+            stopped.after(&[Outcome::Succeeded; 64], later).stopped("again".into(), later);
+        assert_eq!((counted.done(), counted.ended_at), (64, Some(NOW)));
+        assert_eq!(counted.stopped.as_deref(), Some("by ann"));
+        let whole = job(1).after(&[Outcome::Succeeded], NOW).stopped("too late".into(), later);
+        assert_eq!(whole.stopped, None);
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub struct Holdings {
 }
 
 impl Holdings {
+    /// The unfinished tasks, and the schedules.
+    #[must_use]
+    pub fn unfinished(&self) -> (u64, u64) {
+        (self.unfinished.into(), self.schedules.into())
+    }
+
     /// Passes if `tasks` more fit, and counts them; an account at exactly the cap of bytes still passes.
     ///
     /// # Errors

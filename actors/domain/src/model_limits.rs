@@ -6,9 +6,9 @@
 //!   queue ─────────────────────────▶ call in flight ──────────────────────▶ counts for a minute
 //!                                        │ 429, 529
 //!                                        ▼
-//!   Open ─────────────────────────▶ Closed until Retry-After ─▶ one probe ─▶ Open
-//!                                        ▲                          │ 429, 529
-//!                                        └──────────────────────────┘
+//!   Open ─────────────────────────▶ Closed until Retry-After ─▶ one call, two, four … ─▶ Open
+//!                                        ▲                                │ 429, 529
+//!                                        └────────────────────────────────┘
 //! ```
 //!
 //! A [`Meter`] decides for one model. The minute slides as for accounts ([`crate::rate`]), and an
@@ -20,16 +20,18 @@ mod estimate;
 mod reported;
 mod window;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
-use crate::retry::MAX_RETRY_AFTER;
 use crate::worker::Monotonic;
 
 pub use estimate::Demand;
 pub use reported::{Allowance, Reported};
 
-use cooldown::Cooldown;
+pub use cooldown::LONGEST_PAUSE_MS;
+use cooldown::{Cooldowns, Tries};
 use estimate::Estimator;
 use reported::ExternalUse;
 use window::{Load, Window};
@@ -89,18 +91,18 @@ pub struct NoRoom {
 }
 
 /// A call in flight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     at: Monotonic,
     /// The reservation.
     demand: Demand,
     /// The part of the reservation that had room when the call began.
     admitted: Demand,
-    is_probe: bool,
+    tries: Tries,
 }
 
 /// The end of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEnd {
     /// The provider answered; the tokens are those that it counted.
     Used {
@@ -113,6 +115,9 @@ pub enum CallEnd {
     Refused {
         /// The wait, if the provider named one.
         retry_after_ms: Option<u64>,
+        /// The queues that the worker's key is bound to: the model is closed for them alone. None for a key that is
+        /// bound to no queue.
+        queues: Arc<[String]>,
     },
     /// The provider failed otherwise: the request counts, its tokens do not.
     Failed,
@@ -128,14 +133,14 @@ pub struct Meter {
     foreign: ExternalUse,
     window: Window,
     in_flight: u64,
-    cooldown: Cooldown,
+    cooldown: Cooldowns,
     estimator: Estimator,
     /// The task that found too little room, and its demand: it goes next.
     next: Option<(TaskId, Demand)>,
 }
 
 /// The status of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeterStatus {
     /// The configured limits.
     pub limits: ModelLimits,
@@ -151,6 +156,8 @@ pub struct MeterStatus {
     pub in_flight: u64,
     /// The instant until which the model is closed after a 429.
     pub closed_until: Option<Monotonic>,
+    /// The queues for which alone the model is closed, each with the instant.
+    pub closed_queues: Vec<(Arc<str>, Monotonic)>,
 }
 
 impl Meter {
@@ -163,7 +170,7 @@ impl Meter {
             foreign: ExternalUse::default(),
             window: Window::default(),
             in_flight: 0,
-            cooldown: Cooldown::default(),
+            cooldown: Cooldowns::default(),
             estimator: Estimator::default(),
             next: None,
         }
@@ -185,7 +192,7 @@ impl Meter {
         self.window.evict(now);
         self.window.add(at, demand.load());
         self.in_flight += 1;
-        Call { at, demand, admitted: demand, is_probe: false }
+        Call { at, demand, admitted: demand, tries: Tries::default() }
     }
 
     /// Counts a call of before a restart that has ended.
@@ -206,12 +213,12 @@ impl Meter {
         self.estimator.demand(input, max_tokens)
     }
 
-    /// Passes if a call may begin now.
+    /// Passes if a call for a task of the queue may begin now.
     ///
     /// # Errors
     /// [`NoRoom`].
-    pub fn room(&mut self, now: Monotonic) -> Result<(), NoRoom> {
-        self.admit(self.least(), now)
+    pub fn room(&mut self, queue: &str, now: Monotonic) -> Result<(), NoRoom> {
+        self.admit(queue, self.least(), now)
     }
 
     /// The demand that there must be room for before a call of unknown texts begins: a call smaller
@@ -225,12 +232,12 @@ impl Meter {
     ///
     /// # Errors
     /// [`NoRoom`]; nothing is counted.
-    pub fn begin(&mut self, now: Monotonic) -> Result<Call, NoRoom> {
-        self.room(now)?;
+    pub fn begin(&mut self, queue: &str, now: Monotonic) -> Result<Call, NoRoom> {
+        self.room(queue, now)?;
         let admitted = self.least();
         let next = self.next.take().map(|(_, demand)| demand);
         let demand = next.unwrap_or_else(|| self.estimator.usual());
-        Ok(self.begun(demand, admitted, now))
+        Ok(self.begun(queue, demand, admitted, now))
     }
 
     /// Begins a call of a task.
@@ -239,16 +246,16 @@ impl Meter {
     /// [`NoRoom`]; nothing is counted, and the task goes next.
     pub fn begin_with(
         &mut self,
-        task: TaskId,
+        (task, queue): (TaskId, &str),
         demand: Demand,
         now: Monotonic,
     ) -> Result<Call, NoRoom> {
-        if let Err(no_room) = self.admit(demand, now) {
+        if let Err(no_room) = self.admit(queue, demand, now) {
             self.next = Some((task, demand));
             return Err(no_room);
         }
         self.next = None;
-        Ok(self.begun(demand, demand, now))
+        Ok(self.begun(queue, demand, demand, now))
     }
 
     /// Keeps no room for the task that goes next, if it is one of these: it cannot go. True if it was.
@@ -262,10 +269,10 @@ impl Meter {
         self.next.is_some()
     }
 
-    fn begun(&mut self, demand: Demand, admitted: Demand, now: Monotonic) -> Call {
+    fn begun(&mut self, queue: &str, demand: Demand, admitted: Demand, now: Monotonic) -> Call {
         self.window.add(now, demand.load());
         self.in_flight += 1;
-        Call { at: now, demand, admitted, is_probe: self.cooldown.begin() }
+        Call { at: now, demand, admitted, tries: self.cooldown.begin(queue) }
     }
 
     /// Reserves the demand of a call's own texts.
@@ -274,7 +281,7 @@ impl Meter {
     /// [`NoRoom`]; the call is abandoned, and its task goes next.
     pub fn resize(
         &mut self,
-        task: TaskId,
+        task: (TaskId, &str),
         call: Call,
         demand: Demand,
         now: Monotonic,
@@ -290,15 +297,15 @@ impl Meter {
     }
 
     /// A call that was never made counts no more.
+    #[expect(clippy::needless_pass_by_value, reason = "a call ends once")]
     pub fn abandon(&mut self, call: Call) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.window.change(call.at, call.demand.load(), Load::default());
-        if call.is_probe {
-            self.cooldown.probe_lost();
-        }
+        self.cooldown.lost(&call.tries);
     }
 
     /// The end of a call; true if it began the model's cooldown, or moved its end.
+    #[expect(clippy::needless_pass_by_value, reason = "a call ends once")]
     pub fn settle(&mut self, call: Call, end: CallEnd, now: Monotonic) -> bool {
         self.in_flight = self.in_flight.saturating_sub(1);
         let reserved = call.demand.load();
@@ -310,39 +317,44 @@ impl Meter {
                     // The call took longer than a minute: its output is of now.
                     self.window.add(now, Load { requests: 0, input: 0, output });
                 }
-                if call.is_probe {
-                    self.cooldown.end();
-                }
+                self.cooldown.answered(&call.tries, now);
                 false
             }
-            CallEnd::Refused { retry_after_ms } => {
+            CallEnd::Refused { retry_after_ms, queues } => {
                 self.window.change(call.at, reserved, Load::REQUEST);
-                self.refused(call.is_probe, retry_after_ms, now)
+                self.cooldown.refused(&call.tries, &queues, retry_after_ms, now)
             }
             CallEnd::Failed => {
                 self.window.change(call.at, reserved, Load::REQUEST);
-                if call.is_probe {
-                    self.cooldown.end();
-                }
+                self.cooldown.answered(&call.tries, now);
                 false
             }
             CallEnd::Unknown => {
-                if call.is_probe {
-                    self.cooldown.probe_lost();
-                }
+                self.cooldown.lost(&call.tries);
                 false
             }
         }
     }
 
-    /// A 429 or 529 of a call that was not counted; true if it closed the model.
-    pub fn refused_uncounted(&mut self, retry_after_ms: Option<u64>, now: Monotonic) -> bool {
-        self.refused(false, retry_after_ms, now)
+    /// A 429 or 529 of a call that was not counted; true if it closed the model for every queue.
+    pub fn refused_uncounted(
+        &mut self,
+        queues: &[String],
+        retry_after_ms: Option<u64>,
+        now: Monotonic,
+    ) -> bool {
+        self.cooldown.refused(&Tries::default(), queues, retry_after_ms, now)
     }
 
-    fn refused(&mut self, is_probe: bool, retry_after_ms: Option<u64>, now: Monotonic) -> bool {
-        let longest = u64::try_from(MAX_RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
-        self.cooldown.refused(is_probe, retry_after_ms.map(|wait| wait.min(longest)), now)
+    /// True while the model is closed for tasks of the queue, or opens after that.
+    #[must_use]
+    pub fn is_cooling_down(&self, queue: &str) -> bool {
+        self.cooldown.is_active(queue)
+    }
+
+    /// The model is open again, whatever was refused before.
+    pub fn reopen(&mut self) {
+        self.cooldown = Cooldowns::default();
     }
 
     /// The provider's own figures, from the headers of an answer.
@@ -365,6 +377,12 @@ impl Meter {
             output_tokens: output,
             in_flight: self.in_flight,
             closed_until: self.closed_until().filter(|until| *until > now),
+            closed_queues: self
+                .cooldown
+                .closed_queues()
+                .filter(|(_, until)| *until > now)
+                .map(|(queue, until)| (Arc::clone(queue), until))
+                .collect(),
         }
     }
 
@@ -374,8 +392,8 @@ impl Meter {
         self.cooldown.until()
     }
 
-    fn admit(&mut self, demand: Demand, now: Monotonic) -> Result<(), NoRoom> {
-        self.cooldown.admit(now)?;
+    fn admit(&mut self, queue: &str, demand: Demand, now: Monotonic) -> Result<(), NoRoom> {
+        self.cooldown.admit(queue, now)?;
         self.window.evict(now);
         let limits = self.limits.lowered(&self.reported);
         if limits.concurrent.is_some_and(|most| self.in_flight >= most) {

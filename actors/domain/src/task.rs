@@ -104,6 +104,18 @@ pub struct Task {
     /// The rest of answers that did not count, until one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<Box<Correction>>,
+    /// The refusals that used up no attempt. Boxed, because few tasks have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turned_away: Option<Box<TurnedAway>>,
+}
+
+/// The refusals of a task's calls by a model that was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnedAway {
+    /// The instant of the first.
+    pub since: Timestamp,
+    /// Their number.
+    pub times: u32,
 }
 
 /// The state of a task.
@@ -209,6 +221,7 @@ impl Task {
             route: Route::default(),
             priority: None,
             correction: None,
+            turned_away: None,
         };
         Step::to(task).report(Fact::Created).order(effect)
     }
@@ -353,6 +366,7 @@ impl Task {
                 | E::Rejected { .. }
                 | E::CancelRequested
                 | E::GivenUp
+                | E::OwnerGone { .. }
                 | E::Unaffordable { .. },
             ) => true,
         }
@@ -393,10 +407,11 @@ impl Machine for Task {
             {
                 Ok(self.output_invalid(answered, completion, &fault, now))
             }
-            (S::Running { lease, .. }, E::AttemptFailed { lease: answered, failure, jitter })
-                if *lease == answered =>
-            {
-                let mut step = self.attempt_failed(failure, jitter, now);
+            (
+                S::Running { lease, .. },
+                E::AttemptFailed { lease: answered, failure, model_was_closed, jitter },
+            ) if *lease == answered => {
+                let mut step = self.call_failed(failure, model_was_closed, jitter, now);
                 step.next.last_result_lease = Some(answered);
                 Ok(step)
             }
@@ -460,10 +475,12 @@ impl Machine for Task {
                 | E::Reprioritized { .. }
                 | E::CancelRequested
                 | E::GivenUp
+                | E::OwnerGone { .. }
                 | E::Unaffordable { .. },
             ) => Err(Refusal::Finished(self.status())),
 
             (_, E::CancelRequested) => Ok(self.stopped(self.cancelled(now))),
+            (_, E::OwnerGone { message }) => Ok(self.stopped(self.owner_gone(message, now))),
             (_, E::GivenUp) => Ok(self.given_up(now)),
             (_, E::Unaffordable { reason: message }) => {
                 let ending = Ending { code: EndingCode::BudgetExceeded, message };

@@ -26,6 +26,7 @@ use crate::approval::{
 };
 use crate::budget::Money;
 use crate::delivery::{self, Cargo, Delivery, Webhook};
+use crate::error::Error;
 use crate::event::EventName;
 use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
@@ -132,8 +133,8 @@ pub enum Event {
         by: Decider,
         /// The reason.
         reason: String,
-        /// The texts of the task that tries again, if the reviewer asks for one.
-        retry: Option<Inputs>,
+        /// The task that tries again, if the reviewer asks for one.
+        retry: Option<NextTry>,
     },
     /// The held task ends without a decision.
     EndHeld {
@@ -142,6 +143,15 @@ pub enum Event {
         /// The task's event: a cancellation, or giving up.
         event: task::Event,
     },
+}
+
+/// The task that tries a rejected one again.
+#[derive(Debug)]
+pub struct NextTry {
+    /// The texts, with the reviewer's words in the prompt.
+    pub inputs: Inputs,
+    /// True if the prompt is the reviewer's own, who then submits the task.
+    pub rewritten: bool,
 }
 
 /// An answer whose output must match a schema.
@@ -204,6 +214,8 @@ pub enum Refusal {
     Task(task::Refusal),
     /// The approval refuses.
     Approval(approval::Refusal),
+    /// The task that tries again is not admitted.
+    NotAdmitted(Box<Error>),
 }
 
 impl From<task::Refusal> for Refusal {
@@ -218,7 +230,13 @@ impl From<approval::Refusal> for Refusal {
     }
 }
 
-/// Everything that a decision needs from outside: fresh identifiers, chosen reviewers, prices.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::NotAdmitted(Box::new(error))
+    }
+}
+
+/// Everything that a decision needs from outside: fresh identifiers, chosen reviewers, prices, limits.
 pub trait Sources {
     /// A fresh identifier in the partition of the unit.
     fn task_id(&mut self, now: Timestamp) -> TaskId;
@@ -246,6 +264,13 @@ pub trait Sources {
         _worst: Option<Money>,
     ) -> Option<String> {
         None
+    }
+    /// Admits a task that a reviewer makes as a submission is admitted; `worst` is the highest cost of a call.
+    ///
+    /// # Errors
+    /// Those of a submission.
+    fn admit(&mut self, _: &Spec, _worst: Option<Money>, _: Timestamp) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -469,26 +494,54 @@ impl Unit {
         items: Items<'_>,
         by: Decider,
         reason: String,
-        retry: Option<Inputs>,
+        retry: Option<NextTry>,
         sources: &mut impl Sources,
     ) -> Result<Option<Retry>, Refusal> {
-        let id = retry.as_ref().map(|_| sources.task_id(self.now));
+        if let Some(refusal) = items.approval.and_then(Approval::finished) {
+            return Err(refusal.into());
+        }
+        let next = match (retry, items.task) {
+            (Some(retry), Some(task)) => Some(next_try(task, retry, &by, self.now, sources)?),
+            (None, _) | (_, None) => None,
+        };
+        let id = next.as_ref().map(|(spec, ..)| spec.id);
         let committed = Salt::commit(items.salt(), &reason);
         let event = approval::Event::Rejected { by, reason: committed, retry: id };
         let texts = ReviewTexts { edit: None, remark: Some(reason.clone()) };
         self.approval_event(items, event, texts, sources)?;
         let mut retried = None;
-        if let (Some(id), Some(inputs), Some(task)) = (id, retry, items.task) {
-            let origin = Origin { retry_of: Some(task.spec.id), ..task.spec.origin.clone() };
-            let priority = task.priority();
-            let spec = Spec { id, origin, priority, start_at: None, ..Spec::clone(&task.spec) };
-            let worst_cost = sources.worst_cost(spec.called(), &inputs, spec.max_tokens);
+        if let Some((spec, inputs, worst_cost)) = next {
+            retried = Some(Retry { task: spec.id, worst_cost });
             self.create(spec, inputs);
-            retried = Some(Retry { task: id, worst_cost });
         }
         self.task_event(items, task::Event::Rejected { reason }, None, sources)?;
         Ok(retried)
     }
+}
+
+/// The task that tries a rejected one again, as far as it is admitted, and its highest cost. A reviewer who
+/// wrote its prompt submits it, and pays for it; the first submitter stays known.
+fn next_try(
+    task: &Task,
+    NextTry { inputs, rewritten }: NextTry,
+    by: &Decider,
+    now: Timestamp,
+    sources: &mut impl Sources,
+) -> Result<(Spec, Inputs, Option<Money>), Error> {
+    let before = &*task.spec;
+    let mut origin = Origin { retry_of: Some(before.id), ..before.origin.clone() };
+    let mut account = before.account.clone();
+    if rewritten {
+        let first = origin.first_account.take().unwrap_or_else(|| before.account.clone());
+        account.clone_from(&by.account);
+        origin.first_account = Some(first).filter(|first| *first != account);
+    }
+    let (id, priority) = (sources.task_id(now), task.priority());
+    let spec = Spec { id, account, origin, priority, start_at: None, ..before.clone() };
+    let worst_of_call = sources.worst_cost(spec.called().once(), &inputs, spec.max_tokens);
+    sources.admit(&spec, worst_of_call, now)?;
+    let worst_cost = sources.worst_cost(spec.called(), &inputs, spec.max_tokens);
+    Ok((spec, inputs, worst_cost))
 }
 
 /// True if `event` can end `task`. The execution of a step's task then decides and commits.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use callboard_domain::access::{Action, Role};
 use callboard_domain::account::external::ExternalId;
-use callboard_domain::account::{Email, PasswordHash, User};
+use callboard_domain::account::{Email, PasswordHash, User, WorkLeft};
 use callboard_domain::audit::{By, Record};
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::{ApiKey, ENTROPY_BYTES, Secret};
@@ -28,16 +28,18 @@ use tokio::sync::oneshot;
 
 use crate::durable;
 use crate::node::Node;
-use crate::tables::{KEY_USES, KEYS, SESSIONS, USERS};
+use crate::tables::{KEY_USES, KEYS, LEFT_WORK, SESSIONS, USERS};
 
 mod audit;
 mod keys;
+mod left;
 mod register;
 mod rights;
 mod sessions;
 mod users;
 
 pub(crate) use audit::AuditLog;
+pub(crate) use left::cancel as cancel_left_work;
 pub use register::KnownKey;
 pub(crate) use register::Register;
 pub use rights::PermissionWatch;
@@ -122,7 +124,7 @@ pub(crate) enum Message {
     ChangeUser(UserId, UserChange, By, Reply<User>),
     /// Replace a user's password by the user's own wish.
     ChangePassword(PasswordChange, By, Reply<User>),
-    DeleteUser(UserId, By, Reply<User>),
+    DeleteUser(UserId, Option<WorkLeft>, By, Reply<User>),
     /// Make a key.
     CreateKey(NewKey, By, Reply<(ApiKey, Secret)>),
     RevokeKey(KeyId, By, Reply<Arc<KnownKey>>),
@@ -217,6 +219,8 @@ impl Actor for Accounts {
     async fn pre_start(&self, _: ActorRef<Message>, (): ()) -> Result<(), ActorProcessingErr> {
         let (store, register) = (&*self.0.shard(PARTITION).store, &self.0.accounts);
         each(&USERS, store, |_, user| register.put_user(user)).await?;
+        let left = |id, left| register.put_left(UserId::from_u128(id), left);
+        each(&LEFT_WORK, store, left).await?;
         let mut after = None;
         loop {
             let page = KEYS.scan(store, NUMBER, after.as_ref(), 1_000).await?;
@@ -260,8 +264,8 @@ impl Actor for Accounts {
             Message::ChangePassword(change, by, reply) => {
                 let _ = reply.send(self.change_password(change, by).await);
             }
-            Message::DeleteUser(id, by, reply) => {
-                let _ = reply.send(self.delete_user(id, by).await);
+            Message::DeleteUser(id, work, by, reply) => {
+                let _ = reply.send(self.delete_user(id, work, by).await);
             }
             Message::CreateKey(new, by, reply) => {
                 let _ = reply.send(self.create_key(new, by).await);

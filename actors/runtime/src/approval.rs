@@ -16,7 +16,7 @@ use callboard_domain::approval::{Approval, Decider, Effect, Event, Refusal, SYST
 use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
 use callboard_domain::task::{self, Inputs, Task};
-use callboard_domain::unit::{self, Items};
+use callboard_domain::unit::{self, Items, NextTry};
 use ractor::ActorProcessingErr;
 use tokio::sync::oneshot;
 
@@ -153,7 +153,7 @@ impl Held<ApprovalItem> {
             Decision::Approve { by, edit, comment } => unit::Event::Approve { by, edit, comment },
             Decision::Reject { by, reason, retry } => {
                 let retry = match retry {
-                    Some(prompt) => Some(self.next_inputs(&prompt, &reason).await?),
+                    Some(prompt) => Some(self.next_try(&prompt, &reason).await?),
                     None => None,
                 };
                 unit::Event::Reject { by, reason, retry }
@@ -165,17 +165,18 @@ impl Held<ApprovalItem> {
             }
             Err(unit::Refusal::Approval(refusal)) => Err(refused(id, refusal)),
             Err(unit::Refusal::Task(_)) => Err(not_held(id)),
+            Err(unit::Refusal::NotAdmitted(error)) => Err(*error),
         };
         let _ = reply.send(answer);
         Ok(())
     }
 
-    /// The texts of the task that tries again, with the reviewer's words in its prompt.
-    async fn next_inputs(
+    /// The task that tries again, with the reviewer's words in its prompt.
+    async fn next_try(
         &self,
         prompt: &NextPrompt,
         reason: &str,
-    ) -> Result<Inputs, ActorProcessingErr> {
+    ) -> Result<NextTry, ActorProcessingErr> {
         let TaskAddress { environment, task } = self.address;
         let store = &*self.node.shard(task.partition()).store;
         let inputs = tables::inputs(store, environment, task).await?;
@@ -183,7 +184,8 @@ impl Held<ApprovalItem> {
             NextPrompt::AsBefore => None,
             NextPrompt::Given(prompt) => Some(prompt.as_str()),
         };
-        Ok(Inputs { prompt: prompt_again(&inputs.prompt, given, reason), ..inputs })
+        let prompt = prompt_again(&inputs.prompt, given, reason);
+        Ok(NextTry { inputs: Inputs { prompt, ..inputs }, rewritten: given.is_some() })
     }
 
     /// Makes the task decide an event together with the approval, and takes the next state from the unit.
@@ -220,7 +222,8 @@ impl Held<ApprovalItem> {
             Ok(unit) => unit,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let unit = durable::commit(&self.node, environment, partition, unit).await?;
+        let unit =
+            durable::commit(&self.node, environment, partition, unit, sources.reserved).await?;
         for change in unit.changes {
             if let unit::Change::Approval(step, _) = change {
                 self.item.0 = Some(step.next);
@@ -237,7 +240,9 @@ impl Held<ApprovalItem> {
                 Ok(approval.clone())
             }
             (Err(unit::Refusal::Approval(refusal)), Some(_)) => Err(refused(id, refusal)),
-            (Err(unit::Refusal::Task(_)), Some(_)) | (_, None) => Err(not_held(id)),
+            (Err(unit::Refusal::Task(_) | unit::Refusal::NotAdmitted(_)), Some(_)) | (_, None) => {
+                Err(not_held(id))
+            }
         };
         let _ = reply.send(answer);
         Ok(())

@@ -28,6 +28,7 @@ use callboard_domain::unit::{Change, Unit};
 use callboard_domain::{Error, Rule, Timestamp};
 use callboard_store::{Error as StoreError, Op};
 
+use crate::holdings::CountedTask;
 use crate::node::Node;
 use crate::shard::TaskAddress;
 use crate::tables::{self, BudgetEvent, EVENTS, EventRow, SPENT, SpentRow};
@@ -82,6 +83,7 @@ struct Round {
 pub(crate) struct Reservation {
     budgets: Option<Arc<Budgets>>,
     of: Vec<BudgetShare>,
+    counted: Vec<CountedTask>,
     /// True if nothing comes of the unit: the reservation counts for its own tasks alone.
     is_dry: bool,
 }
@@ -89,7 +91,12 @@ pub(crate) struct Reservation {
 impl Reservation {
     /// The reservation of a unit that is only played.
     pub(crate) fn dry() -> Self {
-        Self { budgets: None, of: Vec::new(), is_dry: true }
+        Self { budgets: None, of: Vec::new(), counted: Vec::new(), is_dry: true }
+    }
+
+    /// Keeps a task's place among its account's until the task is created.
+    pub(crate) fn count(&mut self, counted: CountedTask) {
+        self.counted.push(counted);
     }
 
     /// The reserved amount that the ledger of the budget does not have.

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::Error;
-use callboard_domain::access::Role;
+use callboard_domain::access::{Action as Permission, Role};
 use callboard_domain::approval::Decider;
 use callboard_domain::bulk::{self, Action, Job, Outcome, PART};
 use callboard_domain::event::EventName;
@@ -25,6 +25,7 @@ use callboard_store::{Error as StoreError, Op, Outcome as Committed};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 
+use crate::accounts::caller_of;
 use crate::handle::{Handle, Owner, Reject};
 use crate::node::Node;
 use crate::shard::TaskAddress;
@@ -48,6 +49,8 @@ type Key = (Environment, BulkId);
 pub(crate) struct Bulks {
     jobs: Mutex<BTreeMap<Key, Job>>,
     wake: Notify,
+    /// The lock of a writer of a job that runs: the runner, or somebody who stops it.
+    writing: tokio::sync::Mutex<()>,
     /// The lock of a creation, so that one key creates one job.
     pub(crate) creating: tokio::sync::Mutex<()>,
 }
@@ -97,7 +100,8 @@ impl Bulks {
                 let Some((last, _)) = page.last() else { break };
                 after = Some(*last);
                 let orphans = page.iter().filter(|((id, _), _)| {
-                    !self.jobs().contains_key(&(environment, BulkId::from_u128(*id)))
+                    let job = self.get(environment, BulkId::from_u128(*id));
+                    job.is_none_or(|job| job.ended_at.is_some())
                 });
                 let ops: Vec<_> = orphans.map(|(key, _)| BULK_PARTS.delete(number, key)).collect();
                 if !ops.is_empty() {
@@ -130,6 +134,30 @@ impl Bulks {
         Ok(())
     }
 
+    /// Ends a job that runs, durably, before its end.
+    pub(crate) async fn stop(
+        &self,
+        node: &Node,
+        (environment, id): Key,
+        why: String,
+    ) -> Result<(), StoreError> {
+        let _writing = self.writing.lock().await;
+        let Some(job) = self.get(environment, id).filter(|job| job.ended_at.is_none()) else {
+            return Ok(());
+        };
+        let job = job.stopped(why, node.now());
+        commit(node, self.rows(node, environment, &job)).await?;
+        self.keep(environment, job);
+        // A start removes those that a crash leaves.
+        let (number, id) = (environment.number(), id.as_u128());
+        let parts = BULK_PARTS.range(node.store(), number, &(id, 0), &(id, u16::MAX)).await?;
+        for parts in parts.chunks(PAGE) {
+            let row = |(key, _): &((u128, u16), _)| BULK_PARTS.delete(number, key);
+            commit(node, parts.iter().map(row).collect()).await?;
+        }
+        Ok(())
+    }
+
     fn keep(&self, environment: Environment, job: Job) {
         self.jobs().insert((environment, job.id), job);
     }
@@ -138,7 +166,8 @@ impl Bulks {
     fn rows(&self, node: &Node, environment: Environment, job: &Job) -> Vec<Op> {
         let number = environment.number();
         let mut ops = vec![BULKS.put(number, &job.id.as_u128(), job, None)];
-        if job.ended_at.is_some() {
+        let before = self.get(environment, job.id);
+        if job.ended_at.is_some() && before.is_none_or(|before| before.ended_at.is_none()) {
             let event = EventName::BulkCompleted.as_str();
             let event = EventRow::of_bulk(event, node.now(), job.clone());
             ops.push(EVENTS.append(tables::events(environment), &event));
@@ -193,6 +222,10 @@ async fn work(
     again: bool,
 ) -> Result<(), StoreError> {
     let Some(part) = job.part() else { return Ok(()) };
+    if let Err(error) = may_go_on(node, &job) {
+        let why = format!("the account {} may no longer do this: {error}", job.account);
+        return node.bulks.stop(node, (environment, job.id), why).await;
+    }
     let (number, key) = (environment.number(), (job.id.as_u128(), part));
     let tasks = BULK_PARTS.get(node.store(), number, &key).await?.unwrap_or_default();
     let mut acting = JoinSet::new();
@@ -205,12 +238,20 @@ async fn work(
     // A part that is not there cannot be acted on, and must not stop the job.
     let size = usize::try_from(job.total - job.done()).unwrap_or(usize::MAX).min(PART);
     outcomes.resize(size, Outcome::Failed);
-    let job = job.after(&outcomes, node.now());
+    let _writing = node.bulks.writing.lock().await;
+    // It may have been stopped meanwhile.
+    let job = node.bulks.get(environment, job.id).unwrap_or(job).after(&outcomes, node.now());
     let mut ops = node.bulks.rows(node, environment, &job);
     ops.push(BULK_PARTS.delete(number, &key));
     commit(node, ops).await?;
     node.bulks.keep(environment, job);
     Ok(())
+}
+
+/// Passes if the account of a job may run it still, with the credential that began it.
+fn may_go_on(node: &Node, job: &Job) -> Result<(), Error> {
+    let Ok(account) = job.account.parse() else { return Ok(()) };
+    caller_of(&node.accounts, account, node.now())?.may(Permission::BulkRun)
 }
 
 /// The action of a job on one task.
@@ -278,6 +319,7 @@ impl Act {
                     environment: self.environment,
                     role: Role::Operator,
                     trace: None,
+                    bound: Arc::default(),
                 };
                 let key = job.id.to_string();
                 let handle = Handle::new(Arc::clone(&self.node));

@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 use permits::Share;
 pub(crate) use permits::{SendPermit, SendPermits};
 
+use crate::budgets::Reservation;
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::metrics::CargoKind;
 use crate::node::Node;
@@ -152,7 +153,14 @@ impl Held<DeliveryItem> {
             Ok(unit) => unit,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let unit = durable::commit(&self.node, environment, delivery.partition(), unit).await?;
+        let unit = durable::commit(
+            &self.node,
+            environment,
+            delivery.partition(),
+            unit,
+            Reservation::default(),
+        )
+        .await?;
         let mut effects = Vec::new();
         for change in unit.changes {
             if let Change::Delivery(step) = change {

@@ -39,7 +39,8 @@ pub(crate) struct PendingCommit {
     begun: Instant,
 }
 
-/// Commits a unit in `partition` and performs its effects; returns the unit, for its owners.
+/// Commits a unit in `partition`, for which `reserved` was taken, and performs its effects; returns the unit, for
+/// its owners.
 ///
 /// # Errors
 /// The commit failed: the owner must break.
@@ -48,9 +49,9 @@ pub(crate) async fn commit(
     environment: Environment,
     partition: u8,
     unit: Unit,
+    reserved: Reservation,
 ) -> Result<Unit, NotCommitted> {
-    let taken = (Vec::new(), Reservation::default());
-    let (ticket, pending) = submit(node, environment, partition, unit, taken);
+    let (ticket, pending) = submit(node, environment, partition, unit, (Vec::new(), reserved));
     if pending.unit.ahead {
         drop(ticket);
         return Ok(pending.act(node));

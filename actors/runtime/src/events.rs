@@ -296,7 +296,7 @@ impl Events {
 
     /// Keeps nothing in memory, so that there is no gap: it is all in the store. A subscriber that came
     /// meanwhile may have read the kept records as if they were all, and looks again.
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.kept_pieces.iter().for_each(|pieces| drop(std::mem::take(&mut *locked(pieces))));
         let kept = |recent: &Mutex<Recent>| !std::mem::take(&mut *locked(recent)).is_empty();
         if self.recent.iter().filter(|recent| kept(recent)).count() > 0 {

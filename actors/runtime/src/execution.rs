@@ -19,8 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Error;
+use callboard_domain::access::Action;
 use callboard_domain::execution::program::{OutputLocation, Outputs, Program};
-use callboard_domain::execution::{Effect, Event, Execution, OutputSource, Refusal};
+use callboard_domain::execution::{Effect, Event, Execution, OutputSource, Refusal, State};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::Task;
@@ -313,15 +314,7 @@ impl Held<ExecutionItem> {
                     let taken = sending.take(of, unit, (&mut waiting.signals, &mut records));
                     Box::pin(taken).await?;
                 }
-                // Refused if nothing is due, or the execution has ended.
-                BacklogItem::TimePassed => {
-                    if joint.happened(Event::TimePassed) == Err(Refusal::NotDue)
-                        && let Some(at) = joint.state().wakes_at()
-                    {
-                        // The clock went back since the timer looked at it.
-                        perform(&node, self.address, Effect::WakeAt(at));
-                    }
-                }
+                BacklogItem::TimePassed => time_passed(&node, self.address, &mut joint),
                 BacklogItem::GivenUp => drop(joint.happened(Event::GivenUp)),
                 BacklogItem::Look => {}
             }
@@ -483,4 +476,31 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
             format!("execution {id} changed meanwhile; try again")
         }
     })
+}
+
+/// Tells an execution that its timer fired.
+fn time_passed(node: &Node, address: Address, joint: &mut Joint<'_>) {
+    let head = &joint.state().head;
+    let may = node.accounts.owner_may(&head.spec.account, Action::TasksCreate);
+    let event = match (&head.state, may) {
+        (State::Scheduled { .. }, Err(error)) => {
+            tracing::info!(execution = %address.execution, %error, "a late start is cancelled");
+            Event::CancelRequested
+        }
+        (State::Scheduled { .. }, Ok(_))
+        | (
+            State::Running
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. },
+            _,
+        ) => Event::TimePassed,
+    };
+    // Refused if nothing is due, or the execution has ended.
+    if joint.happened(event) == Err(Refusal::NotDue)
+        && let Some(at) = joint.state().wakes_at()
+    {
+        // The clock went back since the timer looked at it.
+        perform(node, address, Effect::WakeAt(at));
+    }
 }

@@ -160,30 +160,41 @@ impl Flow {
         let mut listed: Vec<&Spec> = Vec::new();
         for change in &unit.changes {
             let Change::NewTask(step, _) = change else { continue };
-            let Some(rule) = concurrency_of(&step.next.spec) else { continue };
-            let full = self.with_members(environment, rule, |members| {
-                let is_full = u32::try_from(members.len()).is_ok_and(|count| count >= rule.limit);
-                let refuses = rule.on_conflict == OnConflict::Reject;
-                let spec = &step.next.spec;
-                if is_full && refuses && spec.origin.step.is_none() {
-                    return Some(members.len());
+            let spec = &step.next.spec;
+            if let Err(refused) = self.admit_task(environment, spec) {
+                for spec in listed {
+                    self.leave(environment, spec);
                 }
-                members.insert(spec.id, member(spec, rule));
-                None
-            });
-            let Some(count) = full else {
-                listed.push(&step.next.spec);
-                continue;
-            };
-            for spec in listed {
-                self.leave(environment, spec);
+                return Err(refused);
             }
-            return Err(DomainError::InvalidState(format!(
-                "concurrencyKey {} has {count} unfinished tasks, and its limit is {}",
-                rule.key, rule.limit
-            )));
+            listed.push(spec);
         }
         Ok(())
+    }
+
+    /// Lists a new task under its key.
+    ///
+    /// # Errors
+    /// Those of [`Self::admit`].
+    pub(crate) fn admit_task(
+        &self,
+        environment: Environment,
+        spec: &Spec,
+    ) -> Result<(), DomainError> {
+        let Some(rule) = concurrency_of(spec) else { return Ok(()) };
+        self.with_members(environment, rule, |members| {
+            let is_full = u32::try_from(members.len()).is_ok_and(|count| count >= rule.limit);
+            let refuses = rule.on_conflict == OnConflict::Reject;
+            if is_full && refuses && spec.origin.step.is_none() {
+                let count = members.len();
+                return Err(DomainError::InvalidState(format!(
+                    "concurrencyKey {} has {count} unfinished tasks, and its limit is {}",
+                    rule.key, rule.limit
+                )));
+            }
+            members.insert(spec.id, member(spec, rule));
+            Ok(())
+        })
     }
 
     /// Lists a task that waits or runs under its key.

@@ -78,6 +78,8 @@ pub struct Owner {
     pub role: Role,
     /// The request, in the trace of its caller.
     pub trace: Option<TraceContext>,
+    /// The queues that a worker's key is bound to; none if it may serve every queue.
+    pub bound: Arc<[String]>,
 }
 
 impl Owner {
@@ -85,7 +87,7 @@ impl Owner {
     #[must_use]
     pub fn of(caller: &Caller, trace: Option<TraceContext>) -> Self {
         let (id, environment) = (caller.account.to_string(), caller.environment);
-        Self { id, environment, role: caller.role, trace }
+        Self { id, environment, role: caller.role, trace, bound: caller.queues.as_slice().into() }
     }
 
     /// The owner as a reader of templates.

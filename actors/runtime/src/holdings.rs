@@ -46,6 +46,15 @@ impl AccountHoldings {
         self.with(account, |holdings| holdings.admit(&self.caps, tasks))
     }
 
+    /// Counts a task that is about to be created, until it is.
+    ///
+    /// # Errors
+    /// Those of [`Self::admit`].
+    pub(crate) fn reserve(self: &Arc<Self>, account: &str) -> Result<CountedTask, Error> {
+        self.admit(account, 1)?;
+        Ok(CountedTask { holdings: Arc::clone(self), account: account.into() })
+    }
+
     /// Counts the tasks of a unit without an admission: those of work that goes on.
     pub(crate) fn begin(&self, unit: &Unit) {
         for change in &unit.changes {
@@ -144,9 +153,29 @@ impl AccountHoldings {
         accounts.retain(|_, holdings| *holdings != Holdings::default());
     }
 
+    /// The unfinished tasks, and the schedules, of some accounts.
+    pub(crate) fn unfinished(&self, of: impl Iterator<Item = String>) -> (u64, u64) {
+        let accounts = self.accounts();
+        let held = of.filter_map(|account| accounts.get(&*account)).map(Holdings::unfinished);
+        held.fold((0, 0), |sum, (tasks, schedules)| (sum.0 + tasks, sum.1 + schedules))
+    }
+
     #[cfg(test)]
     pub(crate) fn of(&self, account: &str) -> Holdings {
         self.accounts().get(account).copied().unwrap_or_default()
+    }
+}
+
+/// A task that an account's holdings count before the task exists; dropped, it counts no more.
+#[derive(Debug)]
+pub(crate) struct CountedTask {
+    holdings: Arc<AccountHoldings>,
+    account: Box<str>,
+}
+
+impl Drop for CountedTask {
+    fn drop(&mut self) {
+        self.holdings.with(&self.account, Holdings::end);
     }
 }
 

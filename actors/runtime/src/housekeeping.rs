@@ -11,7 +11,9 @@ use callboard_domain::machine::Machine;
 use callboard_store::{Error, Op};
 
 use crate::node::Node;
-use crate::tables::{self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, deliveries, executions};
+use crate::tables::{
+    self, ENDED_DELIVERIES, EVENTS, IDEMPOTENCY, TEXTS, deliveries, event_words, executions,
+};
 use crate::{accounts, durable, submission};
 
 /// The interval at which the number of events is looked at.
@@ -138,7 +140,12 @@ async fn forget_keys(
                 ended &= task.is_none_or(|found| found.task.is_finished());
             }
             if ended {
-                let ops = vec![IDEMPOTENCY.delete(environment.number(), &scope)];
+                let number = environment.number();
+                let mut ops = vec![IDEMPOTENCY.delete(number, &scope)];
+                // The salt of a batch stands by itself.
+                if let Some(batch) = row.salted_by.filter(|_| row.tasks.len() > 1) {
+                    ops.extend(TEXTS.delete_all(store, number, batch).await?);
+                }
                 drop(durable::commit_rows(node.shard(scope[0]), scope[0], ops));
             }
         }
@@ -164,7 +171,8 @@ async fn forget_deliveries(node: &Node, environment: Environment) -> Result<(), 
             if now.since(delivery.created_at()) < deliveries::KEPT {
                 return Ok(());
             }
-            let ops = vec![ENDED_DELIVERIES.delete(number, &id)];
+            let mut ops = event_words::removal(store, environment, id, None).await?;
+            ops.push(ENDED_DELIVERIES.delete(number, &id));
             let partition = delivery.partition();
             drop(durable::commit_rows(node.shard(partition), partition, ops));
         }

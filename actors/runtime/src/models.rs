@@ -113,11 +113,11 @@ impl Models {
             && self.shared.lock().get(model).is_some_and(|meter| !meter.is_idle())
     }
 
-    /// True if a call of the model may begin; else `blocked` notes from when on.
+    /// True if a call of the model for a task of the queue may begin; else `blocked` notes from when on.
     pub(crate) fn has_room(
         &self,
         environment: Environment,
-        model: &str,
+        (model, queue): (&str, &str),
         blocked: &Blocked,
     ) -> bool {
         if !self.is_metering(environment) {
@@ -125,7 +125,8 @@ impl Models {
         }
         let now = self.shared.clock.moment();
         let mut meters = self.shared.lock();
-        let Some(Err(NoRoom { until })) = meters.get_mut(model).map(|meter| meter.room(now)) else {
+        let Some(Err(NoRoom { until })) = meters.get_mut(model).map(|meter| meter.room(queue, now))
+        else {
             return true;
         };
         if let Some(until) = until {
@@ -140,17 +141,27 @@ impl Models {
     ///
     /// # Errors
     /// [`NoRoom`].
-    pub(crate) fn room(&self, environment: Environment, model: &str) -> Result<(), NoRoom> {
+    pub(crate) fn room(
+        &self,
+        environment: Environment,
+        model: &str,
+        queue: &str,
+    ) -> Result<(), NoRoom> {
         if !self.is_metering(environment) {
             return Ok(());
         }
         let now = self.shared.clock.moment();
-        self.shared.lock().get_mut(model).map_or(Ok(()), |meter| meter.room(now))
+        self.shared.lock().get_mut(model).map_or(Ok(()), |meter| meter.room(queue, now))
     }
 
     /// A call whose texts are not known yet; none if the model is not metered, or has no room after
     /// all: the task then asks for itself.
-    pub(crate) fn begin(&self, environment: Environment, model: &Arc<str>) -> Option<CallPermit> {
+    pub(crate) fn begin(
+        &self,
+        environment: Environment,
+        model: &Arc<str>,
+        queue: &str,
+    ) -> Option<CallPermit> {
         if !self.is_metering(environment) {
             return None;
         }
@@ -158,7 +169,7 @@ impl Models {
         let call = {
             let mut meters = self.shared.lock();
             let meter = meters.get_mut(model).filter(|meter| !meter.is_idle())?;
-            meter.begin(now).ok()?
+            meter.begin(queue, now).ok()?
         };
         Some(CallPermit::new(Arc::clone(&self.shared), Arc::clone(model), call))
     }
@@ -173,7 +184,7 @@ impl Models {
         call: Option<CallPermit>,
         input: u64,
     ) -> Result<CallPermit, NoRoom> {
-        let (model, id) = (task.model(), task.spec.id);
+        let (model, id) = (task.model(), (task.spec.id, task.spec.queue.as_str()));
         let now = self.shared.clock.moment();
         // A call of another model is given back here, before the lock is taken.
         let call = call.filter(|call| call.is_of(model)).map(CallPermit::into_call);
@@ -218,11 +229,28 @@ impl Models {
         }
     }
 
-    /// A 429 or 529 of a call that was not counted.
+    /// True while the model is closed for tasks of the queue, or opens after that.
+    pub(crate) fn is_cooling_down(
+        &self,
+        environment: Environment,
+        model: &str,
+        queue: &str,
+    ) -> bool {
+        self.is_metering(environment)
+            && self.shared.lock().get(model).is_some_and(|meter| meter.is_cooling_down(queue))
+    }
+
+    /// The model is open again, whatever its provider refused.
+    fn reopen(&self, model: &str) {
+        self.shared.end(model, |meter, _| meter.reopen());
+    }
+
+    /// A 429 or 529 of a call that was not counted, by a worker whose key is bound to the queues `bound`.
     pub(crate) fn refused(
         &self,
         environment: Environment,
         model: &str,
+        bound: &[String],
         retry_after_ms: Option<u64>,
     ) {
         if environment != Environment::Live {
@@ -231,7 +259,7 @@ impl Models {
         let now = self.shared.clock.moment();
         let mut meters = self.shared.lock();
         if meters.len() < MAX_MODELS || meters.contains_key(model) {
-            meter_of(&mut meters, model).1.refused_uncounted(retry_after_ms, now);
+            meter_of(&mut meters, model).1.refused_uncounted(bound, retry_after_ms, now);
             self.shared.is_metering.store(true, Ordering::Release);
         }
     }

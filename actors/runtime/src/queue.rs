@@ -259,8 +259,9 @@ impl Held<QueueItem> {
         let (concurrency, limits) = (&self.node.concurrency, &self.node.flow);
         let environment = self.address.environment;
         let (models, blocked) = (&self.node.models, &self.item.blocked);
+        let queue = &*self.address.queue;
         let found = self.item.ready.take_flow(
-            |model| capacity.runs(model) && models.has_room(environment, model, blocked),
+            |model| capacity.runs(model) && models.has_room(environment, (model, queue), blocked),
             |account| concurrency.has_room(account),
             |key, limit| limits.has_room(environment, key, limit),
         );
@@ -270,7 +271,7 @@ impl Held<QueueItem> {
             return false;
         };
         let running = Some(concurrency.start(account));
-        let call = models.begin(environment, &model);
+        let call = models.begin(environment, &model, queue);
         let address = TaskAddress { environment, task };
         let (shares, rate) = self.leases(flow.as_deref());
         let permits = Permits { running, call, shares, rate };

@@ -1,6 +1,5 @@
 //! The sources of a decision: fresh identifiers, reviewers and prices of this node.
 
-use callboard_domain::Timestamp;
 use callboard_domain::approval::{Assignee, Policy, ReviewerPool, Salt};
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
@@ -8,6 +7,7 @@ use callboard_domain::id::{DeliveryId, Environment, TaskId};
 use callboard_domain::spending::Subject;
 use callboard_domain::task::{Called, Inputs, Spec};
 use callboard_domain::unit::Sources;
+use callboard_domain::{Error, Timestamp};
 
 use crate::budgets::Reservation;
 use crate::node::Node;
@@ -49,8 +49,9 @@ impl Sources for NodeSources<'_> {
             Environment::Test => Vec::new(),
         };
         if self.policy().four_eyes {
-            let submitter = self.node.accounts.person_of(&task.account);
-            users.retain(|user| user.id.to_string() != submitter);
+            let person = |account| self.node.accounts.person_of(account);
+            let submitters: Vec<_> = task.submitters().map(person).collect();
+            users.retain(|user| !submitters.contains(&user.id.to_string()));
         }
         let item = TaskAddress { environment: self.environment, task: task.id };
         let reviewer = self.node.reviewers.choose(item, &users, wanted);
@@ -81,5 +82,16 @@ impl Sources for NodeSources<'_> {
         }
         let reserved = budgets.reserve(subject, worst, &mut self.reserved, self.node.now());
         reserved.err().map(|refusal| refusal.to_string())
+    }
+
+    fn admit(&mut self, task: &Spec, worst: Option<Money>, now: Timestamp) -> Result<(), Error> {
+        let node = self.node;
+        let counted = node.holdings.reserve(&task.account)?;
+        if !node.budgets.is_idle(self.environment) {
+            node.budgets.reserve(Subject::from(task), worst, &mut self.reserved, now)?;
+        }
+        node.flow.admit_task(self.environment, task)?;
+        self.reserved.count(counted);
+        Ok(())
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::budget::Money;
+use callboard_domain::digest::Digest;
 use callboard_domain::execution::{Execution, ForkedFrom, Template};
 use callboard_domain::id::{BatchId, Environment, PlanId, TaskId};
 use callboard_domain::machine::Machine;
@@ -29,7 +30,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::node::Node;
 use crate::read::runs::whole;
-use crate::tables::{self, Deployed, IDEMPOTENCY, IdempotencyRow, executions};
+use crate::tables::{self, Deployed, IDEMPOTENCY, IdempotencyRow, TEXTS, executions, text};
 use callboard_domain::execution::program::{CompiledPlan, ReviewPolicy};
 
 pub(crate) use creation::create;
@@ -164,6 +165,13 @@ pub(crate) struct Key {
     pub(crate) body: String,
 }
 
+impl Key {
+    /// The digest of the body under a salt.
+    fn salted(&self, salt: &str) -> String {
+        Digest::of(&format!("{salt} {}", self.body)).to_string()
+    }
+}
+
 /// The created items, as they were at their creation, by this request or an earlier one with its key.
 #[derive(Debug, Clone)]
 pub struct Submitted {
@@ -222,6 +230,15 @@ pub(crate) struct Submissions(pub(crate) Arc<Node>);
 /// The keys whose submissions are under way, and their waiting callers.
 pub(crate) type State = HashMap<[u8; 32], Vec<(Box<Submission>, Reply)>>;
 
+/// The items of an idempotency key.
+struct Made {
+    /// The items as they were created.
+    items: Created,
+    ended: bool,
+    /// True if texts of them were erased.
+    erased: bool,
+}
+
 impl Submissions {
     async fn submit(
         &self,
@@ -266,26 +283,40 @@ impl Submissions {
         let row = IDEMPOTENCY.get(store, environment.number(), &key.scope).await?;
         let Some(row) = row else { return Ok(None) };
         let made = self.made(environment, &row).await?;
-        let ended = made.as_ref().is_none_or(|(_, ended)| *ended);
+        let ended = made.as_ref().is_none_or(|made| made.ended);
         if self.0.now().since(row.at) >= KEPT && ended {
             return Ok(None);
         }
-        if row.body != key.body {
-            return Ok(Some(Err(Error::IdempotencyKeyReused)));
-        }
         // A repetition of the submission would do its work twice.
-        let removed = "what this idempotency key made has ended and was removed; use another key";
-        let made = made.map(|(made, _)| Submitted { made, replayed: true });
-        Ok(Some(made.ok_or_else(|| Error::InvalidState(removed.into()))))
+        let Some(Made { items: made, erased, .. }) = made else {
+            let removed =
+                "what this idempotency key made has ended and was removed; use another key";
+            return Ok(Some(Err(Error::InvalidState(removed.into()))));
+        };
+        let body = match row.salted_by {
+            None => Some(key.body.clone()),
+            Some(item) => {
+                let number = environment.number();
+                let salt = TEXTS.get(store, number, item, text::KEY_SALT).await?;
+                salt.filter(|salt| !salt.is_empty()).map(|salt| key.salted(&salt))
+            }
+        };
+        let answer = match body.filter(|_| !erased) {
+            None => Err(Error::InvalidState(
+                "the texts of what this idempotency key made were erased; use another key".into(),
+            )),
+            Some(body) if body != row.body => Err(Error::IdempotencyKeyReused),
+            Some(_) => Ok(Submitted { made, replayed: true }),
+        };
+        Ok(Some(answer))
     }
 
-    /// The items of a key as they were created, and true if they have ended; `None` if some of it was
-    /// removed.
+    /// The items of a key; `None` if some of it was removed.
     async fn made(
         &self,
         environment: Environment,
         row: &IdempotencyRow,
-    ) -> Result<Option<(Created, bool)>, ActorProcessingErr> {
+    ) -> Result<Option<Made>, ActorProcessingErr> {
         let store = self.0.store();
         if let Some(id) = row.execution {
             let Some(head) = executions::head(store, environment, id).await? else {
@@ -299,7 +330,8 @@ impl Submissions {
                 ((*execution.head.spec).clone(), execution.head.spec.created_at);
             let graph = Arc::clone(&compiled.graph);
             let first = Execution::started(spec, graph, started_at).next;
-            return Ok(Some((Created::Execution(Box::new(first)), execution.is_finished())));
+            let (ended, erased) = (execution.is_finished(), execution.has_erased_output());
+            return Ok(Some(Made { items: Created::Execution(Box::new(first)), ended, erased }));
         }
         let mut tasks = Vec::with_capacity(row.tasks.len());
         for id in &row.tasks {
@@ -309,10 +341,11 @@ impl Submissions {
             tasks.push(found.task);
         }
         let ended = tasks.iter().all(Machine::is_finished);
+        let erased = tasks.iter().any(|task| task.erased_at.is_some());
         let batch = tasks.first().and_then(|task| task.spec.origin.batch);
         let tasks =
             tasks.into_iter().map(|task| Task::submitted((*task.spec).clone()).next).collect();
-        Ok(Some((Created::Tasks(tasks, batch), ended)))
+        Ok(Some(Made { items: Created::Tasks(tasks, batch), ended, erased }))
     }
 }
 

@@ -23,7 +23,7 @@ use callboard_store::Store;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::accounts::Accounts;
+use crate::accounts::{self, Accounts};
 use crate::approval::ApprovalItem;
 use crate::budgets;
 use crate::bulk;
@@ -96,6 +96,7 @@ impl System {
         system.spawn_background(async move { node.review_stats.load(node.store()).await });
         system.spawn_background(retention::run(Arc::clone(&system.node)));
         system.spawn_background(holdings::run(Arc::clone(&system.node)));
+        system.spawn_background(accounts::cancel_left_work(Arc::clone(&system.node)));
         Ok(system)
     }
 

@@ -9,6 +9,7 @@
 pub(crate) mod approvals;
 mod control;
 pub(crate) mod deliveries;
+pub(crate) mod event_words;
 mod events;
 pub(crate) mod executions;
 pub(crate) mod items;
@@ -19,7 +20,7 @@ mod tasks;
 mod words;
 
 use callboard_domain::Timestamp;
-use callboard_domain::account::User;
+use callboard_domain::account::{User, WorkLeft};
 use callboard_domain::approval::{self, Record};
 use callboard_domain::audit;
 use callboard_domain::bulk;
@@ -153,6 +154,8 @@ pub(crate) const TEXTS: Texts = Texts::new(TEXTS_NUMBER).compressed_with(words::
 pub(crate) const IDEMPOTENCY: Table<[u8; 32], IdempotencyRow> = Table::new(0x11, 1);
 /// Users, by identifier.
 pub(crate) const USERS: Table<u128, User> = Table::new(0x12, 1);
+/// What becomes of the work of deleted users, by identifier.
+pub(crate) const LEFT_WORK: Table<u128, WorkLeft> = Table::new(0x47, 1);
 /// API keys, by identifier.
 pub(crate) const KEYS: LongTable<ApiKey> = LongTable::new(0x13, 1);
 /// Sessions that can be gone on with, by identifier.
@@ -230,6 +233,8 @@ pub(crate) mod text {
     pub(crate) const THINKING: u8 = 6;
     /// The row of an item that is too long for a row.
     pub(crate) const ROW: u8 = 7;
+    /// The salt of the digest of a body that was submitted with an idempotency key; empty once it is erased.
+    pub(crate) const KEY_SALT: u8 = 8;
     /// The first list of an execution's `forEach` steps; the list of number n is `LIST + n`.
     pub(crate) const LIST: u8 = 16;
 }
@@ -377,8 +382,11 @@ pub(crate) struct ModelRow {
 /// The use of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IdempotencyRow {
-    /// The digest of the parsed body, defaults filled in.
+    /// The digest of the parsed body, defaults filled in, salted if `salted_by` is given.
     pub(crate) body: String,
+    /// The item, execution or batch whose texts the salt goes with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) salted_by: Option<u128>,
     /// The instant.
     pub(crate) at: Timestamp,
     /// The tasks that the request made, in order.

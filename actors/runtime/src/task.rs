@@ -11,6 +11,7 @@ mod message;
 use std::sync::Arc;
 
 use callboard_domain::Error;
+use callboard_domain::access::Action as Permission;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
@@ -159,7 +160,9 @@ impl Held<TaskItem> {
             let mut sources = self.node.sources(environment, partition);
             let joined = match unit::decide(items, event, self.node.now(), &mut sources) {
                 Ok(unit) => {
-                    let unit = durable::commit(&self.node, environment, partition, unit).await?;
+                    let unit =
+                        durable::commit(&self.node, environment, partition, unit, sources.reserved)
+                            .await?;
                     Ok(Committed::one(unit).expect("a task's unit changes the task"))
                 }
                 Err(refusal) => Err(refusal),
@@ -205,6 +208,10 @@ impl Held<TaskItem> {
         let Ok(unit) = unit::decide(items, event, self.node.now(), &mut sources) else {
             return Ok(());
         };
+        let reserved = sources.reserved;
+        if self.node.accounts.has_left_work() && Box::pin(self.is_orphaned()).await? {
+            return Ok(());
+        }
         if !self.node.budgets.is_idle(environment) {
             match Box::pin(self.room_in_budgets()).await? {
                 Room::Now => {}
@@ -217,7 +224,7 @@ impl Held<TaskItem> {
                 }
             }
         }
-        let unit = durable::commit(&self.node, environment, partition, unit).await?;
+        let unit = durable::commit(&self.node, environment, partition, unit, reserved).await?;
         let task = Committed::one(unit).expect("a lease changes its task").task;
         let State::Running { deadline, .. } = task.state else { return Ok(()) };
         self.item.task = Some(task.clone());
@@ -257,9 +264,9 @@ impl Held<TaskItem> {
         Ok(self.node.budgets.lease(task, worst, self.node.now()))
     }
 
-    async fn result(&mut self, WorkerResult { lease, answer, ack }: WorkerResult) -> Done {
+    async fn result(&mut self, WorkerResult { lease, answer, bound, ack }: WorkerResult) -> Done {
         let lease = lease.lease;
-        self.call_ended(lease, &answer);
+        let model_was_closed = self.call_ended(lease, &answer, bound);
         let event = match answer {
             Answer::Output(output, mut completion) => {
                 self.price(&mut completion);
@@ -268,7 +275,8 @@ impl Held<TaskItem> {
                 unit::Event::Task { event, output: Some(output) }
             }
             Answer::Failure(failure) => {
-                let event = Event::AttemptFailed { lease, failure, jitter: self.jitter() };
+                let jitter = self.jitter();
+                let event = Event::AttemptFailed { lease, failure, model_was_closed, jitter };
                 unit::Event::Task { event, output: None }
             }
         };
@@ -276,7 +284,9 @@ impl Held<TaskItem> {
         ack.send(match self.join(Join::alone(event), false).await? {
             Ok(()) => AckResult::Applied,
             Err(Refusal::Task(task::Refusal::Duplicate)) => AckResult::Duplicate,
-            Err(Refusal::Task(_) | Refusal::Approval(_)) => AckResult::Stale,
+            Err(Refusal::Task(_) | Refusal::Approval(_) | Refusal::NotAdmitted(_)) => {
+                AckResult::Stale
+            }
         });
         Ok(())
     }
@@ -322,7 +332,23 @@ impl Held<TaskItem> {
         Jitter((self.node.ports.entropy.bits() & 0xffff) as u16)
     }
 
+    /// Cancels the task if the person behind its account may not have it done any more.
+    async fn is_orphaned(&mut self) -> Result<bool, ActorProcessingErr> {
+        let Some(task) = &self.item.task else { return Ok(false) };
+        let may = self.node.accounts.owner_may(&task.spec.account, Permission::TasksCreate);
+        let Err(error) = may else { return Ok(false) };
+        let message = format!("the task was not begun: {error}");
+        Ok(self.take(Event::OwnerGone { message }).await?.is_ok())
+    }
+
     async fn time_passed(&mut self) -> Done {
+        let is_late_start =
+            |task: &Task| matches!(task.state, State::Scheduled { at } if at <= self.node.now());
+        if self.item.task.as_ref().is_some_and(is_late_start)
+            && Box::pin(self.is_orphaned()).await?
+        {
+            return Ok(());
+        }
         let taken = self.take(Event::TimePassed { jitter: self.jitter() }).await?;
         if taken == Err(task::Refusal::NotDue.into()) {
             // The clock went back after the timer had fired: ask for the instant again.
@@ -454,7 +480,7 @@ pub(crate) fn cancelled(id: TaskId, taken: Result<Task, Refusal>) -> Result<Task
         Refusal::Task(task::Refusal::Finished(status)) => {
             Error::InvalidState(format!("task {id} is already {}", status.as_str()))
         }
-        Refusal::Task(_) | Refusal::Approval(_) => {
+        Refusal::Task(_) | Refusal::Approval(_) | Refusal::NotAdmitted(_) => {
             Error::InvalidState(format!("task {id} changed while it was being cancelled"))
         }
     })

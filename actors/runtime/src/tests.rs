@@ -193,11 +193,12 @@ impl Bench {
         concurrency: usize,
         before: Option<(&Worker, Vec<LeaseToken>)>,
     ) -> Worker {
-        self.serving("default", concurrency, before).await
+        self.serving(&owner(), "default", concurrency, before).await
     }
 
     async fn serving(
         &self,
+        owner: &Owner,
         queue: &str,
         concurrency: usize,
         before: Option<(&Worker, Vec<LeaseToken>)>,
@@ -213,7 +214,7 @@ impl Bench {
         let resume = before.map(|(worker, leases)| (worker.link.worker(), leases));
         let (link, leases) = self
             .handle
-            .connect_worker(&owner(), profile, resume, outgoing)
+            .connect_worker(owner, profile, resume, outgoing)
             .await
             .expect("it is let in");
         Worker { link, commands, kept: leases.renewed, lost: leases.lost }
@@ -286,6 +287,7 @@ fn owner() -> Owner {
         environment: Environment::Live,
         role: callboard_domain::access::Role::Operator,
         trace: None,
+        bound: Arc::default(),
     }
 }
 

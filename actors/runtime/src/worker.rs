@@ -80,7 +80,15 @@ impl Output {
 struct Link {
     number: u64,
     outgoing: mpsc::UnboundedSender<WorkerCommand>,
+    /// The queues that the worker's key is bound to, if it is.
+    bound: Arc<[String]>,
     capacity: Arc<WorkerCapacity>,
+}
+
+impl Link {
+    fn is_bound(&self) -> bool {
+        !self.bound.is_empty()
+    }
 }
 
 impl WorkerItem {
@@ -178,7 +186,7 @@ impl Item for WorkerItem {
 
 impl Held<WorkerItem> {
     fn register(&mut self, registration: Registration) {
-        let Registration { account, profile, leases, outgoing, reply } = registration;
+        let Registration { account, bound, profile, leases, outgoing, reply } = registration;
         self.item.unlink();
         let (moment, now) = (self.node.ports.clock.moment(), self.node.now());
         let resumed = {
@@ -201,8 +209,8 @@ impl Held<WorkerItem> {
         let slot = |lease: &LeaseToken| (*lease, (capacity.occupy(), None));
         self.item.slots = resumed.leases.renewed.iter().map(slot).collect();
         self.item.links += 1;
-        self.item.link =
-            Some(Link { number: self.item.links, outgoing, capacity: Arc::clone(&capacity) });
+        let (number, own) = (self.item.links, Arc::clone(&capacity));
+        self.item.link = Some(Link { number, outgoing, bound, capacity: own });
         self.item.view().capacity = Some(Arc::clone(&capacity));
         if reply.send((self.item.links, resumed.leases)).is_err() {
             self.disconnected(self.item.links);
@@ -259,6 +267,8 @@ impl Held<WorkerItem> {
             WorkerMessage::Failed(lease, failure) => {
                 self.forward_result(lease, Of::Fail, task::Answer::Failure(failure));
             }
+            // A key that is bound to queues says nothing about what everybody shares.
+            WorkerMessage::Reported(..) if self.item.link.as_ref().is_none_or(Link::is_bound) => {}
             WorkerMessage::Reported(lease, reported) => {
                 let address =
                     TaskAddress { environment: self.address.environment, task: lease.task };
@@ -298,9 +308,10 @@ impl Held<WorkerItem> {
         let worker = self.address;
         let ack = AckSender::new(Arc::clone(&self.node), worker, lease, of);
         let address = TaskAddress { environment: worker.environment, task: lease.task };
+        let bound = self.item.link.as_ref().map(|link| Arc::clone(&link.bound)).unwrap_or_default();
         self.node.send(
             address,
-            task::Message::Result(Box::new(task::WorkerResult { lease, answer, ack })),
+            task::Message::Result(Box::new(task::WorkerResult { lease, answer, bound, ack })),
         );
     }
 

@@ -49,6 +49,12 @@ pub enum Bulk {
         #[arg(value_parser = input::id)]
         id: String,
     },
+    /// End a job; what it has done stays.
+    Stop {
+        /// The job.
+        #[arg(value_parser = input::id)]
+        id: String,
+    },
     /// List jobs, the newest first.
     List(Window),
 }
@@ -98,6 +104,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
             return access.output.list("jobs", &page, &COLUMNS);
         }
         Bulk::Show { id } => client.data(Call::get(&["bulk", &id])).await?,
+        Bulk::Stop { id } => client.data(Call::delete(&["bulk", &id])).await?,
         Bulk::Cancel(start) => start.run(&client, Body::default(), "cancel").await?,
         Bulk::Retry(start) => start.run(&client, Body::default(), "retry").await?,
         Bulk::Reprioritize { priority, start } => {
@@ -111,6 +118,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
     };
     let printed = access.output.item(&job, shown);
     let (id, failed) = (job["id"].as_str().unwrap_or_default(), job["failed"].as_u64());
+    if is_awaited && job["status"] == "cancelled" {
+        let reason = job["reason"].as_str().unwrap_or_default();
+        return Err(Failure::WorkFailed(format!("the job {id} was stopped: {reason}")));
+    }
     match failed.filter(|failed| is_awaited && *failed > 0) {
         Some(failed) => Err(Failure::WorkFailed(format!(
             "the job {id} failed for {failed} of {} tasks",
@@ -133,7 +144,7 @@ impl Bulk {
             | Self::Retry(start)
             | Self::Reprioritize { start, .. }
             | Self::Reject { start, .. } => start.wait,
-            Self::Show { .. } | Self::List(_) => false,
+            Self::Show { .. } | Self::Stop { .. } | Self::List(_) => false,
         }
     }
 }

@@ -53,6 +53,11 @@ pub enum Models {
         #[command(flatten)]
         limits: Limits,
     },
+    /// End the pause of a model whose provider refused calls.
+    Resume {
+        /// The model.
+        model: String,
+    },
 }
 
 /// The limits of a model.
@@ -103,6 +108,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Models>) -> Result<()
             let call = Call::put(&["models", &model, "limits"]).json(&limits.body());
             let set = client.data(call).await?;
             access.output.item(&set, |model| details(model, &FIELDS, &[]))
+        }
+        Models::Resume { model } => {
+            let open = client.data(Call::delete(&["models", &model, "pause"])).await?;
+            access.output.item(&open, |model| details(model, &FIELDS, &[]))
         }
     }
 }

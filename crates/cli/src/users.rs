@@ -64,6 +64,12 @@ pub enum Users {
         /// The user, by e-mail or id.
         #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
+        /// Cancel the user's unfinished work.
+        #[arg(long, conflicts_with = "hand_over_to")]
+        cancel_work: bool,
+        /// Let this user answer for the unfinished work, by e-mail or id.
+        #[arg(long, value_name = "USER", value_parser = input::id)]
+        hand_over_to: Option<String>,
     },
 }
 
@@ -112,9 +118,13 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
                 secret::password("CALLBOARD_NEW_PASSWORD", "Password of the user").await?;
             change(&client, &id, &json!({"password": password.expose()})).await?
         }
-        Users::Delete { id } => {
+        Users::Delete { id, cancel_work, hand_over_to } => {
             let id = people::user(&client, id).await?;
-            client.data(Call::delete(&["auth", "users", &id])).await?
+            let work = match hand_over_to {
+                Some(heir) => Some(people::user(&client, heir).await?),
+                None => cancel_work.then(|| "cancel".to_owned()),
+            };
+            client.data(Call::delete(&["auth", "users", &id]).query("work", work)).await?
         }
     };
     access.output.item(&user, shown)

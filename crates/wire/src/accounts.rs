@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callboard_domain::access::Role;
-use callboard_domain::account::{Email, MAX_NAME, User, display_name};
+use callboard_domain::account::{Email, MAX_NAME, User, WorkLeft, display_name};
 use callboard_domain::credential::{self, ApiKey, Secret};
 use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
 use callboard_domain::rate::Tier;
@@ -246,6 +246,26 @@ fn name() -> impl Parse<String> {
 
 fn plan() -> impl Parse<Tier> {
     rule::one_of(&Tier::ALL, Tier::as_str)
+}
+
+request! {
+    /// What becomes of the work of a user who is deleted.
+    #[derive(Debug, Clone, Copy)]
+    pub struct DeleteUser as "DeleteUser" {
+        /// What becomes of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it
+        /// from now on. Required if there is such work.
+        work: Option<WorkLeft> = optional("work", work()),
+    }
+}
+
+fn work() -> impl Parse<WorkLeft> {
+    rule::text(rule::characters(1..=64)).then(move |text| {
+        let heir = || text.parse().map(WorkLeft::HandedOver);
+        if text == "cancel" { Ok(WorkLeft::ToCancel) } else { heir() }.map_err(|_| {
+            let message = "work must be cancel, or the identifier of a user";
+            Error::invalid("work", Rule::Format, message)
+        })
+    })
 }
 
 fn user_id() -> impl Parse<UserId> {

@@ -133,8 +133,11 @@ pub struct BulkBody<'a> {
     /// The new priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<u8>,
-    /// running or completed; `dry_run` of a dry run.
+    /// running, completed or cancelled; `dry_run` of a dry run.
     status: &'static str,
+    /// The reason why a cancelled job ended before it had acted on every task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
     /// The tasks that matched.
     total: u64,
     /// The tasks that were acted on.
@@ -166,7 +169,12 @@ impl<'a> BulkBody<'a> {
             id: Some(Text(job.id)),
             action: job.action.as_str(),
             priority: job.priority,
-            status: if job.ended_at.is_some() { "completed" } else { "running" },
+            status: match (job.ended_at, &job.stopped) {
+                (None, _) => "running",
+                (Some(_), None) => "completed",
+                (Some(_), Some(_)) => "cancelled",
+            },
+            reason: job.stopped.as_deref(),
             total: job.total.into(),
             done: job.done(),
             succeeded: job.succeeded,
@@ -186,6 +194,7 @@ impl<'a> BulkBody<'a> {
             action: order.action.as_str(),
             priority: order.priority,
             status: "dry_run",
+            reason: None,
             total: total as u64,
             done: 0,
             succeeded: 0,

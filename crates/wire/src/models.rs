@@ -54,6 +54,20 @@ pub struct ModelBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     closed_until: Option<Iso>,
+    /// The queues for whose tasks alone no call begins: their workers' keys serve no other queues.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    closed_queues: Vec<ClosedQueue<'a>>,
+}
+
+/// A queue for which a model is closed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ClosedQueue<'a> {
+    /// The queue.
+    queue: &'a str,
+    /// The time before which no call begins.
+    #[schema(value_type = String, format = DateTime)]
+    until: Iso,
 }
 
 /// The prices, in USD per token.
@@ -147,6 +161,11 @@ impl<'a> ModelBody<'a> {
             used: status.map(UsedBody::from).unwrap_or_default(),
             reported: reported.map(ReportedBody::from),
             closed_until: view.closed_until.map(Iso),
+            closed_queues: view
+                .closed_queues
+                .iter()
+                .map(|(queue, until)| ClosedQueue { queue, until: Iso(*until) })
+                .collect(),
         }
     }
 }

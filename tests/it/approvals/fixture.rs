@@ -20,7 +20,7 @@ pub(crate) struct Fixture {
     /// A key of an operator.
     pub(crate) operator: Client,
     pub(crate) operator_id: String,
-    worker_key: String,
+    pub(crate) worker_key: String,
 }
 
 /// A key and who it is.

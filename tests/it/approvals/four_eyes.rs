@@ -119,3 +119,28 @@ async fn nobody_submits_in_another_s_name_by_their_schedule() {
     assert_eq!(otto.approve(&id, &json!({})).await.refused(403), "FORBIDDEN");
     olga.approve(&id, &json!({})).await.expect_ok();
 }
+
+#[tokio::test]
+async fn whoever_writes_the_prompt_of_a_retry_does_not_approve_what_comes_of_it() {
+    let fixture = Fixture::with(&[ON]).await;
+    let (olga, olga_id) = fixture.user("olga", "operator").await;
+    let (otto, otto_id) = fixture.user("otto", "operator").await;
+    let retried = async |id: &str, body: Value| {
+        let id = otto.reject(id, &body).await.expect_ok()["retryTaskId"].clone();
+        let id = id.as_str().expect("an id").to_owned();
+        fixture.operator.task_when(&id, |task| task["awaitingApproval"] == true).await;
+        id
+    };
+    let id = held_by(&fixture, &olga).await;
+    let id = retried(&id, json!({"reason": "no", "retry": true, "retryPrompt": "his"})).await;
+    for by in [&otto, &olga] {
+        assert_eq!(by.approve(&id, &json!({})).await.refused(403), "FORBIDDEN");
+    }
+    let asked = fixture.item(&id).await["assignedTo"].clone();
+    assert!(asked != json!(olga_id) && asked != json!(otto_id), "{asked}");
+    fixture.admin.approve(&id, &json!({})).await.expect_ok();
+    // The reason alone makes nobody a submitter.
+    let id = held_by(&fixture, &olga).await;
+    let id = retried(&id, json!({"reason": "shorter", "retry": true})).await;
+    otto.approve(&id, &json!({})).await.expect_ok();
+}

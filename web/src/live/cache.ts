@@ -14,7 +14,7 @@ type Kind = { id: string; detail: string[]; lists: string[] };
 
 /** By kind of resource: the member that identifies a row, the details and the lists that show it. */
 const KINDS: Record<string, Kind> = {
-  task: { id: "id", detail: ["/api/tasks/{id}"], lists: ["/api/tasks", "/api/queues", "/api/workers"] },
+  task: { id: "id", detail: ["/api/tasks/{id}"], lists: ["/api/tasks", "/api/queues", "/api/workers", "/api/models"] },
   execution: { id: "id", detail: ["/api/plans/executions/{id}"], lists: ["/api/plans/executions"] },
   step: {
     id: "",
@@ -26,7 +26,7 @@ const KINDS: Record<string, Kind> = {
     detail: ["/api/hitl/{taskId}", "/api/hitl/{taskId}/history"],
     lists: ["/api/hitl", "/api/hitl/pending", "/api/hitl/stats"],
   },
-  worker: { id: "id", detail: [], lists: ["/api/workers", "/api/queues"] },
+  worker: { id: "id", detail: [], lists: ["/api/workers", "/api/queues", "/api/models"] },
   queue: { id: "name", detail: [], lists: ["/api/queues"] },
   bulk: { id: "id", detail: ["/api/bulk/{id}"], lists: [] },
   webhook: { id: "id", detail: [], lists: ["/api/webhooks/deliveries"] },

@@ -66,7 +66,7 @@ pub fn decider(
     Ok(Decider { account, reviewer, bulk: None })
 }
 
-/// Passes if an approval is by another person than the submitter of the task (`[hitl] four_eyes`).
+/// Passes if an approval is by another person than the submitters of the task (`[hitl] four_eyes`).
 /// `person` names the person of an account: a user, or the user who answers for a key. An approval in the
 /// submitter's name is refused too.
 ///
@@ -77,12 +77,12 @@ pub fn check_four_eyes(
     by: &Decider,
     person: impl Fn(&str) -> String,
 ) -> Result<(), Error> {
-    let submitter = person(&spec.account);
+    let submitters: Vec<_> = spec.submitters().map(&person).collect();
     let mut names = iter::once(&by.account).chain(&by.reviewer);
-    if names.any(|name| person(name) == submitter) {
+    if names.any(|name| submitters.contains(&person(name))) {
         let message = format!(
             "{} was submitted by the same person: under hitl.four_eyes another one approves it, and \
-             the submitter may only reject",
+             whoever submitted it or wrote its prompt may only reject",
             spec.id
         );
         return Err(Error::Forbidden(message));

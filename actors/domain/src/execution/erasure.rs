@@ -18,16 +18,7 @@ impl Execution {
             return Err(Refusal::Running);
         }
         let mut next = self.clone();
-        let is_its = |row: &StepState| row.task == Some(task);
-        let step = self.steps().find(|(_, row)| is_its(row)).map(|(step, _)| (step, None));
-        let item = || {
-            let rows = self.items.iter().flat_map(|(step, items)| {
-                items.rows.iter().map(move |(item, row)| (*step, item, row))
-            });
-            let mut its = rows.filter(|(.., row)| is_its(row));
-            its.next().map(|(step, item, _)| (step, Some(item)))
-        };
-        if let Some((step, item)) = step.or_else(item) {
+        if let Some((step, item)) = self.place_of(task) {
             next.head.version += 1;
             // The error of a step may quote that of its item.
             erase(next.rows.at(step), item.is_none());
@@ -39,6 +30,20 @@ impl Execution {
             }
         }
         Ok(Step { next, facts: Vec::new(), effects: Vec::new() })
+    }
+
+    /// The step, and the item of its list, that has the task now.
+    #[must_use]
+    pub fn place_of(&self, task: TaskId) -> Option<(u16, Option<u16>)> {
+        let is_its = |row: &StepState| row.task == Some(task);
+        let step = self.steps().find(|(_, row)| is_its(row)).map(|(step, _)| (step, None));
+        step.or_else(|| {
+            let rows = self.items.iter().flat_map(|(step, items)| {
+                items.rows.iter().map(move |(item, row)| (*step, item, row))
+            });
+            let mut its = rows.filter(|(.., row)| is_its(row));
+            its.next().map(|(step, item, _)| (step, Some(item)))
+        })
     }
 
     /// True if the texts of a completed step were erased: later steps cannot be rendered.

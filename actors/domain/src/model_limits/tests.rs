@@ -12,7 +12,8 @@ const NONE: ModelLimits = ModelLimits {
     concurrent: None,
 };
 
-const TASK: TaskId = TaskId::from_u128(1);
+const QUEUE: &str = "default";
+const TASK: (TaskId, &str) = (TaskId::from_u128(1), QUEUE);
 
 fn at(ms: u64) -> Monotonic {
     Monotonic(ms)
@@ -26,7 +27,9 @@ fn until(ms: u64) -> Result<(), NoRoom> {
     Err(NoRoom { until: Some(at(ms)) })
 }
 
-const REFUSED: CallEnd = CallEnd::Refused { retry_after_ms: None };
+fn refused(retry_after_ms: Option<u64>) -> CallEnd {
+    CallEnd::Refused { retry_after_ms, queues: Arc::default() }
+}
 
 fn answered() -> CallEnd {
     CallEnd::Used { input: 10, output: 5 }
@@ -35,12 +38,12 @@ fn answered() -> CallEnd {
 #[test]
 fn requests_of_a_minute_are_counted_and_leave_half_a_second_after_it() {
     let mut meter = requests(2);
-    let first = meter.begin(at(0)).unwrap();
-    meter.begin(at(30_000)).unwrap();
+    let first = meter.begin(QUEUE, at(0)).unwrap();
+    meter.begin(QUEUE, at(30_000)).unwrap();
     meter.settle(first, answered(), at(1_000));
-    assert_eq!(meter.room(at(30_000)), until(60_510));
-    assert_eq!(meter.room(at(60_509)), until(60_510));
-    assert_eq!(meter.room(at(60_510)), Ok(()));
+    assert_eq!(meter.room(QUEUE, at(30_000)), until(60_510));
+    assert_eq!(meter.room(QUEUE, at(60_509)), until(60_510));
+    assert_eq!(meter.room(QUEUE, at(60_510)), Ok(()));
 }
 
 #[test]
@@ -63,12 +66,12 @@ fn a_task_that_found_too_little_room_goes_before_smaller_ones() {
     let call = meter.begin_with(TASK, meter.demand(400, Some(400)), at(0)).unwrap();
     meter.settle(call, CallEnd::Used { input: 400, output: 400 }, at(10));
     let large = meter.demand(400, Some(100));
-    assert_eq!(meter.room(at(20)), Ok(()), "a smaller call would fit");
-    let begun = meter.begin(at(20)).unwrap();
-    assert!(meter.begin(at(20)).is_err(), "the usual demand is reserved until it is known");
+    assert_eq!(meter.room(QUEUE, at(20)), Ok(()), "a smaller call would fit");
+    let begun = meter.begin(QUEUE, at(20)).unwrap();
+    assert!(meter.begin(QUEUE, at(20)).is_err(), "the usual demand is reserved until it is known");
     assert!(meter.resize(TASK, begun, large, at(20)).is_err());
-    assert_eq!(meter.room(at(30)), until(60_510));
-    assert_eq!(meter.begin(at(60_510)).map(|call| call.demand), Ok(large));
+    assert_eq!(meter.room(QUEUE, at(30)), until(60_510));
+    assert_eq!(meter.begin(QUEUE, at(60_510)).map(|call| call.demand), Ok(large));
 }
 
 #[test]
@@ -78,9 +81,9 @@ fn a_call_keeps_the_room_that_it_has_whatever_others_reserve_meanwhile() {
     meter.settle(first, CallEnd::Used { input: 600, output: 1 }, at(10));
     let large = meter.demand(700, None);
     assert!(meter.begin_with(TASK, large, at(20)).is_err());
-    let begun = meter.begin(at(60_510)).unwrap();
+    let begun = meter.begin(QUEUE, at(60_510)).unwrap();
     // The usual demand of another call takes more than there is until that call's own is known.
-    let other = meter.begin(at(60_510)).unwrap();
+    let other = meter.begin(QUEUE, at(60_510)).unwrap();
     assert!(meter.resize(TASK, begun, large, at(60_511)).is_ok());
     assert!(meter.resize(TASK, other, meter.demand(10, None), at(60_511)).is_ok());
 }
@@ -98,26 +101,104 @@ fn a_demand_above_the_limit_goes_once_nothing_else_counts() {
 #[test]
 fn calls_in_flight_are_limited_until_one_ends() {
     let mut meter = Meter::new(ModelLimits { concurrent: Some(1), ..NONE });
-    let call = meter.begin(at(0)).unwrap();
-    assert_eq!(meter.room(at(0)), Err(NoRoom { until: None }));
+    let call = meter.begin(QUEUE, at(0)).unwrap();
+    assert_eq!(meter.room(QUEUE, at(0)), Err(NoRoom { until: None }));
     meter.settle(call, answered(), at(5));
-    assert_eq!(meter.room(at(5)), Ok(()));
+    assert_eq!(meter.room(QUEUE, at(5)), Ok(()));
 }
 
 #[test]
 fn one_refusal_closes_the_model_and_one_probe_opens_it() {
     let mut meter = Meter::new(NONE);
-    let (first, second) = (meter.begin(at(0)).unwrap(), meter.begin(at(0)).unwrap());
-    assert!(meter.settle(first, CallEnd::Refused { retry_after_ms: Some(5_000) }, at(100)));
-    assert_eq!(meter.room(at(100)), until(5_100));
+    let (first, second) = (meter.begin(QUEUE, at(0)).unwrap(), meter.begin(QUEUE, at(0)).unwrap());
+    assert!(meter.settle(first, refused(Some(5_000)), at(100)));
+    assert_eq!(meter.room(QUEUE, at(100)), until(5_100));
     // One that was on its way already neither doubles nor shortens the wait.
-    assert!(!meter.settle(second, REFUSED, at(200)));
-    assert_eq!(meter.room(at(5_099)), until(5_100));
-    let probe = meter.begin(at(5_100)).unwrap();
-    assert_eq!(meter.room(at(5_200)), Err(NoRoom { until: None }));
+    assert!(!meter.settle(second, refused(None), at(200)));
+    assert_eq!(meter.room(QUEUE, at(5_099)), until(5_100));
+    let probe = meter.begin(QUEUE, at(5_100)).unwrap();
+    assert_eq!(meter.room(QUEUE, at(5_200)), Err(NoRoom { until: None }));
     meter.settle(probe, answered(), at(6_000));
-    assert_eq!(meter.room(at(6_000)), Ok(()));
+    assert_eq!(meter.room(QUEUE, at(6_000)), Ok(()));
+    assert!(!meter.is_idle(), "it opens slowly");
+    assert_eq!(meter.room(QUEUE, at(66_000)), Ok(()));
     assert!(meter.is_idle());
+}
+
+/// The calls that begin at once.
+fn crowd(meter: &mut Meter, now: u64) -> Vec<Call> {
+    std::iter::from_fn(|| meter.begin(QUEUE, at(now)).ok()).take(200).collect()
+}
+
+#[test]
+fn a_model_that_was_closed_opens_to_one_call_then_two_then_four() {
+    let mut meter = Meter::new(NONE);
+    meter.refused_uncounted(&[], Some(2_000), at(0));
+    let mut sizes = Vec::new();
+    for round in 0..8 {
+        let now = 2_000 + round * 100;
+        let calls = crowd(&mut meter, now);
+        sizes.push(calls.len());
+        for call in calls {
+            meter.settle(call, answered(), at(now + 50));
+        }
+    }
+    assert_eq!(sizes, [1, 2, 4, 8, 16, 32, 200, 200]);
+}
+
+#[test]
+fn a_refusal_while_a_model_opens_closes_it_and_older_answers_count_no_more() {
+    let mut meter = Meter::new(NONE);
+    meter.refused_uncounted(&[], Some(2_000), at(0));
+    let probe = crowd(&mut meter, 2_000);
+    meter.settle(probe[0].clone(), answered(), at(2_100));
+    let two = crowd(&mut meter, 2_200);
+    assert_eq!(two.len(), 2);
+    assert!(meter.settle(two[0].clone(), refused(Some(3_000)), at(2_300)));
+    assert_eq!(meter.room(QUEUE, at(2_300)), until(5_300));
+    let probe = crowd(&mut meter, 5_300);
+    assert_eq!(probe.len(), 1);
+    meter.settle(two[1].clone(), answered(), at(5_400));
+    assert_eq!(crowd(&mut meter, 5_400).len(), 0, "the answer of an earlier time opens nothing");
+    meter.settle(probe[0].clone(), answered(), at(5_500));
+    assert_eq!(crowd(&mut meter, 5_500).len(), 2);
+}
+
+#[test]
+fn no_pause_is_longer_than_five_minutes_whatever_a_worker_says() {
+    let mut meter = Meter::new(NONE);
+    assert!(meter.refused_uncounted(&[], Some(86_400_000), at(0)));
+    assert_eq!(meter.room(QUEUE, at(1)), until(300_000));
+    let probe = crowd(&mut meter, 300_000);
+    meter.settle(probe[0].clone(), refused(Some(u64::MAX)), at(300_000));
+    assert_eq!(meter.room(QUEUE, at(300_001)), until(600_000));
+    meter.reopen();
+    assert_eq!(meter.room(QUEUE, at(300_001)), Ok(()));
+}
+
+#[test]
+fn a_worker_whose_key_is_bound_to_queues_closes_the_model_for_these_alone() {
+    let mut meter = Meter::new(NONE);
+    let bound = ["own".to_owned(), "other".to_owned()];
+    assert!(!meter.refused_uncounted(&bound, Some(2_000), at(0)), "nothing that all share");
+    assert_eq!(meter.room(QUEUE, at(1)), Ok(()));
+    assert_eq!(meter.room("own", at(1)), until(2_000));
+    assert_eq!(meter.closed_until(), None);
+    let queues: Vec<_> = meter.status(at(1)).closed_queues;
+    assert_eq!(queues, [("other".into(), at(2_000)), ("own".into(), at(2_000))]);
+    let probe = meter.begin("own", at(2_000)).unwrap();
+    assert!(meter.room("own", at(2_001)).is_err());
+    assert_eq!(meter.room("other", at(2_001)), Ok(()));
+    let end = CallEnd::Refused { retry_after_ms: None, queues: bound.into() };
+    meter.settle(probe, end, at(2_100));
+    assert_eq!(meter.room("own", at(2_100)), until(4_100));
+    let probe = meter.begin("own", at(4_100)).unwrap();
+    meter.settle(probe, answered(), at(4_200));
+    assert_eq!(meter.room("own", at(4_200)), Ok(()));
+    assert!(meter.room("own", at(65_000)).is_ok() && meter.room("other", at(65_000)).is_ok());
+    // A refusal by a worker that serves every queue counts for this one too.
+    meter.refused_uncounted(&[], Some(1_000), at(65_000));
+    assert_eq!(meter.room("own", at(65_001)), until(66_000));
 }
 
 #[test]
@@ -125,8 +206,8 @@ fn a_refused_probe_doubles_the_wait_up_to_a_minute() {
     let mut meter = Meter::new(NONE);
     let (mut now, mut waits) = (0, Vec::new());
     for _ in 0..9 {
-        let call = meter.begin(at(now)).unwrap();
-        meter.settle(call, REFUSED, at(now));
+        let call = meter.begin(QUEUE, at(now)).unwrap();
+        meter.settle(call, refused(None), at(now));
         let end = meter.closed_until().unwrap().0;
         waits.push((end - now) / 1_000);
         now = end;
@@ -137,30 +218,30 @@ fn a_refused_probe_doubles_the_wait_up_to_a_minute() {
 #[test]
 fn a_lost_probe_lets_another_one_try() {
     let mut meter = Meter::new(NONE);
-    meter.refused_uncounted(None, at(0));
-    let probe = meter.begin(at(1_000)).unwrap();
+    meter.refused_uncounted(&[], None, at(0));
+    let probe = meter.begin(QUEUE, at(1_000)).unwrap();
     meter.settle(probe, CallEnd::Unknown, at(2_000));
-    let probe = meter.begin(at(2_000)).unwrap();
+    let probe = meter.begin(QUEUE, at(2_000)).unwrap();
     meter.abandon(probe);
-    let probe = meter.begin(at(2_000)).unwrap();
-    assert_eq!(meter.room(at(2_000)), Err(NoRoom { until: None }));
+    let probe = meter.begin(QUEUE, at(2_000)).unwrap();
+    assert_eq!(meter.room(QUEUE, at(2_000)), Err(NoRoom { until: None }));
     meter.settle(probe, CallEnd::Failed, at(3_000));
-    assert_eq!(meter.room(at(3_000)), Ok(()));
+    assert_eq!(meter.room(QUEUE, at(3_000)), Ok(()));
 }
 
 #[test]
 fn a_provider_that_has_less_left_is_believed_until_its_reset() {
     let mut meter = requests(60);
-    let call = meter.begin(at(0)).unwrap();
+    let call = meter.begin(QUEUE, at(0)).unwrap();
     meter.settle(call, answered(), at(10));
     let allowance = Allowance { limit: 60, remaining: 0, reset_ms: Some(4_000) };
     meter.report(Reported { requests: Some(allowance), ..Reported::default() }, at(10));
-    assert_eq!(meter.room(at(10)), until(4_010));
-    assert_eq!(meter.room(at(4_010)), Ok(()));
+    assert_eq!(meter.room(QUEUE, at(10)), until(4_010));
+    assert_eq!(meter.room(QUEUE, at(4_010)), Ok(()));
     // A report without any use by others takes the correction back.
     let allowance = Allowance { remaining: 59, ..allowance };
     meter.report(Reported { requests: Some(allowance), ..Reported::default() }, at(20));
-    assert_eq!(meter.room(at(20)), Ok(()));
+    assert_eq!(meter.room(QUEUE, at(20)), Ok(()));
 }
 
 #[test]
@@ -168,13 +249,13 @@ fn the_lower_limit_counts_of_the_configured_and_the_reported_one() {
     let mut meter = requests(60);
     let allowance = Allowance { limit: 1, remaining: 1, reset_ms: None };
     meter.report(Reported { requests: Some(allowance), ..Reported::default() }, at(0));
-    meter.begin(at(0)).unwrap();
-    assert!(meter.room(at(0)).is_err());
+    meter.begin(QUEUE, at(0)).unwrap();
+    assert!(meter.room(QUEUE, at(0)).is_err());
     let mut unlimited = Meter::new(NONE);
     unlimited.report(Reported { requests: Some(allowance), ..Reported::default() }, at(0));
-    unlimited.begin(at(0)).unwrap();
+    unlimited.begin(QUEUE, at(0)).unwrap();
     assert_eq!(
-        unlimited.room(at(0)),
+        unlimited.room(QUEUE, at(0)),
         Ok(()),
         "what is not limited here is not limited by a report"
     );
@@ -197,12 +278,12 @@ fn estimates_follow_the_results() {
 fn an_adopted_call_is_in_flight_and_counts_from_its_beginning() {
     let mut meter = requests(1);
     let call = meter.adopt(at(1_000), at(31_000));
-    assert_eq!(meter.room(at(31_000)), until(61_510));
+    assert_eq!(meter.room(QUEUE, at(31_000)), until(61_510));
     meter.settle(call, CallEnd::Unknown, at(32_000));
     assert_eq!(meter.status(at(32_000)).in_flight, 0);
-    assert_eq!(meter.room(at(32_000)), until(61_510));
+    assert_eq!(meter.room(QUEUE, at(32_000)), until(61_510));
     meter.count(at(40_000), 5, 5, at(70_000));
-    assert_eq!(meter.room(at(70_000)), until(100_510));
+    assert_eq!(meter.room(QUEUE, at(70_000)), until(100_510));
 }
 
 proptest! {
@@ -254,11 +335,11 @@ proptest! {
         let (mut now, mut calls) = (0, Vec::new());
         for (end, retry_after_ms, pause) in ends {
             now += pause;
-            calls.extend(meter.begin(at(now)));
+            calls.extend(meter.begin(QUEUE, at(now)));
             prop_assert!(calls.len() <= 3);
             let end = match end {
                 0 => continue,
-                1 => CallEnd::Refused { retry_after_ms },
+                1 => refused(retry_after_ms),
                 2 => answered(),
                 3 => CallEnd::Failed,
                 _ => CallEnd::Unknown,
@@ -272,6 +353,6 @@ proptest! {
         }
         let status = meter.status(at(now));
         prop_assert_eq!(status.in_flight, 0);
-        prop_assert!(meter.room(at(status.closed_until.map_or(now, |until| until.0))).is_ok());
+        prop_assert!(meter.room(QUEUE, at(status.closed_until.map_or(now, |until| until.0))).is_ok());
     }
 }

@@ -1,10 +1,10 @@
 //! The end of an attempt or of the task without an output: the next try, a failure, a cancellation.
 
-use super::{Effect, Ending, EndingCode, Fact, Failure, LeaseId, Route, State, Task};
+use super::{Effect, Ending, EndingCode, Fact, Failure, LeaseId, Route, State, Task, TurnedAway};
 use crate::Timestamp;
 use crate::id::WorkerId;
 use crate::machine::Step;
-use crate::retry::{Jitter, MAX_LOSSES};
+use crate::retry::{Jitter, MAX_LOSSES, PATIENCE};
 
 impl Task {
     pub(super) fn attempt_failed(
@@ -33,6 +33,28 @@ impl Task {
         next.route = Route::default();
         next.error = Some(failure.ending);
         Step::to(next).report(Fact::Retrying).order(Effect::WakeAt(until))
+    }
+
+    /// If the provider refused a call although nobody should have called it, the crowd is at fault: the task goes on
+    /// once the model opens. After [`PATIENCE`] that counts like any failure.
+    pub(super) fn call_failed(
+        &self,
+        failure: Failure,
+        model_was_closed: bool,
+        jitter: Jitter,
+        now: Timestamp,
+    ) -> Step<Self> {
+        let before = self.turned_away.as_deref();
+        let since = before.map_or(now, |before| before.since);
+        let counts = !model_was_closed || now.since(since) >= PATIENCE;
+        if counts || self.fallback(&failure).is_some() {
+            return self.attempt_failed(failure, jitter, now);
+        }
+        let times = before.map_or(1, |before| before.times.saturating_add(1));
+        let mut step = self.again();
+        step.next.turned_away = Some(Box::new(TurnedAway { since, times }));
+        step.next.error = Some(failure.ending);
+        step
     }
 
     pub(super) fn failed(&self, ending: Ending, now: Timestamp) -> Step<Self> {
@@ -93,7 +115,11 @@ impl Task {
         let is_failure = match after.state {
             State::Backoff { .. } => true,
             // Neither a lost worker nor a lease that never reached it.
-            State::Ready => after.retries > self.retries || after.route != self.route,
+            State::Ready => {
+                after.retries > self.retries
+                    || after.route != self.route
+                    || after.turned_away != self.turned_away
+            }
             State::Scheduled { .. }
             | State::Running { .. }
             | State::AwaitingApproval { .. }
@@ -110,6 +136,12 @@ impl Task {
         next.error = Some(Ending { code: EndingCode::Cancelled, message: "cancelled".into() });
         next.keep_paid_answer();
         Step::to(next).report(Fact::Cancelled).order(Effect::ForgetWake)
+    }
+
+    pub(super) fn owner_gone(&self, message: String, now: Timestamp) -> Step<Self> {
+        let mut step = self.cancelled(now);
+        step.next.error = Some(Ending { code: EndingCode::Cancelled, message });
+        step
     }
 
     pub(super) fn given_up(&self, now: Timestamp) -> Step<Self> {

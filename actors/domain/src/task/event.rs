@@ -41,6 +41,8 @@ pub enum Event {
         lease: LeaseId,
         /// The reason.
         failure: Failure,
+        /// True if the provider refused a call of a model that was closed by then: no attempt is used up.
+        model_was_closed: bool,
         /// The random part of the wait.
         jitter: Jitter,
     },
@@ -78,6 +80,11 @@ pub enum Event {
     CancelRequested,
     /// The task's actor broke too often.
     GivenUp,
+    /// The person behind the task's account may not have it done any more.
+    OwnerGone {
+        /// The reason, in words.
+        message: String,
+    },
     /// No budget can ever have room for the task.
     Unaffordable {
         /// The reason, in words.

@@ -19,6 +19,11 @@ impl Task {
                  /api/plans/executions/{execution}/retry"
             )));
         }
+        if let Some(at) = self.erased_at {
+            return Err(Error::InvalidState(format!(
+                "the texts of task {id} were erased at {at}: submit a new task"
+            )));
+        }
         match self.state {
             State::Failed { .. } | State::Cancelled { .. } | State::Rejected { .. } => Ok(()),
             State::Completed { .. } => Err(Error::InvalidState(format!(

@@ -73,6 +73,12 @@ impl Spec {
         Called::by(&self.model, self.routing.as_deref())
     }
 
+    /// The accounts whose words the task carries: the submitter, and the one whose rejected task it tries
+    /// again with another prompt.
+    pub fn submitters(&self) -> impl Iterator<Item = &str> {
+        [self.account.as_str()].into_iter().chain(self.origin.first_account.as_deref())
+    }
+
     /// The service tier that is asked of the provider, if one is.
     #[must_use]
     pub fn service_tier(&self) -> Option<ServiceTier> {
@@ -261,6 +267,10 @@ pub struct Origin {
     /// The rejected task that this one tries again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<TaskId>,
+    /// The account that submitted the rejected task, if a reviewer wrote the prompt of this one and so
+    /// submitted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_account: Option<String>,
     /// The task of another execution whose output this one copies, in a fork of that execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<TaskId>,
@@ -273,7 +283,16 @@ impl Origin {
     /// True if the task was submitted by itself.
     #[must_use]
     pub const fn is_alone(&self) -> bool {
-        let Self { batch, step, item: _, template: _, retry_of, copy_of: _, trace } = self;
+        let Self {
+            batch,
+            step,
+            item: _,
+            template: _,
+            retry_of,
+            first_account: _,
+            copy_of: _,
+            trace,
+        } = self;
         batch.is_none() && step.is_none() && retry_of.is_none() && trace.is_none()
     }
 }

@@ -66,7 +66,7 @@ fn output_invalid(lease: LeaseId) -> Event {
 fn failed(lease: LeaseId, retryable: bool) -> Event {
     let ending = Ending { code: EndingCode::ProviderError, message: "503".into() };
     let failure = Failure { ending, retryable, retry_after: None };
-    Event::AttemptFailed { lease, failure, jitter: JITTER }
+    Event::AttemptFailed { lease, failure, model_was_closed: false, jitter: JITTER }
 }
 
 impl Task {
@@ -315,6 +315,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::CancelRequested),
         Just(Event::GivenUp),
         Just(Event::Unaffordable { reason: "no price".into() }),
+        Just(Event::OwnerGone { message: "deleted".into() }),
         (1_u8..=10).prop_map(|priority| Event::Reprioritized { priority }),
     ]
 }
@@ -355,7 +356,7 @@ mod fallback {
     fn failing(lease: LeaseId, code: EndingCode, retryable: bool) -> Event {
         let ending = Ending { code, message: "no".into() };
         let failure = Failure { ending, retryable, retry_after: None };
-        Event::AttemptFailed { lease, failure, jitter: Jitter(0) }
+        Event::AttemptFailed { lease, failure, model_was_closed: false, jitter: Jitter(0) }
     }
 
     fn listed(fallback_on: Option<Vec<FailureKind>>) -> Task {

@@ -198,7 +198,8 @@ fn an_attempt_that_fails_orders_none() {
     let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
     let failure = task::Failure { ending, retryable: true, retry_after: None };
     let jitter = retry::Jitter(0);
-    let event = task::Event::AttemptFailed { lease: LEASE, failure, jitter };
+    let event =
+        task::Event::AttemptFailed { lease: LEASE, failure, model_was_closed: false, jitter };
     let unit = alone(&called_back(None), Event::Task { event, output: None }).expect("it runs");
     assert_eq!((names(&unit), webhooks(&unit)), (vec!["pending"], vec![]));
 }
@@ -221,8 +222,7 @@ fn a_held_output_orders_none_until_it_is_decided() {
     let approve = Event::Approve { by: by.clone(), edit: Some("better".into()), comment: None };
     let unit = decide(items, approve, NOW, &mut sources()).expect("it waits");
     assert_eq!(webhooks(&unit), [EventName::TaskCompleted]);
-    let retry = Some(Inputs { prompt: "again".into(), ..Inputs::default() });
-    let reject = Event::Reject { by, reason: "no".into(), retry };
+    let reject = Event::Reject { by, reason: "no".into(), retry: Some(again(false)) };
     let unit = decide(items, reject, NOW, &mut sources()).expect("it waits");
     assert_eq!(webhooks(&unit), [EventName::TaskRejected]);
     let retried = unit.changes.iter().find_map(|change| match change {
@@ -268,6 +268,10 @@ fn a_stale_answer_changes_nothing() {
     assert_eq!(refused.err(), Some(Refusal::Task(task::Refusal::StaleLease)));
 }
 
+fn again(rewritten: bool) -> NextTry {
+    NextTry { inputs: Inputs { prompt: "again".into(), ..Inputs::default() }, rewritten }
+}
+
 fn by() -> Decider {
     Decider { account: "usr_1".into(), reviewer: None, bulk: None }
 }
@@ -289,14 +293,48 @@ fn an_approval_and_its_task_end_in_one_unit() {
 
 #[test]
 fn a_rejection_with_a_retry_creates_the_next_task() {
-    let inputs = Inputs { prompt: "again".into(), ..Inputs::default() };
-    let event = Event::Reject { by: by(), reason: "no".into(), retry: Some(inputs) };
+    let event = Event::Reject { by: by(), reason: "no".into(), retry: Some(again(false)) };
     let unit = reviewed(event).expect("it waits");
     assert_eq!(names(&unit), ["rejected", "review", "new task", "rejected"]);
     let Change::NewTask(step, inputs) = &unit.changes[2] else { panic!("it retries") };
     assert_eq!((step.next.spec.origin.retry_of, &*inputs.prompt), (Some(TASK), "again"));
     let Change::Approval(approval, _) = &unit.changes[0] else { panic!("it comes first") };
     assert_eq!(approval.facts[1].details.retry, Some(step.next.spec.id));
+}
+
+#[test]
+fn whoever_writes_the_next_prompt_submits_it_and_the_first_submitter_stays_known() {
+    let retried = |task: &Task, by: Decider, rewritten| {
+        let (_, approval) = held();
+        let items = Items { task: Some(task), approval: Some(&approval) };
+        let event = Event::Reject { by, reason: "no".into(), retry: Some(again(rewritten)) };
+        let unit = decide(items, event, NOW, &mut sources()).expect("it waits");
+        let spec = unit.changes.iter().find_map(|change| match change {
+            Change::NewTask(step, _) => Some(Arc::clone(&step.next.spec)),
+            Change::Task(..)
+            | Change::Approval(..)
+            | Change::Execution(..)
+            | Change::Delivery(_)
+            | Change::Signal(..)
+            | Change::Review(..) => None,
+        });
+        spec.expect("it retries")
+    };
+    let (task, _) = held();
+    let of = |spec: &Spec| (spec.account.clone(), spec.origin.first_account.clone());
+    let own = task.spec.account.clone();
+    assert_eq!(of(&retried(&task, by(), false)), (own.clone(), None), "the reason is no prompt");
+    let eve = || Decider { account: "usr_eve".into(), ..by() };
+    let eves = retried(&task, eve(), true);
+    assert_eq!(of(&eves), ("usr_eve".into(), Some(own.clone())));
+    let next = |spec: Arc<Spec>, by: Decider, rewritten| {
+        retried(&Task { spec, ..task.clone() }, by, rewritten)
+    };
+    assert_eq!(of(&next(Arc::clone(&eves), by(), false)), of(&eves), "her words stay");
+    let carol = Decider { account: "usr_carol".into(), ..by() };
+    assert_eq!(of(&next(Arc::clone(&eves), carol, true)), ("usr_carol".into(), Some(own.clone())));
+    let bob = Decider { account: own.clone(), ..by() };
+    assert_eq!(of(&next(eves, bob, true)), (own, None));
 }
 
 #[test]

@@ -418,6 +418,7 @@ fn owner() -> Owner {
         environment: Environment::Live,
         role: callboard_domain::access::Role::Operator,
         trace: None,
+        bound: Arc::default(),
     }
 }
 

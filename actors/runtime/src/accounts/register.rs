@@ -1,12 +1,12 @@
 //! The accounts as they were committed last, for every request to read.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use callboard_domain::access::{Account, Role};
 use callboard_domain::account::external::ExternalId;
-use callboard_domain::account::{Email, User};
+use callboard_domain::account::{Email, User, WorkLeft};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{KeyId, SessionId, UserId};
@@ -28,6 +28,8 @@ pub(crate) struct Register {
     signing_keys: RwLock<SigningKeys>,
     /// The sender of a notice after every change that may take a right away.
     changes: watch::Sender<()>,
+    /// True if a deleted user left work.
+    pub(super) anybody_left: AtomicBool,
 }
 
 /// An API key and its last use.
@@ -60,13 +62,15 @@ impl KnownKey {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    users: BTreeMap<UserId, User>,
+pub(super) struct Inner {
+    pub(super) users: BTreeMap<UserId, User>,
     emails: HashMap<String, UserId>,
     externals: BTreeMap<ExternalId, UserId>,
     keys: HashMap<[u8; 32], Arc<KnownKey>>,
     digests: BTreeMap<KeyId, [u8; 32]>,
     sessions: Sessions,
+    /// What becomes of the work of deleted users.
+    pub(super) left: BTreeMap<UserId, WorkLeft>,
 }
 
 impl Register {
@@ -76,6 +80,7 @@ impl Register {
             inner: RwLock::default(),
             signing_keys: RwLock::new(signing_keys),
             changes: watch::Sender::new(()),
+            anybody_left: AtomicBool::new(false),
         }
     }
 
@@ -259,11 +264,11 @@ impl Register {
         self.read().sessions.forgettable(now)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Inner> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Inner> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

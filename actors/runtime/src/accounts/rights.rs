@@ -101,7 +101,7 @@ fn of_key(known: &KnownKey, now: Timestamp) -> Result<Caller, Error> {
     })
 }
 
-fn of_user(user: &User, session: Option<SessionId>) -> Caller {
+pub(super) fn of_user(user: &User, session: Option<SessionId>) -> Caller {
     Caller {
         account: Account::User(user.id),
         name: user.email.as_str().to_owned(),

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use callboard_domain::access::Action as Permission;
-use callboard_domain::account::{Change, User, keep_an_admin};
+use callboard_domain::account::{Change, User, WorkLeft, keep_an_admin};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::session::{Event, Session, descendants};
-use callboard_domain::{Error, Timestamp};
+use callboard_domain::{Error, Rule, Timestamp};
 use callboard_store::Op;
 
 use super::sessions::row;
-use super::{Accounts, NUMBER, NewUser, PARTITION, PasswordChange, UserChange};
+use super::{Accounts, NUMBER, NewUser, PARTITION, PasswordChange, UserChange, left};
 use crate::tables::{KEYS, USERS};
 
 /// The sessions and keys that end with a change: rows, records, and the changes of the register once those
@@ -126,21 +126,67 @@ impl Accounts {
         Ok(user)
     }
 
-    pub(super) async fn delete_user(&self, id: UserId, by: By) -> Result<User, Error> {
+    pub(super) async fn delete_user(
+        &self,
+        id: UserId,
+        work: Option<WorkLeft>,
+        by: By,
+    ) -> Result<User, Error> {
         self.permit(&by, Permission::UsersManage)?;
         let register = &self.0.accounts;
         let user = register.user(id).ok_or_else(|| Error::not_found("user", id))?;
         keep_an_admin(&register.users(), id, Change::Deletion)?;
+        self.check_left(id, work)?;
         let mut endings = Endings::default();
         let record = Record::new(Action::UserDeleted, by).of(id).with("email", &user.email);
         endings.records.push(record);
         self.end_keys(&mut endings, id, None, by);
         self.end_all_sessions(&mut endings, id, None, by, "user deleted");
         endings.ops.push(USERS.delete(NUMBER, &id.as_u128()));
+        let left = work.unwrap_or(WorkLeft::Cancelled);
+        endings.ops.push(left::row(id, left));
         self.end(endings).await?;
+        register.put_left(id, left);
         register.remove_user(&user);
+        if left == WorkLeft::ToCancel {
+            tokio::spawn(left::cancel(Arc::clone(&self.0)));
+        }
         self.0.concurrency.changed(register, &id.to_string());
         Ok(user)
+    }
+
+    /// Passes if somebody has said what becomes of a user's unfinished work, or there is none.
+    fn check_left(&self, id: UserId, work: Option<WorkLeft>) -> Result<(), Error> {
+        match work {
+            Some(WorkLeft::HandedOver(to)) => {
+                let heir = self.0.accounts.user(to).filter(|_| to != id);
+                let heir = heir.ok_or_else(|| {
+                    let message =
+                        "work must be cancel, or the id of another user who takes it over";
+                    Error::invalid("work", Rule::Enum, message)
+                })?;
+                if super::rights::of_user(&heir, None).may(Permission::TasksCreate).is_err() {
+                    let message =
+                        format!("{} may not submit tasks, so cannot take them over", heir.id);
+                    return Err(Error::invalid("work", Rule::Enum, message));
+                }
+                Ok(())
+            }
+            Some(WorkLeft::ToCancel | WorkLeft::Cancelled) => Ok(()),
+            None => {
+                let keys = self.0.accounts.keys();
+                let keys = keys.iter().filter(|known| known.key.user == Some(id));
+                let accounts = keys.map(|known| known.key.id.to_string()).chain([id.to_string()]);
+                let (tasks, schedules) = self.0.holdings.unfinished(accounts);
+                if tasks + schedules == 0 {
+                    return Ok(());
+                }
+                Err(Error::InvalidState(format!(
+                    "the user has {tasks} unfinished tasks and {schedules} schedules: say what becomes of them, \
+                     work=cancel, or work=USER for another user who answers for them"
+                )))
+            }
+        }
     }
 
     /// The keys that `id` answers for and could not give any more; `now` is the user as changed,

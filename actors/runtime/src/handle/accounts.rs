@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::account::external::ExternalId;
-use callboard_domain::account::{Email, User};
+use callboard_domain::account::{Email, User, WorkLeft};
 use callboard_domain::audit::{By, Entry, Record};
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::{ApiKey, Secret};
@@ -189,12 +189,19 @@ impl Handle {
         self.account_command(|reply| Message::ChangePassword(change, by, reply)).await
     }
 
-    /// Deletes a user with all sessions, and revokes the keys that the user answers for.
+    /// Deletes a user with all sessions, and revokes the keys that the user answers for. `work` says what becomes of
+    /// the unfinished work.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::InvalidState`] for the last admin, [`Error::Unavailable`].
-    pub async fn delete_user(&self, id: UserId, by: By) -> Result<User, Error> {
-        self.account_command(|reply| Message::DeleteUser(id, by, reply)).await
+    /// [`Error::NotFound`], [`Error::InvalidState`] for the last admin, or if there is unfinished work and nothing is
+    /// said about it, [`Error::Invalid`] for a user who cannot take it over, [`Error::Unavailable`].
+    pub async fn delete_user(
+        &self,
+        id: UserId,
+        work: Option<WorkLeft>,
+        by: By,
+    ) -> Result<User, Error> {
+        self.account_command(|reply| Message::DeleteUser(id, work, by, reply)).await
     }
 
     /// All keys, the newest first; revoked and expired ones too.

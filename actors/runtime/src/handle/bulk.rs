@@ -98,6 +98,7 @@ impl Handle {
             skipped: 0,
             failed: 0,
             ended_at: None,
+            stopped: None,
         };
         let job = job.after(&[], now);
         let created = bulks.create(&self.node, owner.environment, job.clone(), &matched).await;
@@ -111,6 +112,20 @@ impl Handle {
     /// [`Error::NotFound`].
     pub fn bulk(&self, environment: Environment, id: BulkId) -> Result<Job, Error> {
         self.node.bulks.get(environment, id).ok_or_else(|| Error::not_found("bulk job", id))
+    }
+
+    /// Stops a job: it acts on no further task. What it has done stays. After `Ok` a restart does not go on with it.
+    /// One that has ended stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn stop_bulk(&self, owner: &Owner, id: BulkId) -> Result<Job, Error> {
+        let (environment, bulks) = (owner.environment, &self.node.bulks);
+        self.bulk(environment, id)?;
+        let why = format!("{} stopped it", owner.id);
+        let stopped = bulks.stop(&self.node, (environment, id), why).await;
+        stopped.map_err(|_| Error::Unavailable("the job could not be stored"))?;
+        self.bulk(environment, id)
     }
 
     /// The jobs, newest first.

@@ -19,7 +19,7 @@ use super::{Handle, unreadable};
 use crate::durable;
 use crate::execution::Address;
 use crate::read::runs;
-use crate::tables::{self, LIVE_APPROVALS, deliveries, executions, items};
+use crate::tables::{self, LIVE_APPROVALS, deliveries, event_words, executions, items};
 
 impl Handle {
     /// Erases prompt, context, output, edit, comment and the words of the error of an ended task.
@@ -68,6 +68,8 @@ impl Handle {
                 self.commit(id, ops).await?;
             }
         }
+        // What subscribers have read before is read again, without the words.
+        self.node.events.forget();
         Ok(step.next)
     }
 
@@ -93,7 +95,12 @@ impl Handle {
                 "execution {id} has not ended; its steps may still need the texts"
             ))
         })?;
-        Ok(executions::rows(environment, Some(&execution), &step, self.now()))
+        let mut ops = executions::rows(environment, Some(&execution), &step, self.now());
+        if let Some((step, _)) = execution.place_of(task) {
+            let words = event_words::removal(store, environment, id.as_u128(), Some(step));
+            ops.extend(words.await.map_err(read)?);
+        }
+        Ok(ops)
     }
 
     async fn commit(&self, task: TaskId, ops: Vec<Op>) -> Result<(), Error> {

@@ -25,6 +25,8 @@ pub struct ModelView {
     pub status: Option<MeterStatus>,
     /// The instant until which the model is closed after a 429.
     pub closed_until: Option<Timestamp>,
+    /// The queues for which alone the model is closed, each with the instant.
+    pub closed_queues: Vec<(Arc<str>, Timestamp)>,
 }
 
 impl Handle {
@@ -50,7 +52,11 @@ impl Handle {
         let view = |(name, (workers, status)): (Arc<str>, (usize, Option<MeterStatus>))| {
             let price = self.node.settings.prices.get(&name);
             let closed_until = status.as_ref().and_then(|status| status.closed_until);
+            let wall_clock =
+                |(queue, at): &(Arc<str>, _)| (Arc::clone(queue), self.node.wall_clock(*at));
+            let queues = status.iter().flat_map(|status| &status.closed_queues);
             ModelView {
+                closed_queues: queues.map(wall_clock).collect(),
                 rates: price.and_then(|price| price.rates(0)),
                 closed_until: closed_until.map(|until| self.node.wall_clock(until)),
                 name,
@@ -77,6 +83,19 @@ impl Handle {
         found.ok_or(Error::Internal)
     }
 
+    /// Ends the pause of a model: its tasks go on, whatever its provider refused. After `Ok` a restart does not close
+    /// it again.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for a model that nobody announces and nothing is known of, [`Error::Unavailable`].
+    pub async fn end_pause(&self, model: &str) -> Result<ModelView, Error> {
+        let find = || self.models().into_iter().find(|view| *view.name == *model);
+        find().ok_or_else(|| Error::not_found("model", model))?;
+        let node = Arc::clone(&self.node);
+        Finish::new(node.end_pause(model.to_owned())).await?;
+        find().ok_or(Error::Internal)
+    }
+
     /// The instant until which a pending task waits at least, if that is known (PROTOCOL.md 16).
     #[must_use]
     pub fn waiting_until(&self, task: &Task) -> Option<Timestamp> {
@@ -98,6 +117,6 @@ impl Handle {
     /// Passes if the model of a ready task has room; otherwise returns the reason.
     pub(super) fn model_room(&self, task: &Task) -> Result<(), NoRoom> {
         // The sandbox is not metered, and the models of its tasks have no limits.
-        self.node.models.room(Environment::Live, task.model())
+        self.node.models.room(Environment::Live, task.model(), &task.spec.queue)
     }
 }

@@ -92,8 +92,8 @@ impl Handle {
             .filter(own)
             .unwrap_or_else(|| WorkerId::from_u128(self.node.fresh_id(self.node.now(), partition)));
         let (reply, answer) = oneshot::channel();
-        let registration =
-            Registration { account: owner.id.clone(), profile, leases, outgoing, reply };
+        let (account, bound) = (owner.id.clone(), Arc::clone(&owner.bound));
+        let registration = Registration { account, bound, profile, leases, outgoing, reply };
         let address = worker::Address { environment: owner.environment, worker };
         self.node
             .workers

@@ -145,6 +145,30 @@ impl Node {
         Err(callboard_domain::Error::Unavailable("the limits could not be stored"))
     }
 
+    /// Opens a model whose provider refused calls, durably.
+    ///
+    /// # Errors
+    /// The row could not be stored.
+    pub(crate) async fn end_pause(
+        self: Arc<Self>,
+        model: String,
+    ) -> Result<(), callboard_domain::Error> {
+        let _writing = Arc::clone(&self.models.writing).lock_owned().await;
+        let stored = MODELS.get(self.store(), NUMBER, &key(&model)).await;
+        let stored =
+            stored.map_err(|_| callboard_domain::Error::Unavailable("the disk cannot be read"))?;
+        if let Some(row) = stored.filter(|row| row.closed_until.is_some()) {
+            let row = ModelRow { closed_until: None, ..row };
+            let shard = self.shard(PARTITION);
+            let outcome = durable::commit_rows(shard, PARTITION, vec![put(&row)]).await;
+            let Outcome::Committed = outcome else {
+                return Err(callboard_domain::Error::Unavailable("the end could not be stored"));
+            };
+        }
+        self.models.reopen(&model);
+        Ok(())
+    }
+
     /// Stores the end of a model's closure, so that a restart does not call the model earlier.
     pub(crate) fn keep_closure(self: &Arc<Self>, environment: Environment, model: &str) {
         if environment != Environment::Live || self.models.closed_until(model).is_none() {

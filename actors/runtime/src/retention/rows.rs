@@ -10,7 +10,9 @@ use callboard_store::{Error, Op, Store, Ticket};
 
 use crate::durable;
 use crate::node::Node;
-use crate::tables::{ENDED_APPROVALS, ENDED_TASKS, LIVE_APPROVALS, STEPS, TEXTS, items};
+use crate::tables::{
+    ENDED_APPROVALS, ENDED_TASKS, LIVE_APPROVALS, STEPS, TEXTS, event_words, items,
+};
 
 /// The rows under an item's identifier that are found by way of it only: texts, and the steps that do
 /// not stand in its head's row, and the items of steps.
@@ -24,6 +26,7 @@ pub(super) async fn own(
     let steps = STEPS.range(store, number, &(id, 0), &(id, u16::MAX)).await?;
     ops.extend(steps.iter().map(|(key, _)| STEPS.delete(number, key)));
     ops.extend(items::removal(store, environment, id).await?);
+    ops.extend(event_words::removal(store, environment, id, None).await?);
     Ok(ops)
 }
 

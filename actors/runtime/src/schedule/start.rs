@@ -97,15 +97,19 @@ impl Held<ScheduleItem> {
             Ok(known) => {
                 let gone =
                     |_| Error::Forbidden(format!("the account {account} has no rights any more"));
-                let caller =
-                    caller_of(&self.node.accounts, known, self.node.now()).map_err(gone)?;
-                caller.may(Action::TasksCreate)?;
-                caller.role
+                let register = &self.node.accounts;
+                if register.is_handed_over(account) {
+                    register.owner_may(account, Action::TasksCreate)?.unwrap_or(*role)
+                } else {
+                    let caller = caller_of(register, known, self.node.now()).map_err(gone)?;
+                    caller.may(Action::TasksCreate)?;
+                    caller.role
+                }
             }
             Err(_) => *role,
         };
         let (id, environment) = (account.clone(), self.address.environment);
-        Ok(Owner { id, environment, role, trace: None })
+        Ok(Owner { id, environment, role, trace: None, bound: Arc::default() })
     }
 
     async fn order(&self, owner: &Owner) -> Result<NewWork, Error> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callboard_domain::approval::Salt;
 use callboard_domain::execution::program::{CompiledPlan, Outputs, Program};
 use callboard_domain::execution::{Execution, Spec, Status, Template};
 use callboard_domain::id::{BatchId, Environment, ExecutionId, PlanId, TaskId};
@@ -20,7 +21,7 @@ use crate::execution::{Address, fork};
 use crate::node::Node;
 use crate::retention::UseGuard;
 use crate::tables::executions;
-use crate::tables::{Deployed, IDEMPOTENCY, IdempotencyRow, PLANS, PlanRow, plans};
+use crate::tables::{Deployed, IDEMPOTENCY, IdempotencyRow, PLANS, PlanRow, TEXTS, plans, text};
 
 /// The approximate bytes that a fresh execution takes in memory, and those of each step.
 const EXECUTION: (usize, usize) = (2_000, 100);
@@ -72,7 +73,8 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
     };
     creation.admit()?;
     if let Some(key) = key {
-        creation.records.push(idempotency_row(environment, &key, creation.unit.now, &made));
+        let now = creation.unit.now;
+        creation.records.extend(idempotency_rows(&node, environment, &key, now, &made));
     }
     let _kept = creation.kept.take();
     let (ticket, commit) = creation.submit();
@@ -84,15 +86,40 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
     }
 }
 
-/// The row by which a repetition of the submission finds its items.
-fn idempotency_row(environment: Environment, key: &Key, at: Timestamp, made: &Created) -> Op {
+/// The rows by which a repetition of the submission finds its items. The digest of the body is salted, and the salt
+/// goes with the items' texts: an erasure leaves nothing to compare a guess with.
+fn idempotency_rows(
+    node: &Node,
+    environment: Environment,
+    key: &Key,
+    at: Timestamp,
+    made: &Created,
+) -> Vec<Op> {
     let (tasks, execution) = match made {
         Created::Tasks(tasks, _) => (tasks.iter().map(|task| task.spec.id).collect(), None),
         Created::Execution(execution) => (Vec::new(), Some(execution.head.spec.id)),
         Created::Plan(..) => (Vec::new(), None),
     };
-    let row = IdempotencyRow { body: key.body.clone(), at, tasks, execution };
-    IDEMPOTENCY.put(environment.number(), &key.scope, &row, None)
+    let salted_by = match made {
+        Created::Tasks(_, Some(batch)) => Some(batch.as_u128()),
+        Created::Tasks(tasks, None) => tasks.first().map(|task| task.spec.id.as_u128()),
+        Created::Execution(execution) => Some(execution.head.spec.id.as_u128()),
+        // A plan is no text that can be erased.
+        Created::Plan(..) => None,
+    };
+    let number = environment.number();
+    let mut rows = Vec::with_capacity(2);
+    let body = match salted_by {
+        Some(item) => {
+            let salt = Salt::of(node.ports.entropy.bits()).to_string();
+            rows.extend(TEXTS.put(number, item, text::KEY_SALT, &salt));
+            key.salted(&salt)
+        }
+        None => key.body.clone(),
+    };
+    let row = IdempotencyRow { body, salted_by, at, tasks, execution };
+    rows.push(IDEMPOTENCY.put(number, &key.scope, &row, None));
+    rows
 }
 
 impl Creation<'_> {

@@ -15,7 +15,7 @@ use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
 
 use super::{
     ENDED_DELIVERIES, EVENTS, EventRow, LIVE_DELIVERIES, delivery_list, delivery_term as term,
-    events,
+    event_words, events,
 };
 
 /// The time for which a delivery is kept after it was made, once it has ended.
@@ -37,11 +37,34 @@ pub(super) fn rows(environment: Environment, now: Timestamp, step: &Step<Deliver
         ops.push(LIVE_DELIVERIES.put(number, &id, delivery, entry));
     }
     let names = step.facts.iter().filter_map(|fact| event(&delivery.cargo, *fact));
-    ops.extend(names.map(|event| {
-        let row = EventRow::of_delivery(event.as_str(), now, delivery.clone());
-        EVENTS.append(events(environment), &row)
-    }));
+    for event in names {
+        let mut then = delivery.clone();
+        if let Some(error) = &mut then.last_error {
+            let words = std::mem::take(error);
+            ops.push(event_words::row(environment, words_of(delivery), words, None));
+        }
+        let row = EventRow::of_delivery(event.as_str(), now, then);
+        ops.push(EVENTS.append(events(environment), &row));
+    }
     ops
+}
+
+/// The place of the words of a delivery's event.
+fn words_of(delivery: &Delivery) -> event_words::Place {
+    (delivery.cargo.id().as_u128(), u64::from(delivery.attempts_before + delivery.attempts))
+}
+
+/// Puts the words of an event back.
+pub(super) async fn put_words_back(
+    store: &dyn Store,
+    environment: Environment,
+    delivery: &mut Delivery,
+) -> Result<(), Error> {
+    let place = words_of(delivery);
+    match &mut delivery.last_error {
+        Some(error) => event_words::put_back(store, environment, place, error).await,
+        None => Ok(()),
+    }
 }
 
 /// The event of a fact; mails have none.
@@ -104,6 +127,7 @@ pub(crate) async fn without_answers(
     let mut ops = Vec::new();
     for id in store.query(&about(environment, task)).await?.documents {
         let number = environment.number();
+        ops.extend(event_words::removal(store, environment, id, None).await?);
         let Some(found) = ENDED_DELIVERIES.get(store, number, &id).await? else { continue };
         if found.last_error.is_some() {
             let rest = Delivery { last_error: None, ..found };

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::EVENTS;
 use super::approvals::ApprovalRow;
 use super::control::{BudgetEvent, QueueChanged};
+use super::deliveries;
 use super::executions::{self, HeadRow};
 use super::schedules::{RunRow, ScheduleRow};
 use super::tasks::{self, TaskRow};
@@ -289,7 +290,7 @@ impl EventRow {
         let at = self.at;
         if let Some((id, row)) = self.task {
             let row = match row {
-                Some(row) => Some(row),
+                Some(row) => Some(row.with_words(store, environment, id).await?),
                 None => tasks::end(store, environment, id).await?,
             };
             let made = tasks::made(store, environment, id).await?;
@@ -299,6 +300,7 @@ impl EventRow {
         if let Some((id, head, facts)) = self.execution {
             let begun = executions::begun(store, environment, id).await?;
             let Some(begun) = begun else { return Ok(Vec::new()) };
+            let head = head.with_words(store, environment, id).await?;
             let head = Arc::new(head.of(begun.spec));
             let progress = match self.progress {
                 Some(row) => Some(row.read(store, environment).await?),
@@ -324,7 +326,8 @@ impl EventRow {
             let event = |event| Event { event, at, subject: subject() };
             return Ok(facts.into_iter().map(event).collect());
         }
-        if let Some(delivery) = self.delivery {
+        if let Some(mut delivery) = self.delivery {
+            deliveries::put_words_back(store, environment, &mut delivery).await?;
             let made = tasks::made(store, environment, delivery.cargo.task()).await?;
             let subject = Subject::Delivery(Box::new(delivery), made.map(|made| made.spec));
             return Ok(vec![Event { event: self.event, at, subject }]);

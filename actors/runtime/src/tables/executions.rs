@@ -28,8 +28,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, ProgressRow, STEPS, TEXTS, events,
-    execution_list, execution_term, items, term_of, text,
+    ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, ProgressRow, STEPS, TEXTS, event_words,
+    events, execution_list, execution_term, items, term_of, text,
 };
 
 /// The stored changing part of an execution.
@@ -92,6 +92,20 @@ fn beside_head(execution: &Execution) -> usize {
 }
 
 impl HeadRow {
+    /// Puts the words of an event back.
+    pub(super) async fn with_words(
+        mut self,
+        store: &dyn Store,
+        environment: Environment,
+        id: ExecutionId,
+    ) -> Result<Self, Error> {
+        if let Some(cause) = &mut self.error {
+            let place = (id.as_u128(), self.version);
+            event_words::put_back(store, environment, place, &mut cause.ending.message).await?;
+        }
+        Ok(self)
+    }
+
     /// A head alone, as it stands in the records of events.
     pub(crate) fn without_steps(head: &Head) -> Self {
         Self {
@@ -220,7 +234,11 @@ pub(crate) fn rows(
         let is_of_whole = facts.iter().any(|fact| fact.step().is_none());
         let items = facts.iter().map(|fact| fact.item()).collect();
         let facts = facts.iter().map(|fact| fact_row(next, *fact)).collect();
-        let head = HeadRow::without_steps(&next.head);
+        let mut head = HeadRow::without_steps(&next.head);
+        if let Some(cause) = &mut head.error {
+            let place = (id.as_u128(), head.version);
+            ops.push(event_words::moved(environment, place, &mut cause.ending, cause.step));
+        }
         let mut event = EventRow::of_execution(now, (id, head, facts)).with_items(items);
         if is_of_whole {
             event = event.with_progress(ProgressRow::of(next));

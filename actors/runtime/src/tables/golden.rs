@@ -91,6 +91,7 @@ pub(crate) fn full_task() -> Task {
             item: None,
             template: Some("t-v1".into()),
             retry_of: Some(TaskId::from_u128(ID)),
+            first_account: None,
             copy_of: None,
             trace: None,
         },
@@ -328,6 +329,7 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
     pinned("key-use-v1", &bytes(KEY_USES.put(0, &ID, &NOW, None)));
     let row = IdempotencyRow {
         body: "ab".into(),
+        salted_by: None,
         at: NOW,
         tasks: vec![TaskId::from_u128(ID)],
         execution: Some(ExecutionId::from_u128(ID)),
@@ -356,6 +358,7 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         skipped: 1,
         failed: 1,
         ended_at: Some(NOW),
+        stopped: None,
     };
     pinned("bulk-v1", &bytes(BULKS.put(0, &ID, &job, None)));
     let row = EventRow::of_bulk("bulk.completed", NOW, job);

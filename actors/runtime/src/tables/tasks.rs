@@ -6,13 +6,16 @@ use std::sync::Arc;
 use callboard_domain::id::{Environment, TaskId, WorkerId};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::task::{
-    Completion, Correction, Ending, Inputs, LeaseId, Request, Route, Spec, Status, Task,
+    Completion, Correction, Ending, Inputs, LeaseId, Request, Route, Spec, Status, Task, TurnedAway,
 };
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
-use super::{ENDED_TASKS, LIVE_TASKS, TEXTS, append_of_task, sort, task_list, term, term_of, text};
+use super::{
+    ENDED_TASKS, LIVE_TASKS, TEXTS, append_of_task, event_words, sort, task_list, term, term_of,
+    text,
+};
 
 /// The stored changing part of a task: short names, and no field that is still at its initial value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +50,8 @@ pub(crate) struct TaskRow {
     priority: Option<u8>,
     #[serde(rename = "x", default, skip_serializing_if = "is_default")]
     correction: Option<Box<Correction>>,
+    #[serde(rename = "y", default, skip_serializing_if = "is_default")]
+    turned_away: Option<Box<TurnedAway>>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -71,6 +76,7 @@ impl From<&Task> for TaskRow {
             route: task.route,
             priority: task.priority,
             correction: task.correction.clone(),
+            turned_away: task.turned_away.clone(),
         }
     }
 }
@@ -78,6 +84,39 @@ impl From<&Task> for TaskRow {
 impl TaskRow {
     pub(crate) const fn state(&self) -> &task::State {
         &self.state
+    }
+
+    /// The same row for an event, if it quotes texts: the words of the error go to a row of their own.
+    fn without_words(
+        &self,
+        environment: Environment,
+        id: u128,
+        is_silent: bool,
+        ops: &mut Vec<Op>,
+    ) -> Option<Self> {
+        let quotes = self.error.is_some() || self.correction.is_some();
+        if is_silent || !quotes {
+            return None;
+        }
+        let mut row = Self { correction: None, ..self.clone() };
+        if let Some(error) = &mut row.error {
+            ops.push(event_words::moved(environment, (id, row.version), error, None));
+        }
+        Some(row)
+    }
+
+    /// Puts the words of an event back.
+    pub(super) async fn with_words(
+        mut self,
+        store: &dyn Store,
+        environment: Environment,
+        id: TaskId,
+    ) -> Result<Self, Error> {
+        if let Some(error) = &mut self.error {
+            let place = (id.as_u128(), self.version);
+            event_words::put_back(store, environment, place, &mut error.message).await?;
+        }
+        Ok(self)
     }
 
     /// The task that this is the row of.
@@ -99,6 +138,7 @@ impl TaskRow {
             route: self.route,
             priority: self.priority,
             correction: self.correction,
+            turned_away: self.turned_away,
         }
     }
 }
@@ -163,9 +203,11 @@ pub(super) fn rows(
         ops.extend(TEXTS.put(number, id, text::THINKING, thinking.as_str()));
     }
     let row = TaskRow::from(task);
+    let wordless =
+        row.without_words(environment, id, facts.is_empty() || task.is_finished(), &mut ops);
     ops.extend(facts.iter().map(|fact| {
         // The end of the task stands in its row for good.
-        let then = (!task.is_finished()).then_some(&row);
+        let then = (!task.is_finished()).then_some(wordless.as_ref().unwrap_or(&row));
         append_of_task(environment, fact.event().as_str(), now, (task.spec.id, then))
     }));
     let entry = Some(entry(environment, task));
@@ -237,6 +279,14 @@ pub(crate) async fn erased(
     let (number, spec) = (environment.number(), Arc::clone(&step.next.spec));
     let id = spec.id.as_u128();
     let mut ops = TEXTS.delete_all(store, number, id).await?;
+    ops.extend(event_words::removal(store, environment, id, None).await?);
+    // Nobody can tell any more whether a guess is what was submitted with an idempotency key.
+    if let Some(batch) = spec.origin.batch {
+        ops.extend(TEXTS.delete_all(store, number, batch.as_u128()).await?);
+    }
+    if let Some((execution, _)) = spec.origin.step {
+        ops.extend(TEXTS.put(number, execution.as_u128(), text::KEY_SALT, ""));
+    }
     let made =
         serde_json::to_string(&InputsRow { spec, inputs: None }).expect("it has a JSON form");
     ops.extend(TEXTS.put(number, id, text::MADE, &made));

@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: the limits, which [`callboard_domain::model_limits`] keeps.
 
+use std::sync::Arc;
+
 use callboard_domain::model_limits::{CallEnd, NoRoom, Reported};
 use callboard_domain::task::{Effect, FailureKind, LeaseId, State};
 use callboard_domain::usage::estimate_tokens;
@@ -39,11 +41,18 @@ impl Held<TaskItem> {
         Ok(reserved.map(Some))
     }
 
-    /// Tells the model's meter the end of the call of a lease.
-    pub(super) fn call_ended(&mut self, lease: LeaseId, answer: &Answer) {
+    /// Tells the model's meter the end of the call of a lease, by a worker whose key is bound to the queues `bound`.
+    /// True if the provider refused it, and the model was closed by then.
+    pub(super) fn call_ended(
+        &mut self,
+        lease: LeaseId,
+        answer: &Answer,
+        bound: Arc<[String]>,
+    ) -> bool {
         let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) else {
-            return;
+            return false;
         };
+        let (environment, models) = (self.address.environment, &self.node.models);
         let end = match answer {
             Answer::Output(_, completion) => {
                 let usage = completion.usage;
@@ -53,7 +62,7 @@ impl Held<TaskItem> {
                 Some(FailureKind::RateLimited) => {
                     let asked = failure.retry_after.map(|wait| wait.as_millis());
                     let asked = asked.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX));
-                    CallEnd::Refused { retry_after_ms: asked }
+                    CallEnd::Refused { retry_after_ms: asked, queues: bound }
                 }
                 Some(FailureKind::Timeout) => CallEnd::Unknown,
                 Some(FailureKind::Unavailable | FailureKind::OutputInvalid) | None => {
@@ -61,17 +70,20 @@ impl Held<TaskItem> {
                 }
             },
         };
-        let models = &self.node.models;
+        let refused = matches!(end, CallEnd::Refused { .. });
+        let was_closed =
+            refused && models.is_cooling_down(environment, task.model(), &task.spec.queue);
         match (self.item.permits.call.take(), end) {
             (Some(call), end) => call.end(end),
-            (None, CallEnd::Refused { retry_after_ms }) => {
-                models.refused(self.address.environment, task.model(), retry_after_ms);
+            (None, CallEnd::Refused { retry_after_ms, queues }) => {
+                models.refused(environment, task.model(), &queues, retry_after_ms);
             }
             (None, CallEnd::Used { .. } | CallEnd::Failed | CallEnd::Unknown) => {}
         }
-        if let CallEnd::Refused { .. } = end {
-            self.node.keep_closure(self.address.environment, task.model());
+        if refused {
+            self.node.keep_closure(environment, task.model());
         }
+        was_closed
     }
 
     /// The provider's own figures count for every task of the model.

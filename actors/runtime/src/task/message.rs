@@ -1,5 +1,7 @@
 //! The messages of a task's actor.
 
+use std::sync::Arc;
+
 use callboard_domain::Error;
 use callboard_domain::model_limits::Reported;
 use callboard_domain::task::{Completion, Failure, LeaseId, LeaseToken, Task};
@@ -49,6 +51,8 @@ pub(crate) struct WorkerResult {
     /// The lease of the answer.
     pub(crate) lease: LeaseToken,
     pub(crate) answer: Answer,
+    /// The queues that the worker's key is bound to, if it is.
+    pub(crate) bound: Arc<[String]>,
     /// The way back for the acknowledgement; dropped without one if the task's actor breaks.
     pub(crate) ack: AckSender,
 }

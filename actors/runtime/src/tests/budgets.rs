@@ -1,19 +1,20 @@
 //! Budgets of many tasks.
 
 use callboard_domain::Error;
+use callboard_domain::approval::Decider;
 use callboard_domain::budget::Money;
 use callboard_domain::id::BudgetId;
 use callboard_domain::plan::{MapSource, StepSource};
 use callboard_domain::queue::QueueChange;
 use callboard_domain::schema::Schema;
 use callboard_domain::spending::{Budget, BudgetChange, Ledger, Match, OnExceed, Period};
-use callboard_domain::task::{FailureKind, Routing};
+use callboard_domain::task::{FailureKind, Gate, Routing};
 use callboard_domain::template::Caller;
 use callboard_domain::usage::Prices;
 
 use super::executions::{plan, step};
 use super::*;
-use crate::handle::{Fork, Start};
+use crate::handle::{Fork, Reject, Start};
 use crate::submission::{Created, Options};
 
 /// One dollar for each output token, and nothing for input tokens.
@@ -446,4 +447,36 @@ async fn a_fork_needs_no_budget_for_items_whose_outputs_it_takes_over() {
     }
     let ended = bench.ended(forked.head.spec.id).await;
     assert_eq!(ended.overview.execution.status(), callboard_domain::execution::Status::Completed);
+}
+
+#[tokio::test]
+async fn a_reviewer_s_retry_is_admitted_like_a_submission() {
+    let bench = bench().await;
+    let id = bench.handle.create_budget(budget(&bench, 10.0, OnExceed::Reject)).await;
+    let id = id.expect("it is taken").budget.id;
+    let mut worker = bench.worker(5).await;
+    let held = bench.submit(Request { gate: Some(Gate::ALWAYS), ..costing(6) }).await;
+    let lease = worker.assignment().await.lease;
+    answer(&mut worker, lease, 6).await;
+    assert_eq!(stands(&bench, id), (6.0, 0.0));
+    let reject = |retry, retry_prompt: Option<&str>| Reject {
+        by: Decider { account: "usr_eve".into(), reviewer: None, bulk: None },
+        reason: "no".into(),
+        retry,
+        retry_prompt: retry_prompt.map(str::to_owned),
+    };
+    for prompt in [None, Some("another one")] {
+        let refused = bench.handle.reject(Environment::Live, held, reject(true, prompt)).await;
+        assert!(matches!(refused, Err(Error::BudgetExceeded(_))), "{refused:?}");
+        assert_eq!(stands(&bench, id), (6.0, 0.0));
+    }
+    assert_eq!(bench.task(held).await.status(), Status::Pending, "the output still waits");
+    let change = BudgetChange { limit: Some(Money::from_usd(12.0)), ..BudgetChange::default() };
+    bench.handle.change_budget(id, change).await.expect("it is there");
+    let rejected = bench.handle.reject(Environment::Live, held, reject(true, None)).await;
+    rejected.expect("there is room");
+    assert_eq!(stands(&bench, id), (6.0, 6.0));
+    let lease = worker.assignment().await.lease;
+    answer(&mut worker, lease, 1).await;
+    assert_eq!(stands(&bench, id), (7.0, 0.0));
 }

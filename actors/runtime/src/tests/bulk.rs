@@ -187,3 +187,45 @@ async fn a_job_rejects_what_waits_for_a_reviewer_and_goes_on_after_crashes() {
     let again = started(&bench, &BulkOrder { expect: None, ..reject }).await;
     assert_eq!(ended(&bench, again.id).await.total, 0);
 }
+
+#[tokio::test]
+async fn a_stopped_job_acts_on_no_further_task_also_after_a_restart() {
+    let bench = Bench::new().await;
+    waiting(&bench, 300).await;
+    let job = started(&bench, &order(Action::Cancel, Status::Pending)).await;
+    let stopped = bench.handle.stop_bulk(&owner(), job.id).await.expect("it is there");
+    assert!(stopped.ended_at.is_some() && stopped.stopped.is_some(), "{stopped:?}");
+    let pending = async |bench: &Bench| {
+        statuses(bench).await.iter().filter(|status| **status == Status::Pending).count()
+    };
+    // The part that was under way is finished and counted.
+    let pauses = Pauses::begin();
+    loop {
+        let done = bench.handle.bulk(Environment::Live, job.id).expect("it is there").done();
+        if pending(&bench).await + done as usize == 300 {
+            assert!(done <= 64, "{done}");
+            break;
+        }
+        pauses.one().await;
+    }
+    let left = pending(&bench).await;
+    let bench = bench.restart().await;
+    let job = bench.handle.bulk(Environment::Live, job.id).expect("it is there");
+    assert!(job.stopped.is_some());
+    let again = bench.handle.stop_bulk(&owner(), job.id).await.expect("it is there");
+    assert_eq!((again, pending(&bench).await), (job, left));
+}
+
+#[tokio::test]
+async fn a_job_ends_before_the_next_part_once_its_account_is_gone() {
+    let bench = Bench::new().await;
+    waiting(&bench, 10).await;
+    let gone = callboard_domain::id::UserId::from_u128(bench.handle.fresh_budget_id().as_u128());
+    let owner = Owner { id: gone.to_string(), ..owner() };
+    let order = order(Action::Cancel, Status::Pending);
+    let (job, _) = bench.handle.start_bulk(&owner, &order, None).await.expect("it is taken");
+    let job = ended(&bench, job.id).await;
+    assert_eq!(job.done(), 0);
+    assert!(job.stopped.is_some_and(|why| why.contains("does not exist any more")));
+    assert!(statuses(&bench).await.iter().all(|status| *status == Status::Pending));
+}

@@ -168,7 +168,7 @@ async fn no_room_is_kept_for_a_task_that_was_cancelled() {
 async fn no_room_is_kept_for_a_task_of_a_paused_queue() {
     let bench = Bench::new().await;
     let (mut worker, large) = one_waits_for_room(&bench).await;
-    let mut other = bench.serving("other", 10, None).await;
+    let mut other = bench.serving(&owner(), "other", 10, None).await;
     let small = bench.submit(Request { queue: "other".into(), ..sized(10) }).await;
     assert!(other.idles(Duration::from_secs(1)).await, "the large one goes first");
     let pause = |paused| QueueChange { paused: Some(paused), ..QueueChange::default() };
@@ -352,4 +352,83 @@ async fn after_a_cut_answer_a_later_model_that_can_say_more_is_asked_for_more() 
         let ended = bench.task(id).await;
         assert_eq!(ended.error.map(|error| error.code), Some(EndingCode::OutputTruncated));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_behind_a_refusing_provider_is_let_in_slowly_and_all_of_it_is_answered() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(50).await;
+    let mut waiting = std::collections::HashSet::new();
+    for _ in 0..50 {
+        waiting.insert(bench.submit(of("a")).await);
+    }
+    // The provider takes ten calls in any five seconds.
+    let (mut taken, mut refused) = (std::collections::VecDeque::new(), 0);
+    let began = Instant::now();
+    while !waiting.is_empty() {
+        assert!(began.elapsed() < Duration::from_mins(5), "{} of 50 wait", waiting.len());
+        let heard = tokio::time::timeout(Duration::from_secs(1), worker.commands.recv()).await;
+        let Ok(command) = heard else {
+            worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
+            continue;
+        };
+        let WorkerCommand::Assign(assignment) = command.expect("it is connected") else { continue };
+        let now = Instant::now();
+        while taken.front().is_some_and(|at| now.duration_since(*at) >= Duration::from_secs(5)) {
+            taken.pop_front();
+        }
+        if taken.len() < 10 {
+            taken.push_back(now);
+            waiting.remove(&assignment.lease.task);
+            worker.link.say(WorkerMessage::Completed(assignment.lease, "x".into(), completion()));
+        } else {
+            refused += 1;
+            worker.link.say(WorkerMessage::Failed(assignment.lease, too_many(Some(2))));
+        }
+    }
+    assert!(refused < 90, "{refused} calls were refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_of_one_queue_closes_the_model_for_this_queue_and_limits_nobody_by_its_reports() {
+    let bench = Bench::new().await;
+    bench.limit("a", limits(100)).await;
+    let own = |queue: &str| Request { queue: queue.into(), ..of("a") };
+    let bound = Owner { bound: ["bound".to_owned()].into(), ..owner() };
+    let mut outsider = bench.serving(&bound, "bound", 1, None).await;
+    let mut worker = bench.worker(5).await;
+    bench.submit(own("bound")).await;
+    let lease = outsider.assignment().await.lease;
+    let allowance = Allowance { limit: 1, remaining: 0, reset_ms: Some(60_000) };
+    let reported = Reported { requests: Some(allowance), ..Reported::default() };
+    outsider.link.say(WorkerMessage::Reported(lease, Box::new(reported)));
+    outsider.fail(lease, too_many(Some(86_400))).await;
+    bench.submit(own("default")).await;
+    let lease = worker.assignment().await.lease;
+    worker.complete(lease, "x").await;
+    let second = bench.submit(own("bound")).await;
+    let (waits_for, until) = bench.waits(&bench.task(second).await);
+    assert_eq!((waits_for, until), (Some("limit"), Some(300_000)), "five minutes at most");
+    let view = bench.handle.end_pause("a").await.expect("it is known");
+    assert_eq!(view.closed_queues, []);
+    assert_eq!(outsider.assignment_while_beating().await.task.spec.id, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_admin_ends_a_pause_and_a_restart_does_not_begin_it_again() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(5).await;
+    bench.submit(of("a")).await;
+    let lease = worker.assignment().await.lease;
+    worker.fail(lease, too_many(Some(86_400))).await;
+    let second = bench.submit(of("a")).await;
+    assert_eq!(bench.waits(&bench.task(second).await), (Some("limit"), Some(300_000)));
+    assert!(matches!(
+        bench.handle.end_pause("z").await,
+        Err(callboard_domain::Error::NotFound { .. })
+    ));
+    bench.handle.end_pause("a").await.expect("it is known");
+    assert_eq!(worker.assignment().await.task.spec.id, second);
+    let bench = bench.restart().await;
+    assert_eq!(bench.handle.models().iter().find_map(|model| model.closed_until), None);
 }

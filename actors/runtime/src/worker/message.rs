@@ -65,6 +65,8 @@ pub struct Assignment {
 pub struct Registration {
     /// The account of the worker's key: only the same account may resume a worker.
     pub account: String,
+    /// The queues that the worker's key is bound to; none if it may serve every queue.
+    pub bound: Arc<[String]>,
     /// The content of the worker's `register` frame.
     pub profile: Profile,
     /// The leases that the worker works on.

@@ -132,23 +132,65 @@ export default function Users() {
         <Password user={asked.user} onClose={() => setAsked(undefined)} onDone={again} />
       )}
       {asked?.what === "delete" && (
-        <Confirm
-          title={`Delete ${asked.user.email}`}
-          verb="Delete"
+        <Delete
+          user={asked.user}
+          others={list.rows.filter((other) => other.id !== asked.user.id && other.role !== "viewer")}
           onClose={() => setAsked(undefined)}
-          run={async () => {
-            await unwrap(api.DELETE("/api/auth/users/{id}", { params: { path: { id: asked.user.id } } }));
-            toast(`${asked.user.email} is deleted.`);
-            await again();
-          }}
-        >
-          <p>
-            All sessions of {asked.user.email} end, and the keys that nobody else could have given. What they
-            did stays in the audit log and in the histories of reviews.
-          </p>
-        </Confirm>
+          onDone={again}
+        />
       )}
     </>
+  );
+}
+
+/** Asks what becomes of the user's unfinished work, which is then cancelled or another user's. */
+function Delete({
+  user,
+  others,
+  onClose,
+  onDone,
+}: {
+  user: User;
+  others: User[];
+  onClose: () => void;
+  onDone: () => Promise<void>;
+}) {
+  const [work, setWork] = useState("");
+  return (
+    <Confirm
+      title={`Delete ${user.email}`}
+      verb="Delete"
+      onClose={onClose}
+      run={async () => {
+        const params = { path: { id: user.id }, query: work ? { work } : {} };
+        await unwrap(api.DELETE("/api/auth/users/{id}", { params }));
+        toast(`${user.email} is deleted.`);
+        await onDone();
+      }}
+    >
+      <p>
+        All sessions of {user.email} end, and the keys that nobody else could have given. What they did stays
+        in the audit log and in the histories of reviews.
+      </p>
+      <Field label="Unfinished work">
+        {(props) => (
+          <select
+            {...props}
+            className="select"
+            value={work}
+            onChange={(event) => setWork(event.target.value)}
+          >
+            <option value="">There is none</option>
+            <option value="cancel">Cancel it</option>
+            {others.map((other) => (
+              <option key={other.id} value={other.id}>
+                Hand it over to {other.email}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+    </Confirm>
   );
 }
 

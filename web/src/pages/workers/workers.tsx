@@ -102,6 +102,7 @@ export default function Workers() {
         )
       }
     >
+      {may("models: read") && <Paused />}
       {workers.error && !workers.data ? (
         <Failed error={workers.error} retry={() => void workers.refetch()} />
       ) : !workers.data ? (
@@ -303,5 +304,50 @@ function Drain({ worker, onClose }: { worker: Worker; onClose: () => void }) {
         have it again, start it again.
       </p>
     </Dialog>
+  );
+}
+
+/** The models whose providers refuse calls at the moment. */
+function Paused() {
+  const may = useMay();
+  const client = useQueryClient();
+  const models = useRows("/api/models");
+  const paused = models.rows.filter((model) => model.closedUntil || model.closedQueues);
+  if (paused.length === 0) return null;
+  const resume = async (name: string) => {
+    try {
+      await unwrap(api.DELETE("/api/models/{name}/pause", { params: { path: { name } } }));
+      await client.invalidateQueries({ queryKey: ["/api/models"] });
+      toast(`${name} takes calls again.`);
+    } catch (error) {
+      toastError(error, "The pause was not ended");
+    }
+  };
+  return (
+    <Panel title="Models that are paused">
+      <ul className="workers-paused">
+        {paused.map((model) => (
+          <li key={model.name} className="row wrap">
+            <span className="mono" translate="no">
+              {model.name}
+            </span>
+            <span className="soft">
+              {model.closedUntil ? (
+                <>
+                  Its provider refused a call; the next one is tried <Ago at={model.closedUntil} />.
+                </>
+              ) : (
+                <>Its provider refuses calls for {(model.closedQueues ?? []).map((own) => own.queue).join(", ")}.</>
+              )}
+            </span>
+            {may("models: manage") && (
+              <Button size="small" onClick={() => void resume(model.name)}>
+                Call it now
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Panel>
   );
 }

@@ -120,13 +120,13 @@ fn simulate(counting: Counting, (input, output): (u64, u64), seed: u64) -> Outco
                 events.push(Reverse((now + latency, Happens::Ends(index))));
             }
             Happens::Ends(index) => {
-                let (call, (input, output), taken) = calls[index];
+                let (call, (input, output), taken) = calls[index].clone();
                 let settled = if taken {
                     tokens += input + output;
                     CallEnd::Used { input, output }
                 } else {
                     refused += 1;
-                    CallEnd::Refused { retry_after_ms: Some(1_000) }
+                    super::refused(Some(1_000))
                 };
                 meter.settle(call, settled, at(now));
                 free += 1;

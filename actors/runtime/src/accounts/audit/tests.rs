@@ -139,7 +139,7 @@ async fn a_key_ends_with_the_right_of_the_user_behind_it() {
     let refused = bench.key(Role::Viewer, by_key).await;
     assert!(matches!(refused, Err(Error::InvalidToken(_))), "{refused:?}");
 
-    bench.handle.delete_user(ada.id, By::SYSTEM).await.expect("it is deleted");
+    bench.handle.delete_user(ada.id, None, By::SYSTEM).await.expect("it is deleted");
     let bench = bench.restart().await;
     let works = |key: &ApiKey| bench.caller(key).is_ok();
     assert_eq!([&admin, &operator, &worker, &others].map(works), [false, false, false, true]);
@@ -234,7 +234,7 @@ async fn an_open_right_ends_with_what_it_stands_on() {
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert!(matches!(timed.await, Ok(Error::TokenExpired(_))));
     assert!(!events.is_finished());
-    bench.handle.delete_user(ada.id, By::SYSTEM).await.expect("it is deleted");
+    bench.handle.delete_user(ada.id, None, By::SYSTEM).await.expect("it is deleted");
     assert!(matches!(events.await, Ok(Error::InvalidToken(_))));
 }
 
@@ -286,7 +286,7 @@ async fn every_change_is_in_the_log_and_the_log_holds_over_restarts() {
     bench.handle.end_session(session.session, by_root).await.expect("ended");
     let drained = Record::new(Action::WorkerDrained, by_root).of("wrk_1");
     bench.handle.record(drained).await.expect("it is written");
-    let refused = bench.handle.delete_user(root.id, by_root).await;
+    let refused = bench.handle.delete_user(root.id, None, by_root).await;
     assert!(matches!(refused, Err(Error::InvalidState(_))), "the last admin");
     let expected = [
         Action::UserCreated,
