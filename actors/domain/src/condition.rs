@@ -6,7 +6,10 @@
 //!
 //! The variables are `input`, `steps["id"].output`, `.status` (`completed` or `skipped`) and
 //! `.json` (the output parsed as JSON, null if it is not JSON), and `meta`. A skipped step's output
-//! is the empty string, its JSON is null.
+//! is the empty string, its JSON is null, and `has()` of them is false.
+//!
+//! Numbers of JSON have no type ([`number`]). A member that is absent is an error, and `has()` is false for
+//! it and for everything below it.
 //!
 //! The library parses; the evaluator is our own, because the library's has no hook by which its work
 //! could be bounded. A condition and its data are a caller's: the check refuses nested iterations,
@@ -14,8 +17,10 @@
 //! a size limit; the evaluation burns fuel. Deliberately absent: time (`now`), randomness, and CEL's
 //! other functions.
 
+mod absent;
 mod check;
 mod evaluate;
+mod number;
 mod program;
 mod translate;
 mod value;

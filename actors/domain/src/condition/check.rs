@@ -90,9 +90,7 @@ impl Checker {
             ("all" | "exists" | "exists_one", Some(range), [item, body]) => {
                 return self.iteration(range, item, body, depth);
             }
-            ("has", None, [field]) if matches!(field.expr, Expr::Select(_)) => {
-                return self.visit(field, depth + 1);
-            }
+            ("has", None, [field]) if is_member(field) => return self.visit(field, depth + 1),
             ("matches", Some(_), [pattern]) | ("matches", None, [_, pattern]) => {
                 check_pattern(pattern)?;
             }
@@ -212,6 +210,12 @@ impl Checker {
         }
         Ok(())
     }
+}
+
+/// True for `a.b` and `a["b"]`.
+fn is_member(node: &IdedExpr) -> bool {
+    matches!(&node.expr, Expr::Select(_))
+        || matches!(&node.expr, Expr::Call(call) if call.func_name == "_[_]")
 }
 
 fn check_pattern(pattern: &IdedExpr) -> Result<(), String> {

@@ -15,7 +15,9 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+use super::absent::{self, Found};
 use super::check::References;
+use super::number::{Exact, Fault, Number};
 use super::program::{Function, Node, Operator, Program, Quantifier};
 use super::value::Value;
 use crate::fuel::{Fuel, OutOfFuel};
@@ -102,9 +104,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
         match node {
             Node::Null => Ok(Value::Null),
             Node::Bool(value) => Ok(Value::Bool(*value)),
-            Node::Int(number) => Ok(Value::Int(*number)),
-            Node::UInt(number) => Ok(Value::UInt(*number)),
-            Node::Double(number) => Ok(Value::Double(*number)),
+            Node::Number(number) => Ok(Value::Number(*number)),
             Node::Text(text) => Ok(Value::Text(text)),
             Node::Bytes(bytes) => Ok(Value::Bytes(bytes)),
             Node::Type(name) => Ok(Value::Type(name)),
@@ -119,36 +119,22 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
                 let value = self.scope.meta(*meta).map(Value::Text);
                 value.ok_or_else(|| failed(format!("meta.{} has no value", meta.as_str())))
             }
-            Node::HasMeta(meta) => Ok(Value::Bool(self.scope.meta(*meta).is_some())),
-            Node::Item => self.item.clone().ok_or_else(|| failed("there is no item".to_owned())),
-            Node::Member(of, name) => {
-                let of = self.value(of)?;
-                self.index(&of, &Value::Text(name))
-            }
-            Node::Has(of, name) => {
-                let of = self.value(of)?;
-                match of {
-                    Value::Map(_) | Value::MadeMap(_) => {
-                        let member = of.member(&Value::Text(name), self.fuel)?;
-                        Ok(Value::Bool(member.is_some()))
-                    }
-                    _ => Err(wrong("has", &[&of])),
+            Node::Item(_) => self.item.clone().ok_or_else(|| failed("there is no item".to_owned())),
+            Node::Member(..) | Node::Index(_) => match self.found(node)? {
+                Found::Value(value) => Ok(value),
+                Found::Absent { at, of } => {
+                    self.fuel.burn(20)?;
+                    Err(failed(absent::message(at, &of, |step| self.output(step).is_none())))
                 }
-            }
-            Node::Index(pair) => {
-                let (of, index) = self.both(pair)?;
-                self.index(&of, &index)
-            }
+            },
+            Node::Has(what) => self.has(what).map(Value::Bool),
             Node::Not(operand) => match self.value(operand)? {
                 Value::Bool(value) => Ok(Value::Bool(!value)),
-                other => Err(wrong("!", &[&other])),
+                other => Err(wrong("! takes true or false", &[&other])),
             },
             Node::Negate(operand) => match self.value(operand)? {
-                Value::Int(number) => {
-                    number.checked_neg().map(Value::Int).ok_or_else(|| overflow("-"))
-                }
-                Value::Double(number) => Ok(Value::Double(-number)),
-                other => Err(wrong("-", &[&other])),
+                Value::Number(number) => number.negated().map(Value::Number).map_err(no_result),
+                other => Err(wrong("- takes numbers", &[&other])),
             },
             Node::And(pair) => self.decided(pair, false).map(Value::Bool),
             Node::Or(pair) => self.decided(pair, true).map(Value::Bool),
@@ -157,7 +143,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
                 match self.value(condition)? {
                     Value::Bool(true) => self.value(then),
                     Value::Bool(false) => self.value(otherwise),
-                    other => Err(wrong("?", &[&other])),
+                    other => Err(wrong("? takes true or false before it", &[&other])),
                 }
             }
             Node::Binary(operator, pair) => {
@@ -196,7 +182,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
 
     /// `&&` and `||`: `decisive` on either side decides, also beside an error.
     fn decided(&mut self, pair: &'a [Node; 2], decisive: bool) -> Result<bool, Error> {
-        let name = if decisive { "||" } else { "&&" };
+        let name = if decisive { "|| takes true or false" } else { "&& takes true or false" };
         let left = match self.value(&pair[0]) {
             Ok(Value::Bool(value)) if value == decisive => return Ok(decisive),
             Ok(Value::Bool(_)) => Ok(()),
@@ -211,23 +197,38 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
         }
     }
 
-    fn index(&mut self, of: &Value<'a>, index: &Value<'_>) -> Result<Value<'a>, Error> {
-        match of {
-            Value::Map(_) | Value::MadeMap(_) => {
-                let found = of.member(index, self.fuel)?;
-                found.ok_or_else(|| failed("a map has no such member".to_owned()))
+    /// The value of a path, or the place at which it ends.
+    fn found(&mut self, node: &'a Node) -> Result<Found<'a>, Error> {
+        let (of, key) = match node {
+            Node::Member(of, name) => (&**of, Err(name)),
+            Node::Index(pair) => (&pair[0], Ok(&pair[1])),
+            other => return self.value(other).map(Found::Value),
+        };
+        self.fuel.burn(2)?;
+        let of = match self.found(of)? {
+            Found::Value(of) => of,
+            absent @ Found::Absent { .. } => return Ok(absent),
+        };
+        let key = match key {
+            Ok(index) => self.value(index)?,
+            Err(name) => Value::Text(name),
+        };
+        let part = match (&of, &key) {
+            (Value::Map(_) | Value::MadeMap(_), _) => of.member(&key, self.fuel)?,
+            (_, Value::Number(number)) => number.place().and_then(|place| of.item(place)),
+            _ => None,
+        };
+        Ok(part.map_or(Found::Absent { at: node, of }, Found::Value))
+    }
+
+    fn has(&mut self, what: &'a Node) -> Result<bool, Error> {
+        match what {
+            Node::Output(step) => Ok(self.output(step).is_some()),
+            Node::Json(step) => {
+                Ok(self.json.get(step.as_str()).is_some_and(|json| !json.is_null()))
             }
-            Value::List(_) | Value::MadeList(_) => {
-                let number = match index {
-                    Value::Int(number) => usize::try_from(*number).ok(),
-                    Value::UInt(number) => usize::try_from(*number).ok(),
-                    Value::Double(number) => whole(*number).and_then(|n| usize::try_from(n).ok()),
-                    other => return Err(wrong("[]", &[of, other])),
-                };
-                let found = number.and_then(|number| of.item(number));
-                found.ok_or_else(|| failed("a list has no such item".to_owned()))
-            }
-            other => Err(wrong("[]", &[other, index])),
+            Node::Meta(meta) => Ok(self.scope.meta(*meta).is_some()),
+            other => Ok(matches!(self.found(other)?, Found::Value(_))),
         }
     }
 
@@ -243,7 +244,9 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
             O::Unequal => Ok(Value::Bool(!left.equals(right, self.fuel)?)),
             O::Less | O::LessEqual | O::Greater | O::GreaterEqual => {
                 let order = left.compare(right, self.fuel)?;
-                let order = order.ok_or_else(|| wrong("a comparison", &[left, right]))?;
+                let order = order.ok_or_else(|| {
+                    wrong("a comparison takes two numbers or two strings", &[left, right])
+                })?;
                 Ok(Value::Bool(match operator {
                     O::Less => order.is_lt(),
                     O::LessEqual => order.is_le(),
@@ -253,9 +256,12 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
             }
             O::In => self.contains(right, left).map(Value::Bool),
             O::Add => self.sum(left, right),
-            O::Subtract | O::Multiply | O::Divide | O::Remainder => {
-                arithmetic(operator, left, right)
-            }
+            O::Subtract | O::Multiply | O::Divide | O::Remainder => match (left, right) {
+                (Value::Number(left), Value::Number(right)) => {
+                    left.compute(operator, *right).map(Value::Number).map_err(no_result)
+                }
+                (left, right) => Err(wrong("arithmetic takes numbers", &[left, right])),
+            },
         }
     }
 
@@ -264,7 +270,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
             Value::Map(_) | Value::MadeMap(_) if wanted.is_key() => {
                 Ok(of.member(wanted, self.fuel)?.is_some())
             }
-            Value::Map(_) | Value::MadeMap(_) if matches!(wanted, Value::Double(_)) => {
+            Value::Map(_) | Value::MadeMap(_) if matches!(wanted, Value::Number(_)) => {
                 Ok(of.member(wanted, self.fuel)?.is_some())
             }
             Value::List(_) | Value::MadeList(_) => {
@@ -275,7 +281,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
                 }
                 Ok(false)
             }
-            other => Err(wrong("in", &[wanted, other])),
+            other => Err(wrong("in takes a list or an object after it", &[wanted, other])),
         }
     }
 
@@ -294,14 +300,12 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
                 let all = left.items().into_iter().chain(right.items()).flatten();
                 Ok(Value::MadeList(all.collect()))
             }
-            (Value::Int(a), Value::Int(b)) => {
-                a.checked_add(*b).map(Value::Int).ok_or_else(|| overflow("+"))
+            (Value::Number(a), Value::Number(b)) => {
+                a.compute(Operator::Add, *b).map(Value::Number).map_err(no_result)
             }
-            (Value::UInt(a), Value::UInt(b)) => {
-                a.checked_add(*b).map(Value::UInt).ok_or_else(|| overflow("+"))
+            (left, right) => {
+                Err(wrong("+ takes two numbers, two strings or two lists", &[left, right]))
             }
-            (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a + b)),
-            (left, right) => Err(wrong("+", &[left, right])),
         }
     }
 
@@ -338,10 +342,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
     }
 
     fn call(&mut self, function: Function, values: &[Value<'a>]) -> Result<Value<'a>, Error> {
-        let unknown = || {
-            let values: Vec<_> = values.iter().collect();
-            wrong(&format!("{function:?}").to_ascii_lowercase(), &values)
-        };
+        let unknown = || wrong(takes(function), &values.iter().collect::<Vec<_>>());
         let [first, rest @ ..] = values else { return Err(unknown()) };
         if let ([second], Some(text)) = (rest, first.text()) {
             let part = second.text().ok_or_else(unknown)?;
@@ -359,7 +360,6 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
         if !rest.is_empty() {
             return Err(unknown());
         }
-        let number = |error: &dyn std::fmt::Display| failed(format!("no number: {error}"));
         self.fuel.burn(4)?;
         self.fuel.burn_for(first.text().map_or(0, str::len), 8)?;
         match (function, first) {
@@ -370,44 +370,14 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
                 characters.or_else(|| value.len()).map(size).ok_or_else(unknown)
             }
             (Function::Text, Value::Text(_) | Value::MadeText(_)) => Ok(first.clone()),
-            (Function::Text, Value::Bool(value)) => Ok(made(value)),
-            (Function::Text, Value::Int(value)) => Ok(made(value)),
-            (Function::Text, Value::UInt(value)) => Ok(made(value)),
-            (Function::Text, Value::Double(value)) => Ok(made(value)),
+            (Function::Text, Value::Bool(value)) => Ok(made(value.to_string())),
+            (Function::Text, Value::Number(number)) => Ok(made(number.text())),
             (Function::Text, Value::Bytes(bytes)) => {
                 let text = std::str::from_utf8(bytes).map(Value::Text);
-                text.map_err(|_| failed("bytes that are not UTF-8".to_owned()))
+                text.map_err(|_| failed("string takes bytes that are UTF-8".to_owned()))
             }
-            (Function::Int, Value::Int(value)) => Ok(Value::Int(*value)),
-            (Function::Int, Value::UInt(value)) => {
-                i64::try_from(*value).map(Value::Int).map_err(|error| number(&error))
-            }
-            (Function::Int, Value::Double(value)) => {
-                truncated(*value).map(Value::Int).ok_or_else(|| overflow("int"))
-            }
-            (Function::UInt, Value::UInt(value)) => Ok(Value::UInt(*value)),
-            (Function::UInt, Value::Int(value)) => {
-                u64::try_from(*value).map(Value::UInt).map_err(|error| number(&error))
-            }
-            (Function::UInt, Value::Double(value)) => {
-                truncated_unsigned(*value).map(Value::UInt).ok_or_else(|| overflow("uint"))
-            }
-            (Function::Double, Value::Double(value)) => Ok(Value::Double(*value)),
-            #[expect(clippy::cast_precision_loss, reason = "CEL converts an integer so")]
-            (Function::Double, Value::Int(value)) => Ok(Value::Double(*value as f64)),
-            #[expect(clippy::cast_precision_loss, reason = "CEL converts an integer so")]
-            (Function::Double, Value::UInt(value)) => Ok(Value::Double(*value as f64)),
-            (Function::Int, value) => {
-                let text = value.text().ok_or_else(unknown)?;
-                text.parse().map(Value::Int).map_err(|error| number(&error))
-            }
-            (Function::UInt, value) => {
-                let text = value.text().ok_or_else(unknown)?;
-                text.parse().map(Value::UInt).map_err(|error| number(&error))
-            }
-            (Function::Double, value) => {
-                let text = value.text().ok_or_else(unknown)?;
-                text.parse().map(Value::Double).map_err(|error| number(&error))
+            (Function::Int | Function::UInt | Function::Double, value) => {
+                converted(function, value).ok_or_else(unknown)?.map_err(no_result)
             }
             (
                 Function::Text | Function::Contains | Function::StartsWith | Function::EndsWith,
@@ -417,7 +387,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
     }
 
     fn matches(&mut self, text: &Value<'a>, number: usize) -> Result<bool, Error> {
-        let text = text.text().ok_or_else(|| wrong("matches", &[text]))?;
+        let text = text.text().ok_or_else(|| wrong("matches takes a string", &[text]))?;
         let pattern = &self.program.patterns[number];
         let scratch = &mut self.scratches[number];
         if scratch.is_none() {
@@ -431,14 +401,18 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
     fn iterate(&mut self, quantifier: Quantifier, pair: &'a [Node; 2]) -> Result<Value<'a>, Error> {
         let [range, body] = pair;
         let range = self.value(range)?;
-        let items = range.items().ok_or_else(|| wrong("an iteration", &[&range]))?;
+        let items = range.items().ok_or_else(|| {
+            wrong("all, exists and exists_one take a list or an object", &[&range])
+        })?;
         let (mut error, mut found) = (None, 0_usize);
         for item in items {
             self.fuel.burn(2)?;
             self.item = Some(item);
             let holds = match self.value(body) {
                 Ok(Value::Bool(holds)) => Ok(holds),
-                Ok(other) => Err(wrong("the body of an iteration", &[&other])),
+                Ok(other) => {
+                    Err(wrong("an iteration takes true or false for each item", &[&other]))
+                }
                 Err(Error::OutOfFuel) => return Err(Error::OutOfFuel),
                 Err(failed) => Err(failed),
             };
@@ -460,62 +434,55 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
     }
 }
 
-fn arithmetic<'a>(
-    operator: Operator,
-    left: &Value<'a>,
-    right: &Value<'a>,
-) -> Result<Value<'a>, Error> {
-    use Operator as O;
-    let made = match (operator, left, right) {
-        (O::Subtract, Value::Int(a), Value::Int(b)) => a.checked_sub(*b).map(Value::Int),
-        (O::Multiply, Value::Int(a), Value::Int(b)) => a.checked_mul(*b).map(Value::Int),
-        (O::Divide, Value::Int(a), Value::Int(b)) => a.checked_div(*b).map(Value::Int),
-        (O::Remainder, Value::Int(a), Value::Int(b)) => a.checked_rem(*b).map(Value::Int),
-        (O::Subtract, Value::UInt(a), Value::UInt(b)) => a.checked_sub(*b).map(Value::UInt),
-        (O::Multiply, Value::UInt(a), Value::UInt(b)) => a.checked_mul(*b).map(Value::UInt),
-        (O::Divide, Value::UInt(a), Value::UInt(b)) => a.checked_div(*b).map(Value::UInt),
-        (O::Remainder, Value::UInt(a), Value::UInt(b)) => a.checked_rem(*b).map(Value::UInt),
-        (O::Subtract, Value::Double(a), Value::Double(b)) => Some(Value::Double(a - b)),
-        (O::Multiply, Value::Double(a), Value::Double(b)) => Some(Value::Double(a * b)),
-        (O::Divide, Value::Double(a), Value::Double(b)) => Some(Value::Double(a / b)),
-        (_, left, right) => return Err(wrong("arithmetic", &[left, right])),
+/// The number that a value stands for; `None` if it is neither a number nor the text of one.
+fn converted<'a>(function: Function, value: &Value<'a>) -> Option<Result<Value<'a>, Fault>> {
+    let number = match (function, value) {
+        (Function::Int, Value::Number(number)) => number.int(),
+        (Function::UInt, Value::Number(number)) => number.uint(),
+        (_, Value::Number(number)) => Some(number.as_double()),
+        (function, value) => {
+            let text = value.text()?;
+            Some(Number::typed(match function {
+                Function::Int => Exact::Int(text.parse().ok()?),
+                Function::UInt => Exact::UInt(text.parse().ok()?),
+                _ => Exact::Double(text.parse().ok()?),
+            }))
+        }
     };
-    made.ok_or_else(|| failed("a division by zero, or a number out of range".to_owned()))
-}
-
-/// The integer that a double is exactly.
-fn whole(number: f64) -> Option<i64> {
-    (number.fract() == 0.0).then(|| truncated(number)).flatten()
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-#[expect(clippy::cast_precision_loss, reason = "the bounds of CEL")]
-fn truncated(number: f64) -> Option<i64> {
-    (number > i64::MIN as f64 && number < i64::MAX as f64).then_some(number as i64)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
-#[expect(clippy::cast_precision_loss, reason = "the bounds of CEL")]
-fn truncated_unsigned(number: f64) -> Option<u64> {
-    (number >= 0.0 && number < u64::MAX as f64).then_some(number as u64)
+    Some(number.map(Value::Number).ok_or(Fault::Range))
 }
 
 fn size<'a>(size: usize) -> Value<'a> {
-    Value::Int(i64::try_from(size).unwrap_or(i64::MAX))
+    Value::Number(Number::size(size))
 }
 
-fn made<'a>(value: &impl ToString) -> Value<'a> {
-    Value::MadeText(Rc::from(value.to_string()))
+fn made<'a>(text: String) -> Value<'a> {
+    Value::MadeText(Rc::from(text))
 }
 
-fn overflow(name: &str) -> Error {
-    failed(format!("the result of {name} is out of range"))
+/// What a function takes, which begins a message.
+const fn takes(function: Function) -> &'static str {
+    match function {
+        Function::Size => "size takes a string, a list or an object",
+        Function::Contains => "contains takes two strings",
+        Function::StartsWith => "startsWith takes two strings",
+        Function::EndsWith => "endsWith takes two strings",
+        Function::Int => "int takes a number, or a string such as \"7\"",
+        Function::UInt => "uint takes a number, or a string such as \"7\"",
+        Function::Double => "double takes a number, or a string such as \"0.5\"",
+        Function::Text => "string takes a string, a number or a boolean",
+        Function::Type => "type takes one value",
+    }
 }
 
-/// Types only: a message never repeats a value.
-fn wrong(name: &str, values: &[&Value<'_>]) -> Error {
-    let types: Vec<_> = values.iter().map(|value| value.type_name()).collect();
-    failed(format!("{name} cannot be applied to {}", types.join(" and ")))
+fn no_result(fault: Fault) -> Error {
+    failed(format!("a result {fault}"))
+}
+
+/// Kinds only: a message never repeats a value.
+fn wrong(takes: &str, values: &[&Value<'_>]) -> Error {
+    let kinds: Vec<_> = values.iter().map(|value| value.kind()).collect();
+    failed(format!("{takes}, not {}", kinds.join(" and ")))
 }
 
 fn failed(message: String) -> Error {

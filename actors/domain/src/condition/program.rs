@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
+use super::number::{Exact, Number};
 use crate::pattern::{Invalid, Pattern, Patterns};
 use crate::render::Meta;
 
@@ -30,9 +31,7 @@ pub(super) struct Program {
 pub(super) enum Node {
     Null,
     Bool(bool),
-    Int(i64),
-    UInt(u64),
-    Double(f64),
+    Number(Number),
     Text(String),
     Bytes(Vec<u8>),
     Type(&'static str),
@@ -41,11 +40,11 @@ pub(super) enum Node {
     Status(String),
     Json(String),
     Meta(Meta),
-    /// The variable of the enclosing iteration.
-    Item,
+    /// The variable of the enclosing iteration, by its name.
+    Item(String),
     Member(Box<Node>, String),
-    Has(Box<Node>, String),
-    HasMeta(Meta),
+    /// True if the member, the item or the value of a step is there.
+    Has(Box<Node>),
     Index(Box<[Node; 2]>),
     Not(Box<Node>),
     Negate(Box<Node>),
@@ -151,7 +150,7 @@ impl Lowering<'_> {
 
     fn variable(&self, name: &str) -> Result<Node, String> {
         if self.item.as_deref() == Some(name) {
-            return Ok(Node::Item);
+            return Ok(Node::Item(name.to_owned()));
         }
         if name == "input" {
             return Ok(Node::Input);
@@ -178,16 +177,6 @@ impl Lowering<'_> {
         Ok(Node::Member(Box::new(self.node(of)?), name.to_owned()))
     }
 
-    fn has(&mut self, of: &IdedExpr, name: &str) -> Result<Node, String> {
-        if step_of(of).is_some() {
-            return Ok(Node::Bool(["output", "status", "json"].contains(&name)));
-        }
-        if is_meta(of) {
-            return Meta::parse(name).map(Node::HasMeta).ok_or_else(invalid);
-        }
-        Ok(Node::Has(Box::new(self.node(of)?), name.to_owned()))
-    }
-
     fn call(&mut self, call: &CallExpr) -> Result<Node, String> {
         let name = call.func_name.as_str();
         match (name, &call.target, call.args.as_slice()) {
@@ -204,17 +193,7 @@ impl Lowering<'_> {
             ("_||_", None, [left, right]) => Ok(Node::Or(self.pair(left, right)?)),
             ("!_", None, [operand]) => Ok(Node::Not(Box::new(self.node(operand)?))),
             ("-_", None, [operand]) => Ok(Node::Negate(Box::new(self.node(operand)?))),
-            ("has", None, [field]) => match &field.expr {
-                Expr::Select(select) => self.has(&select.operand, &select.field),
-                Expr::Unspecified
-                | Expr::Call(_)
-                | Expr::Comprehension(_)
-                | Expr::Ident(_)
-                | Expr::List(_)
-                | Expr::Literal(_)
-                | Expr::Map(_)
-                | Expr::Struct(_) => Err(invalid()),
-            },
+            ("has", None, [field]) => Ok(Node::Has(Box::new(self.node(field)?))),
             ("matches", Some(text), [pattern]) => self.matches(text, pattern),
             ("matches", None, [text, pattern]) => self.matches(text, pattern),
             ("all" | "exists" | "exists_one", Some(range), [item, body]) => {
@@ -305,12 +284,16 @@ fn of_literal(literal: &LiteralValue) -> Node {
     match literal {
         LiteralValue::Boolean(value) => Node::Bool(*value.inner()),
         LiteralValue::Bytes(bytes) => Node::Bytes(bytes.inner().to_vec()),
-        LiteralValue::Double(number) => Node::Double(*number.inner()),
-        LiteralValue::Int(number) => Node::Int(*number.inner()),
+        LiteralValue::Double(number) => typed(Exact::Double(*number.inner())),
+        LiteralValue::Int(number) => typed(Exact::Int(*number.inner())),
         LiteralValue::Null => Node::Null,
         LiteralValue::String(text) => Node::Text(text.inner().to_owned()),
-        LiteralValue::UInt(number) => Node::UInt(*number.inner()),
+        LiteralValue::UInt(number) => typed(Exact::UInt(*number.inner())),
     }
+}
+
+const fn typed(value: Exact) -> Node {
+    Node::Number(Number::typed(value))
 }
 
 fn operator(name: &str) -> Option<Operator> {

@@ -8,15 +8,14 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value as Json};
 
+use super::number::Number;
 use crate::fuel::{Fuel, OutOfFuel};
 
 #[derive(Debug, Clone)]
 pub(super) enum Value<'a> {
     Null,
     Bool(bool),
-    Int(i64),
-    UInt(u64),
-    Double(f64),
+    Number(Number),
     Text(&'a str),
     MadeText(Rc<str>),
     Bytes(&'a [u8]),
@@ -32,11 +31,7 @@ impl<'a> From<&'a Json> for Value<'a> {
         match json {
             Json::Null => Self::Null,
             Json::Bool(value) => Self::Bool(*value),
-            Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-                (Some(number), _) => Self::Int(number),
-                (None, Some(number)) => Self::UInt(number),
-                (None, None) => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
-            },
+            Json::Number(number) => Self::Number(Number::of_json(number)),
             Json::String(text) => Self::Text(text),
             Json::Array(items) => Self::List(items),
             Json::Object(members) => Self::Map(members),
@@ -50,9 +45,7 @@ impl<'a> Value<'a> {
         match self {
             Self::Null => "null_type",
             Self::Bool(_) => "bool",
-            Self::Int(_) => "int",
-            Self::UInt(_) => "uint",
-            Self::Double(_) => "double",
+            Self::Number(number) => number.type_name(),
             Self::Text(_) | Self::MadeText(_) => "string",
             Self::Bytes(_) => "bytes",
             Self::Type(_) => "type",
@@ -68,9 +61,7 @@ impl<'a> Value<'a> {
             Self::MadeText(text) => Some(text),
             Self::Null
             | Self::Bool(_)
-            | Self::Int(_)
-            | Self::UInt(_)
-            | Self::Double(_)
+            | Self::Number(_)
             | Self::Bytes(_)
             | Self::Type(_)
             | Self::List(_)
@@ -89,9 +80,7 @@ impl<'a> Value<'a> {
             Self::MadeMap(members) => Some(members.len()),
             Self::Null
             | Self::Bool(_)
-            | Self::Int(_)
-            | Self::UInt(_)
-            | Self::Double(_)
+            | Self::Number(_)
             | Self::Text(_)
             | Self::MadeText(_)
             | Self::Bytes(_)
@@ -106,9 +95,7 @@ impl<'a> Value<'a> {
             Self::MadeList(items) => items.get(index).cloned(),
             Self::Null
             | Self::Bool(_)
-            | Self::Int(_)
-            | Self::UInt(_)
-            | Self::Double(_)
+            | Self::Number(_)
             | Self::Text(_)
             | Self::MadeText(_)
             | Self::Bytes(_)
@@ -127,9 +114,7 @@ impl<'a> Value<'a> {
             Self::MadeMap(members) => Some(Box::new(members.iter().map(|[key, _]| key.clone()))),
             Self::Null
             | Self::Bool(_)
-            | Self::Int(_)
-            | Self::UInt(_)
-            | Self::Double(_)
+            | Self::Number(_)
             | Self::Text(_)
             | Self::MadeText(_)
             | Self::Bytes(_)
@@ -159,9 +144,7 @@ impl<'a> Value<'a> {
             }
             Self::Null
             | Self::Bool(_)
-            | Self::Int(_)
-            | Self::UInt(_)
-            | Self::Double(_)
+            | Self::Number(_)
             | Self::Text(_)
             | Self::MadeText(_)
             | Self::Bytes(_)
@@ -173,10 +156,17 @@ impl<'a> Value<'a> {
 
     /// True if the value can be a key of a map.
     pub(super) const fn is_key(&self) -> bool {
-        matches!(
-            self,
-            Self::Bool(_) | Self::Int(_) | Self::UInt(_) | Self::Text(_) | Self::MadeText(_)
-        )
+        match self {
+            Self::Bool(_) | Self::Text(_) | Self::MadeText(_) => true,
+            Self::Number(number) => number.is_integer(),
+            Self::Null
+            | Self::Bytes(_)
+            | Self::Type(_)
+            | Self::List(_)
+            | Self::MadeList(_)
+            | Self::Map(_)
+            | Self::MadeMap(_) => false,
+        }
     }
 
     const fn is_map(&self) -> bool {
@@ -238,35 +228,22 @@ impl<'a> Value<'a> {
         Ok(match (self, other) {
             (Self::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
             (Self::Bytes(left), Value::Bytes(right)) => Some(left.cmp(right)),
-            (Self::Int(left), Value::Int(right)) => Some(left.cmp(right)),
-            (Self::UInt(left), Value::UInt(right)) => Some(left.cmp(right)),
-            (Self::Int(left), Value::UInt(right)) => {
-                Some(u64::try_from(*left).map_or(Ordering::Less, |left| left.cmp(right)))
-            }
-            (Self::UInt(left), Value::Int(right)) => {
-                Some(u64::try_from(*right).map_or(Ordering::Greater, |right| left.cmp(&right)))
-            }
-            _ => self.number().zip(other.number()).and_then(|(a, b)| a.partial_cmp(&b)),
+            (Self::Number(left), Value::Number(right)) => left.compare(*right),
+            _ => None,
         })
     }
 
-    /// A number as a double.
-    #[expect(clippy::cast_precision_loss, reason = "CEL compares an integer with a double so")]
-    const fn number(&self) -> Option<f64> {
+    /// The value in a message: its kind, never what it is.
+    pub(super) const fn kind(&self) -> &'static str {
         match self {
-            Self::Int(number) => Some(*number as f64),
-            Self::UInt(number) => Some(*number as f64),
-            Self::Double(number) => Some(*number),
-            Self::Null
-            | Self::Bool(_)
-            | Self::Text(_)
-            | Self::MadeText(_)
-            | Self::Bytes(_)
-            | Self::Type(_)
-            | Self::List(_)
-            | Self::MadeList(_)
-            | Self::Map(_)
-            | Self::MadeMap(_) => None,
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::Text(_) | Self::MadeText(_) => "a string",
+            Self::Bytes(_) => "bytes",
+            Self::Type(_) => "a type",
+            Self::List(_) | Self::MadeList(_) => "a list",
+            Self::Map(_) | Self::MadeMap(_) => "an object",
         }
     }
 }
