@@ -30,7 +30,7 @@ fuzz_target!(|texts: (&str, &str)| {
     let scope = Values(input, value);
     if let Ok(rendered) = template.render(&scope) {
         assert!(rendered.len() <= MAX_PROMPT);
-        if faults.is_empty() && template.references().next().is_none() {
+        if faults.is_empty() && !source.contains("{{") {
             assert_eq!(rendered, source);
         }
     }

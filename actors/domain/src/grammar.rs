@@ -59,7 +59,8 @@ static BEYOND_ASCII: LazyLock<ClassUnicode> = LazyLock::new(|| {
     }
 });
 
-fn is_letter(character: char) -> bool {
+/// True for a letter, a mark, a digit or a symbol of any script; of ASCII, for letters and digits.
+pub(crate) fn is_letter(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_alphanumeric();
     }

@@ -14,7 +14,7 @@ mod map;
 mod source;
 mod wait;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -23,6 +23,7 @@ use crate::condition::Condition;
 use crate::error::Rule;
 use crate::graph::Graph;
 use crate::problem::{Problem, Problems};
+use crate::render::members::normal;
 use crate::render::{PromptTemplate, Reference};
 use crate::retry::Policy;
 use crate::schema::Schema;
@@ -120,7 +121,7 @@ impl Plan {
         self.steps.iter().position(|step| step.source.id == id)
     }
 
-    /// The input fields that the steps refer to.
+    /// The input fields that the steps refer to, by their names in NFC.
     #[must_use]
     pub fn input_fields(&self) -> BTreeSet<&str> {
         self.steps.iter().flat_map(Step::input_fields).collect()
@@ -132,7 +133,8 @@ impl Plan {
     /// # Errors
     /// One problem for each missing field: `input.x`, rule `required`.
     pub fn check_input(&self, input: &Map<String, Value>) -> Result<(), Problems> {
-        let missing = self.input_fields().into_iter().filter(|&field| !input.contains_key(field));
+        let given: HashSet<_> = input.keys().map(|name| normal(name)).collect();
+        let missing = self.input_fields().into_iter().filter(|&field| !given.contains(field));
         let required =
             |field| Problem::rule(Rule::Required, format!("input.{field}"), "is required");
         Problems::none_of(missing.map(required).collect())

@@ -7,6 +7,7 @@
 //! Rendering is one pass over the parts, so inserted values are never parsed, even if they contain
 //! `{{`. Deliberately absent: the check that a reference is allowed, which the plan makes once.
 
+pub(crate) mod members;
 mod scan;
 
 use std::collections::HashMap;
@@ -15,11 +16,14 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+pub(crate) use scan::{Content, placeholder, way_out};
 pub use scan::{MAX_FAULTS, reference};
 
 use crate::names::names;
 use crate::schema::parsed_output;
 use crate::task::MAX_MESSAGES;
+
+use members::Members;
 
 /// The longest prompt, before and after rendering, in bytes (PROTOCOL.md 2).
 pub const MAX_PROMPT: usize = 1024 * 1024;
@@ -40,7 +44,7 @@ enum Part {
     Reference(Range<usize>, Reference),
 }
 
-/// The variable of a `{{…}}` (SPEC.md, "Template variables").
+/// The variable of a `{{…}}` (SPEC.md, "Template variables"). Its names are in NFC.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reference {
     /// `input.<field>`, or deeper: `input.a.b`.
@@ -84,7 +88,8 @@ impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = match self {
             Self::Input { field, path } => {
-                write!(f, "input.{field}")?;
+                f.write_str("input")?;
+                write_name(f, field)?;
                 path
             }
             Self::Output { step, path } => {
@@ -98,7 +103,16 @@ impl fmt::Display for Reference {
             Self::Env(name) => return write!(f, "env.{name}"),
             Self::Meta(meta) => return write!(f, "meta.{meta}"),
         };
-        path.iter().try_for_each(|segment| write!(f, ".{segment}"))
+        path.iter().try_for_each(|name| write_name(f, name))
+    }
+}
+
+/// Writes a name of a path, in quotes if it needs them.
+fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+    if scan::is_bare(name) {
+        write!(f, ".{name}")
+    } else {
+        write!(f, "[\"{}\"]", name.replace('\\', "\\\\").replace('"', "\\\""))
     }
 }
 
@@ -203,9 +217,10 @@ impl PromptTemplate {
     /// The approximate bytes that a rendering reads or writes; those parsed as JSON count ten times.
     #[must_use]
     pub fn weight(&self, scope: &impl Scope) -> usize {
+        let mut members = Members::default();
         let of = |reference: &Reference| match reference {
             Reference::Input { field, .. } => {
-                scope.input().get(field).map_or(0, |value| 10 * breadth(value))
+                members.get(scope.input(), field).map_or(0, |value| 10 * breadth(value))
             }
             Reference::Output { step, path } => match scope.output(step) {
                 Output::Completed(output) if path.is_empty() => output.len(),
@@ -219,7 +234,8 @@ impl PromptTemplate {
     }
 
     fn fill(&self, scope: &impl Scope, unknown: Unknown) -> Result<String, Error> {
-        let mut inserter = Inserter { scope, parsed: HashMap::new(), bytes: 0 };
+        let mut inserter =
+            Inserter { scope, parsed: HashMap::new(), bytes: 0, members: Members::default() };
         let mut rendered = String::with_capacity(self.source.len());
         for part in &self.parts {
             match part {
@@ -245,14 +261,16 @@ impl PromptTemplate {
 pub fn value_of(reference: &Reference, scope: &impl Scope) -> Result<Option<Value>, Error> {
     let missing = || Error::Missing(reference.clone());
     let at = |root: &Value, path: &[String]| {
-        value_at(root, path).map(|value| Some(value.clone())).ok_or_else(missing)
+        Members::default().at(root, path).map(|value| Some(value.clone())).ok_or_else(missing)
     };
     match reference {
-        Reference::Input { field, path } => match (scope.input().get(field), path.is_empty()) {
-            (Some(value), _) => at(value, path),
-            (None, true) => Ok(None),
-            (None, false) => Err(missing()),
-        },
+        Reference::Input { field, path } => {
+            match (members::member(scope.input(), field), path.is_empty()) {
+                (Some(value), _) => at(value, path),
+                (None, true) => Ok(None),
+                (None, false) => Err(missing()),
+            }
+        }
         Reference::Output { step, path } => match scope.output(step) {
             Output::Unknown => Err(Error::NoValue(reference.clone())),
             Output::Skipped => Ok(None),
@@ -275,7 +293,7 @@ pub fn value_of(reference: &Reference, scope: &impl Scope) -> Result<Option<Valu
 pub fn value_weight(reference: &Reference, scope: &impl Scope) -> usize {
     match reference {
         Reference::Input { field, .. } => {
-            scope.input().get(field).map_or(0, |value| 10 * breadth(value))
+            members::member(scope.input(), field).map_or(0, |value| 10 * breadth(value))
         }
         Reference::Output { step, .. } => match scope.output(step) {
             Output::Completed(output) => output.len().saturating_mul(10),
@@ -294,9 +312,10 @@ enum Unknown {
 /// Parses an output at most once per text, so that rendering stays linear.
 struct Inserter<'a, S> {
     scope: &'a S,
-    parsed: HashMap<&'a str, Option<Value>>,
+    parsed: HashMap<&'a str, Option<Box<Value>>>,
     /// The size of the parsed values, in bytes.
     bytes: usize,
+    members: Members,
 }
 
 impl<'a, S: Scope> Inserter<'a, S> {
@@ -305,9 +324,9 @@ impl<'a, S: Scope> Inserter<'a, S> {
         let missing = || Error::Missing(reference.clone());
         match reference {
             Reference::Input { field, path } => {
-                match (self.scope.input().get(field), path.is_empty()) {
+                match (self.members.get(self.scope.input(), field), path.is_empty()) {
                     (Some(value), _) => {
-                        push_value(rendered, value_at(value, path).ok_or_else(missing)?)
+                        push_value(rendered, self.members.at(value, path).ok_or_else(missing)?)
                     }
                     (None, true) => Ok(()),
                     (None, false) => Err(missing()),
@@ -323,16 +342,16 @@ impl<'a, S: Scope> Inserter<'a, S> {
                         if self.bytes > MAX_JSON {
                             return Err(Error::TooMuchJson(reference.clone()));
                         }
-                        self.parsed.insert(step, parsed_output(output));
+                        self.parsed.insert(step, parsed_output(output).map(Box::new));
                     }
                     let parsed = &self.parsed[step.as_str()];
                     let root = parsed.as_ref().ok_or_else(|| Error::NotJson(reference.clone()))?;
-                    push_value(rendered, value_at(root, path).ok_or_else(missing)?)
+                    push_value(rendered, self.members.at(root, path).ok_or_else(missing)?)
                 }
             },
             Reference::Item { path, .. } => {
                 let item = self.scope.item().ok_or_else(no_value)?;
-                push_value(rendered, value_at(item, path).ok_or_else(missing)?)
+                push_value(rendered, self.members.at(item, path).ok_or_else(missing)?)
             }
             Reference::Env(name) => push(rendered, self.scope.env(name).ok_or_else(no_value)?),
             Reference::Meta(meta) => push(rendered, self.scope.meta(*meta).ok_or_else(no_value)?),
@@ -356,14 +375,6 @@ fn breadth(value: &Value) -> usize {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,
     }
-}
-
-fn value_at<'v>(root: &'v Value, path: &[String]) -> Option<&'v Value> {
-    path.iter().try_fold(root, |value, segment| match value {
-        Value::Object(members) => members.get(segment),
-        Value::Array(items) => items.get(segment.parse::<usize>().ok()?),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    })
 }
 
 fn push_value(rendered: &mut String, value: &Value) -> Result<(), Error> {

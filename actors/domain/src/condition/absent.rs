@@ -20,10 +20,12 @@ pub(super) enum Found<'a> {
 
 /// The reason why a part is absent, and the way out.
 pub(super) fn message(at: &Node, of: &Value<'_>, is_skipped: impl Fn(&str) -> bool) -> String {
-    let whole = match at {
-        Node::Member(whole, _) => whole,
-        Node::Index(pair) => &pair[0],
-        other => other,
+    let whole = if let Node::Member(whole, _) = at {
+        whole
+    } else if let Node::Index(pair) = at {
+        &pair[0]
+    } else {
+        at
     };
     let why = match (whole, of) {
         (Node::Json(step), Value::Null) if is_skipped(step) => {

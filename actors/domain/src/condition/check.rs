@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::MAX_DEPTH;
 use crate::problem::shortened;
 use crate::render::Meta;
+use crate::render::members::normal;
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
 /// The most additions: each may copy the strings that it joins.
@@ -25,7 +26,7 @@ pub(super) const TYPES: [&str; 8] =
 /// The variables that a condition refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct References {
-    /// The fields of the input, by name.
+    /// The fields of the input, by name, in NFC.
     pub input: BTreeSet<String>,
     /// True if the condition refers to the whole input, or to a field with a computed name.
     pub whole_input: bool,
@@ -185,7 +186,7 @@ impl Checker {
         match (name, keys) {
             (name, _) if self.item.as_deref() == Some(name) => {}
             ("input", [Key::Named(field), ..]) => {
-                self.references.input.insert((*field).to_owned());
+                self.references.input.insert(normal(field).into_owned());
             }
             ("input", [] | [Key::Computed, ..]) => self.references.whole_input = true,
             ("steps", [Key::Named(step), Key::Named(value), ..])

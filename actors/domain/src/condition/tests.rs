@@ -241,6 +241,29 @@ fn a_failure_names_the_part_and_the_way_out() {
 }
 
 #[test]
+fn every_name_is_reachable() {
+    let known = known_with(json!({
+        "प्रश्न": 1, "cafe\u{301}": 2, "menü": 3, "Customer Name": 4, "First.Name": 5, "a\"b\\c": 6,
+        "}}": 7, "2024": 8, "rows": [{"e\u{301}": 9}], "by": {"1": 10},
+    }));
+    for source in [
+        "{{input.प्रश्न}} == 1 && input['प्रश्न'] == 1",
+        "{{input.café}} == 2 && {{input.cafe\u{301}}} == 2 && input['café'] == 2",
+        "has(input['cafe\u{301}']) && has({{input.café}}) && 'menu\u{308}' in input",
+        "{{input.menü}} == 3 && {{input['menu\u{308}']}} == 3",
+        "{{input['Customer Name']}} == 4 && {{input[\"First.Name\"]}} == 5",
+        r#"{{input["a\"b\\c"]}} == 6 && {{input["}}"]}} == 7 && has({{input['First.Name']}})"#,
+        "{{input.2024}} == 8 && input[2024] == 8",
+        "{{input.rows.0.é}} == 9 && {{input.rows[0][\"é\"]}} == 9 && {{input.by.1}} == 10",
+    ] {
+        let found = compile(source).map(|condition| evaluate(&condition, &known));
+        assert_eq!(found, Ok(Ok(true)), "{source}");
+    }
+    let condition = compile("{{input.cafe\u{301}}} == 1 && {{input.2024}} == 8").expect("valid");
+    assert_eq!(condition.references().input, ["2024", "café"].map(str::to_owned).into());
+}
+
+#[test]
 fn a_condition_knows_its_references() {
     let condition = compile(
         "{{input.a}} == 1 && steps['s-1'].output == 'x' && [1].all(i, i < input['b'].c) && {{s-2.output.k}}",
@@ -266,6 +289,12 @@ fn a_fault_says_what_is_wrong() {
         ("{{env.HOME}} == ''", "has {{env.HOME}}, which is not a variable of conditions"),
         ("{{foo}}", "has {{foo}}, which is not"),
         ("{{input.x", "has {{ without a closing }}"),
+        (
+            "{{input.Customer Name}} == 1",
+            "has {{input.Customer Name}}, which is not a variable of conditions; a name with blanks, \
+             dots or other signs has quotes: write {{input[\"Customer Name\"]}}; variables are",
+        ),
+        ("{{'{{'}} == 1", "has {{'{{'}}, which is not a variable of conditions"),
         ("steps == {}", "must use steps as"),
         ("steps[input.x].output == ''", "must use steps as"),
         ("steps['a'].usage == ''", "must use steps as"),

@@ -7,9 +7,11 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use super::MAX_DEPTH;
 use crate::problem::shortened;
-use crate::render::{Reference, reference};
+use crate::render::{Content, Reference, placeholder, way_out};
 
 /// Words that CEL refuses as the name of a member.
 #[rustfmt::skip]
@@ -25,9 +27,13 @@ pub(super) fn translate(source: &str) -> Result<String, String> {
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
         if rest.starts_with("{{") {
-            let close = rest.find("}}").ok_or("has {{ without a closing }}")?;
-            text.push_str(&variable(&rest[2..close], &rest[..close + 2])?);
-            rest = &rest[close + 2..];
+            let (end, content) = placeholder(rest, 0, None);
+            text.push_str(&match content {
+                Ok(Content::Reference(reference)) => variable(reference, &rest[..end])?,
+                Ok(Content::Text(_)) => return Err(unknown(&rest[..end])),
+                Err(written) => return Err(written.map_or_else(unclosed, unknown)),
+            });
+            rest = &rest[end..];
             continue;
         }
         let length = if rest.starts_with("//") {
@@ -96,19 +102,25 @@ fn literal(rest: &str) -> Option<usize> {
     Some(rest.len())
 }
 
-fn variable(inside: &str, written: &str) -> Result<String, String> {
-    let unknown = || {
-        format!(
-            "has {}, which is not a variable of conditions; variables are input.<field>, \
-             <step>.output, meta.templateName and meta.executionId",
-            shortened(written, 64)
-        )
-    };
+fn unclosed() -> String {
+    "has {{ without a closing }}".to_owned()
+}
+
+fn unknown(written: &str) -> String {
+    format!(
+        "has {}, which is not a variable of conditions; {}variables are input.<field>, \
+         <step>.output, meta.templateName and meta.executionId",
+        shortened(written, 64),
+        way_out(written, None)
+    )
+}
+
+fn variable(reference: Reference, written: &str) -> Result<String, String> {
     let mut text = String::new();
-    let path = match reference(inside).ok_or_else(unknown)? {
+    let path = match reference {
         Reference::Input { field, path } => {
             text.push_str("input");
-            member(&mut text, &field);
+            named(&mut text, &field);
             path
         }
         Reference::Output { step, path } => {
@@ -120,7 +132,7 @@ fn variable(inside: &str, written: &str) -> Result<String, String> {
             let _ = write!(text, "meta.{}", meta.as_str());
             Vec::new()
         }
-        Reference::Env(_) | Reference::Item { .. } => return Err(unknown()),
+        Reference::Env(_) | Reference::Item { .. } => return Err(unknown(written)),
     };
     for segment in &path {
         member(&mut text, segment);
@@ -128,17 +140,22 @@ fn variable(inside: &str, written: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// Appends a member of a map, or an item of a list if the segment is a number.
-fn member(text: &mut String, segment: &str) {
-    let is_name = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let _ = if segment.parse::<u32>().is_ok() {
-        write!(text, "[{segment}]")
-    } else if is_name
-        && !segment.starts_with(|first: char| first.is_ascii_digit())
-        && !RESERVED.contains(&segment)
-    {
-        write!(text, ".{segment}")
+/// Appends a member of a map, or an item of a list if the name is a number.
+fn member(text: &mut String, name: &str) {
+    if name.parse::<u32>().is_ok() {
+        let _ = write!(text, "[{}]", name.trim_start_matches('0').parse().unwrap_or(0_u32));
     } else {
-        write!(text, "[\"{segment}\"]")
+        named(text, name);
+    }
+}
+
+/// Appends a member of a map. The escapes of JSON are escapes of CEL.
+fn named(text: &mut String, name: &str) {
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_word = is_name && !name.starts_with(|first: char| first.is_ascii_digit());
+    let _ = if is_word && !RESERVED.contains(&name) {
+        write!(text, ".{name}")
+    } else {
+        write!(text, "[{}]", Value::from(name))
     };
 }

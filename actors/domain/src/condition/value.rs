@@ -1,6 +1,6 @@
 //! The values of an evaluation: borrowed from the input and the outputs, or made by the condition.
 //!
-//! Numbers of different types are compared by value, as in CEL. Deliberately absent: conversion of a
+//! Numbers of different types are compared by value, as in CEL; names of members in NFC. Deliberately absent: conversion of a
 //! whole document. JSON is read where it lies.
 
 use std::cmp::Ordering;
@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json};
 
 use super::number::Number;
 use crate::fuel::{Fuel, OutOfFuel};
+use crate::render::members::{member, normal};
 
 #[derive(Debug, Clone)]
 pub(super) enum Value<'a> {
@@ -122,7 +123,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The member of a map; `None` also if this is no map.
+    /// The member of a map; `None` also if this is no map. A number is the name of a member of JSON.
     pub(super) fn member(
         &self,
         key: &Value<'_>,
@@ -130,9 +131,15 @@ impl<'a> Value<'a> {
     ) -> Result<Option<Value<'a>>, OutOfFuel> {
         match self {
             Self::Map(members) => {
-                let Some(name) = key.text() else { return Ok(None) };
+                let number = if let Value::Number(key) = key { Some(key.text()) } else { None };
+                let Some(name) = number.as_deref().or_else(|| key.text()) else { return Ok(None) };
                 fuel.burn_for(name.len(), 16)?;
-                Ok(members.get(name).map(Value::from))
+                if name.is_ascii() || members.contains_key(name) {
+                    return Ok(members.get(name).map(Value::from));
+                }
+                let names = members.keys().map(|known| 1 + known.len() / 8).sum::<usize>();
+                fuel.burn(names as u64)?;
+                Ok(member(members, &normal(name)).map(Value::from))
             }
             Self::MadeMap(members) => {
                 for [known, value] in members.iter() {

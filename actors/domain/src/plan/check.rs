@@ -6,6 +6,7 @@
 
 mod map;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
@@ -23,6 +24,7 @@ use crate::fuel::OutOfFuel;
 use crate::graph::{Cyclic, Graph};
 use crate::pattern::Patterns;
 use crate::problem::{Code, Problem, shortened};
+use crate::render::members::normal;
 use crate::render::{MAX_PROMPT, PromptTemplate, Reference};
 use crate::schema::Schema;
 use crate::task::{MAX_MESSAGES, MAX_TARGET, Message};
@@ -40,7 +42,8 @@ pub(crate) enum Inputs<'a> {
 /// The schema of the input, and the fields that it declares.
 pub(crate) struct Declared<'a> {
     schema: &'a Schema,
-    fields: HashSet<&'a str>,
+    /// Their names in NFC.
+    fields: HashSet<Cow<'a, str>>,
 }
 
 impl<'a> Declared<'a> {
@@ -49,7 +52,7 @@ impl<'a> Declared<'a> {
     /// # Errors
     /// Its references take too many steps to follow.
     pub(crate) fn of(schema: &'a Schema) -> Result<Self, OutOfFuel> {
-        Ok(Self { schema, fields: schema.declared()?.into_iter().collect() })
+        Ok(Self { schema, fields: schema.declared()?.into_iter().map(normal).collect() })
     }
 }
 

@@ -294,6 +294,9 @@ fn the_input_must_give_every_field_that_a_step_names() {
         StepSource { condition: Some("input.c > 1".to_owned()), ..step("b", &[]) },
     ]);
     assert_eq!(plan.input_fields(), BTreeSet::from(["b", "c", "x"]));
+    let named = compile(vec![asks("a", &[], "{{input.cafe\u{301}}} {{input.menü}}")]);
+    let input = json!({"café": 1, "menu\u{308}": 2});
+    assert_eq!(named.check_input(input.as_object().unwrap()), Ok(()));
     let input = json!({"x": {}, "c": null, "more": 1});
     let problems = plan.check_input(input.as_object().unwrap()).unwrap_err();
     assert_eq!(problems.all(), [Problem::rule(Rule::Required, "input.b", "is required")]);

@@ -6,7 +6,8 @@ use crate::execution::MAX_ITEMS;
 use crate::plan::limits::check_range;
 use crate::plan::map::{ForEach, MAX_ITEM_NAME, MAX_MAPS, MapSource, OnItemError};
 use crate::problem::Code;
-use crate::render::Reference;
+use crate::render::members::member;
+use crate::render::{Reference, way_out};
 use crate::schema::Schema;
 
 use super::Inputs;
@@ -35,9 +36,12 @@ impl StepChecker<'_, '_, '_> {
             }
             Some(Reference::Output { step, .. }) => self.output("forEach", &step),
             Some(Reference::Env(_) | Reference::Meta(_) | Reference::Item { .. }) | None => {
-                let says = "must be one placeholder of a list: {{input.<field>}} or \
-                            {{<step>.output}}";
-                self.breaks(Rule::Placeholder, "forEach", says);
+                let written = map.for_each.as_deref().unwrap_or_default().trim();
+                let says = format!(
+                    "must be one placeholder of a list: {}{{{{input.<field>}}}} or {{{{<step>.output}}}}",
+                    way_out(written, None)
+                );
+                self.breaks(Rule::Placeholder, "forEach", &says);
             }
         }
         self.item_name(map);
@@ -92,7 +96,8 @@ impl StepChecker<'_, '_, '_> {
 
 /// True if the schema gives the property types, and `array` is none of them.
 fn declares_no_array(schema: &Schema, field: &str) -> bool {
-    let types = schema.source().pointer("/properties").and_then(|all| all.get(field));
+    let properties = schema.source().get("properties").and_then(serde_json::Value::as_object);
+    let types = properties.and_then(|all| member(all, field));
     match types.and_then(|property| property.get("type")) {
         Some(serde_json::Value::String(one)) => one != "array",
         Some(serde_json::Value::Array(several)) => !several.iter().any(|one| one == "array"),

@@ -27,6 +27,11 @@ fn a_step_with_a_list_knows_its_items_and_its_input() {
     let prompt = "{{doc}} {{doc.output}}";
     let named = StepSource { map: named, ..asks("each", &["list"], prompt) };
     compile(vec![asks("list", &[], "go"), named]);
+    let quoted = StepSource {
+        map: map("{{input[\"All docs\"]}}"),
+        ..asks("each", &[], "{{item['Customer Name']}}")
+    };
+    assert_eq!(compile(vec![quoted]).input_fields().into_iter().collect::<Vec<_>>(), ["All docs"]);
 }
 
 #[test]
