@@ -205,6 +205,9 @@ fn renders() {
     }
 }
 
+/// A pattern that looks around, at every place of a text.
+const LOOKING: &str = "^(?!(?:[ab]*a[ab]{9}c)+$)(?:(?=(?!c)[ab]{1,20}(?<![^ab]))[ab])+$";
+
 /// A class of nearly all characters, in eight bytes.
 const ALL: &str = "[!-\u{10ffff}]";
 
@@ -232,7 +235,13 @@ fn schemas() {
             json!({"pattern": format!("(?i){}", ALL.repeat(2_000))}),
         ),
         ("20 such classes", properties(20, &|n| json!({"pattern": format!("(?i){ALL}{n}")}))),
-        ("5,000 classes of words (refused)", json!({"pattern": r"\w".repeat(5_000)})),
+        ("8,000 classes of words", json!({"pattern": r"\w".repeat(8_000)})),
+        ("1,500 properties of Unicode (refused)", json!({"pattern": r"\p{L}".repeat(1_500)})),
+        ("one pattern of 1 MB", json!({"pattern": r"^(?=.{1,253}$)(?!.{1,300}x).{1,300}$"})),
+        (
+            "250 patterns that look around",
+            properties(250, &|n| json!({"pattern": format!("^(?!.*a)(?=[a-z]*{n})[a-z]+$")})),
+        ),
         ("1,000 references", properties(1_000, &|_| json!({"$ref": "#/$defs/d"}))),
         ("60 levels that double", doubling.clone()),
     ];
@@ -264,6 +273,21 @@ fn schemas() {
             "a hostile pattern over 2 MiB",
             json!({"pattern": "[ab]*a[ab]{60}c"}),
             json!(letters(2 << 20)),
+        ),
+        (
+            "look-around in look-around over 2 MiB",
+            json!({"pattern": LOOKING}),
+            json!(letters(2 << 20)),
+        ),
+        (
+            "look-around over 20,000 texts of 100 bytes",
+            json!({"items": {"pattern": LOOKING}}),
+            json!(vec![letters(100); 20_000]),
+        ),
+        (
+            "a name of 2 MiB of all scripts as a host",
+            json!({"format": "idn-hostname"}),
+            json!("ü例ش".repeat(300_000)),
         ),
         (
             "100,000 texts that are patterns of all characters",

@@ -1,4 +1,5 @@
-//! JSON Schema, draft 2020-12, for inputs and outputs.
+//! JSON Schema for inputs and outputs: draft 2020-12, or the earlier one that `$schema` names. A schema without
+//! `$schema` that has `items` as a list is of draft 2019-09.
 //!
 //! ```text
 //!   compile: size, patterns, references checked ─▶ built once, and dropped ─▶ Schema
@@ -7,9 +8,10 @@
 //!
 //! A schema and the values that it checks are callers'. No schema is ever fetched; patterns are
 //! linear in the text and limited in size; a validation burns fuel and stack that are limited, so a
-//! schema may refer to itself. Formats are checked. Deliberately absent: other drafts.
+//! schema may refer to itself. Formats are checked. Deliberately absent: vocabularies of others.
 
 mod cache;
+mod dialect;
 mod example;
 mod input;
 mod keywords;
@@ -22,16 +24,17 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::error::Rule;
 use crate::fuel::{Fuel, OutOfFuel};
-use crate::pattern::Patterns;
+use crate::pattern::{Patterns, Syntax};
 use crate::problem::{Problem, shortened};
 
+use dialect::Rewritten;
 use example::ExampleBuilder;
 use input::DefaultFiller;
 use metered::{Instance, Metered};
@@ -291,14 +294,15 @@ pub fn structured_output(output: &str) -> Option<Cow<'_, str>> {
 
 fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Problem>> {
     let figures = refs::check(field, source)?;
-    let patterns = Arc::new(Mutex::new(Patterns::with_budget(keywords::MAX_PATTERNS)));
+    let Rewritten { schema, patterns: texts } = dialect::rewritten(source, figures.draft);
+    let patterns = Arc::new(Mutex::new(Patterns::of(Syntax::Ecma, keywords::MAX_PATTERNS)));
     let name_patterns = PatternOptions::regex()
         .size_limit(4 * keywords::MAX_NAME_PATTERN)
         .dfa_size_limit(NAME_STATES);
     let options = jsonschema::options_for::<Metered>()
-        .with_draft(Draft::Draft202012)
+        .with_draft(figures.draft)
         .with_pattern_options(name_patterns)
-        .with_keyword("pattern", keywords::pattern(patterns))
+        .with_keyword("pattern", keywords::pattern(texts, patterns))
         .with_format("regex", keywords::is_regex)
         .should_validate_formats(true)
         .offline();
@@ -312,7 +316,7 @@ fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Probl
         };
         vec![Problem::rule(rule, place, says.trim())]
     };
-    let validator = options.build(source).map_err(|error| fault(&error))?;
+    let validator = options.build(&schema).map_err(|error| fault(&error))?;
     Ok(Compiled { validator, per_name: figures.per_name, size })
 }
 

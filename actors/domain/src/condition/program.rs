@@ -234,6 +234,7 @@ impl Lowering<'_> {
         let pattern = name_of(pattern).ok_or_else(invalid)?;
         let compiled = self.known.compile(pattern, self.left).map_err(|fault| match fault {
             Invalid::Syntax => "has a pattern that is not a regular expression".to_owned(),
+            Invalid::Unsupported(what) => format!("has a pattern with {what}"),
             Invalid::TooLarge => "has a pattern that is too large".to_owned(),
         })?;
         let same = |known: &Arc<Pattern>| Arc::ptr_eq(known, &compiled);

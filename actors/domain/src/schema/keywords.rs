@@ -1,4 +1,4 @@
-//! The keywords of patterns, which run on callers' patterns and on callers' texts: on fuel.
+//! The keywords of patterns of ECMA 262, which run on callers' patterns and on callers' texts: on fuel.
 //!
 //! Deliberately absent: `patternProperties`, which the library matches. The patterns of that keyword are
 //! small, and every look at a member's name burns fuel for all of them.
@@ -11,13 +11,13 @@ use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 
 use super::metered::{Instance, Metered, burn, burning};
-use crate::pattern::{Pattern, Patterns, Scratch};
+use crate::pattern::{Pattern, Patterns, Scratch, is_ecma};
 
 /// The largest sum of the compiled patterns of one schema, in bytes.
 pub(super) const MAX_PATTERNS: usize = 1024 * 1024;
 
-/// The largest compiled pattern, in bytes.
-pub(super) const MAX_PATTERN: usize = 256 * 1024;
+/// The largest compiled pattern, in bytes: as much as all of a schema.
+pub(super) const MAX_PATTERN: usize = MAX_PATTERNS;
 
 /// The largest compiled pattern of a member's name, in bytes.
 pub(super) const MAX_NAME_PATTERN: usize = 32 * 1024;
@@ -27,13 +27,17 @@ const KEPT_SCRATCH: usize = 32 * 1024;
 
 type KeywordResult<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
 
-/// The keyword `pattern`; `patterns` are those of the whole schema.
+/// The keyword `pattern`, whose value is the number of a text; `patterns` are those of the whole schema.
 pub(super) fn pattern(
+    texts: Vec<String>,
     patterns: Arc<Mutex<Patterns>>,
 ) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> KeywordResult<'a> + Send + Sync
 {
     move |_, value, _| {
-        let text = value.as_str().unwrap_or_default();
+        let number = value.as_str().and_then(|number| number.parse::<usize>().ok());
+        // A keyword where the rewriting knew none has its own text.
+        let text = number.and_then(|number| texts.get(number)).map(String::as_str);
+        let text = text.or(value.as_str()).unwrap_or_default();
         let compiled =
             patterns.lock().unwrap_or_else(PoisonError::into_inner).compile(text, MAX_PATTERN);
         // A pattern that is no regular expression was refused before.
@@ -77,14 +81,11 @@ impl<'i> Keyword<'i, Metered> for Matches {
 /// The message of a text that does not match.
 pub(super) const PATTERN_FAULT: &str = "does not match the pattern";
 
-/// The format `regex`: the pattern is an instance's, so its size is limited too.
+/// The format `regex`: a pattern that is read, and not compiled.
 pub(super) fn is_regex(text: &str) -> bool {
     burn(text.len() as u64 * 20);
-    let spend = |work: u64| {
+    is_ecma(text, |work| {
         burn(work / 2);
         true
-    };
-    let compiled = Pattern::compile(text, MAX_NAME_PATTERN, spend);
-    burn(MAX_NAME_PATTERN as u64 / 8);
-    compiled.is_ok()
+    })
 }

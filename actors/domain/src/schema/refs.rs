@@ -2,26 +2,25 @@
 //! references for defaults.
 //!
 //! References may lead anywhere within the document: by pointer, `$anchor`, `$dynamicAnchor` or a
-//! local `$id`, also in circles. The library resolves them; nothing is ever fetched. Deliberately
-//! absent: other dialects.
+//! local `$id`, also in circles, or to the schemas of the drafts. The library resolves them; nothing is ever
+//! fetched.
 
+use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::keywords::{MAX_NAME_PATTERN, MAX_PATTERN, MAX_PATTERNS};
 use super::{MAX_DEPTH, MAX_NODES};
 use crate::error::Rule;
 use crate::fuel::{Fuel, OutOfFuel};
-use crate::pattern::{Invalid, Patterns};
+use crate::pattern::{Invalid, Patterns, Syntax};
 use crate::problem::{Problem, shortened};
 
-const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
-
 /// Keywords whose value is data and contains no schemas.
-const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
+pub(super) const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
 
 /// Keywords whose members are named schemas; a name is not a keyword.
-const NAMED: [&str; 5] =
-    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+pub(super) const NAMED: [&str; 6] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
 /// The most references of one schema, and the most targets of one of them in a search for defaults.
 const MAX_REFS: usize = 1_000;
@@ -32,26 +31,21 @@ const LEAST_PATTERN: usize = 4 * 1024;
 /// The figures of a schema that passed.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
+    /// The draft that the schema is of.
+    pub(super) draft: Draft,
     /// The work to match all patterns of members' names with one byte of a name.
     pub(super) per_name: u64,
 }
 
 /// Checks a schema's size, patterns and references.
 pub(super) fn check(field: &str, schema: &Value) -> Result<Figures, Vec<Problem>> {
-    let mut walk = Walk {
-        problems: Vec::new(),
-        ids: Vec::new(),
-        refs: Vec::new(),
-        patterns: Patterns::with_budget(MAX_PATTERNS),
-        pattern_bytes: 0,
-        nodes: 0,
-        figures: Figures::default(),
-    };
+    let mut walk = Walk::with_budget(MAX_PATTERNS);
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         walk.problems.push(Problem::rule(Rule::Type, field, "must be an object"));
     }
     walk.schema(field, schema, 0);
     walk.references();
+    walk.draft(schema);
     if walk.nodes > MAX_NODES {
         let says = format!("must have at most {MAX_NODES} subschemas, nested {MAX_DEPTH} deep");
         walk.problems.push(Problem::rule(Rule::Length, field, says));
@@ -75,9 +69,40 @@ struct Walk<'s> {
     pattern_bytes: usize,
     nodes: usize,
     figures: Figures,
+    /// The places of `items` that are lists.
+    lists: Vec<String>,
 }
 
 impl<'s> Walk<'s> {
+    fn with_budget(patterns: usize) -> Self {
+        Self {
+            problems: Vec::new(),
+            ids: Vec::new(),
+            refs: Vec::new(),
+            patterns: Patterns::of(Syntax::Ecma, patterns),
+            pattern_bytes: 0,
+            nodes: 0,
+            figures: Figures::default(),
+            lists: Vec::new(),
+        }
+    }
+
+    /// Finds the draft: that of `$schema`; without one, the last in which `items` may be a list if it is.
+    fn draft(&mut self, schema: &Value) {
+        let named = schema.get("$schema").map(|_| Draft::default().detect(schema));
+        let is_list = !self.lists.is_empty();
+        self.figures.draft = match named {
+            Some(draft) => draft,
+            None if is_list => Draft::Draft201909,
+            None => Draft::Draft202012,
+        };
+        if self.figures.draft == Draft::Draft202012 {
+            let says = "must be a schema in draft 2020-12: write the list as prefixItems";
+            let fault = |place| Problem::rule(Rule::Type, place, says);
+            self.problems.extend(std::mem::take(&mut self.lists).into_iter().map(fault));
+        }
+    }
+
     fn schema(&mut self, place: &str, schema: &'s Value, depth: usize) {
         self.nodes += 1;
         if self.nodes > MAX_NODES || depth > 2 * MAX_DEPTH {
@@ -101,15 +126,20 @@ impl<'s> Walk<'s> {
 
     fn keyword(&mut self, place: &str, name: &str, value: &'s Value, depth: usize) {
         match (name, value) {
-            ("$ref" | "$dynamicRef", Value::String(to)) => self.refs.push((place.to_owned(), to)),
-            ("$id", Value::String(id)) => self.ids.push(id.trim_end_matches('#')),
-            ("$schema", Value::String(dialect)) if dialect.trim_end_matches('#') != DIALECT => {
-                let says = format!("must be {DIALECT}");
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
+                self.refs.push((place.to_owned(), to));
+            }
+            ("$id" | "id", Value::String(id)) => self.ids.push(id.trim_end_matches('#')),
+            ("$schema", Value::String(dialect)) if is_of_no_draft(dialect) => {
+                let says = "must be that of draft 2020-12, 2019-09, 07, 06 or 04, such as \
+                            https://json-schema.org/draft/2020-12/schema; a schema without $schema is \
+                            read as one of draft 2020-12";
                 self.problems.push(Problem::rule(Rule::Enum, place, says));
             }
-            ("$recursiveRef" | "$vocabulary", _) => {
-                let says = "is not supported: it is not a keyword of schemas in draft 2020-12";
-                self.problems.push(Problem::rule(Rule::Ref, place, says));
+            ("$vocabulary", _) => {}
+            ("items", Value::Array(_)) => {
+                self.lists.push(place.to_owned());
+                self.schema(place, value, depth + 1);
             }
             ("pattern", Value::String(pattern)) => {
                 self.pattern(place, pattern, MAX_PATTERN);
@@ -135,12 +165,23 @@ impl<'s> Walk<'s> {
             return 0;
         }
         match self.patterns.compile(pattern, limit) {
+            Ok(pattern) if limit == MAX_NAME_PATTERN && pattern.looks() => {
+                let says = "has look-around, which a pattern of names cannot have: write \
+                            \"propertyNames\": {\"pattern\": …}";
+                self.problems.push(Problem::rule(Rule::Pattern, place, says));
+                0
+            }
             Ok(pattern) => {
                 self.pattern_bytes += pattern.size().max(LEAST_PATTERN);
                 pattern.size()
             }
-            Err(Invalid::Syntax) => {
-                let says = "must be a regular expression without look-around and back-references";
+            Err(fault @ (Invalid::Syntax | Invalid::Unsupported(_))) => {
+                let says = match fault {
+                    Invalid::Unsupported(what) => format!("has {what}"),
+                    Invalid::Syntax | Invalid::TooLarge => {
+                        "must be a regular expression of ECMA 262".to_owned()
+                    }
+                };
                 self.problems.push(Problem::rule(Rule::Pattern, place, says));
                 0
             }
@@ -165,7 +206,8 @@ impl<'s> Walk<'s> {
     fn references(&mut self) {
         for (place, to) in &self.refs {
             let document = to.split('#').next().unwrap_or_default();
-            let is_local = document.is_empty() || self.is_identified(document);
+            let is_local =
+                document.is_empty() || self.is_identified(document) || is_of_a_draft(document);
             if !is_local || to.is_empty() {
                 let says = format!(
                     "must lead to a place within this schema (#/…, an $anchor or a local $id), not \
@@ -186,19 +228,25 @@ impl<'s> Walk<'s> {
 /// The place of the reference that the compiler could not resolve: the last that its message names,
 /// else the first of all.
 pub(super) fn unresolved(field: &str, schema: &Value, message: &str) -> String {
-    let mut walk = Walk {
-        problems: Vec::new(),
-        ids: Vec::new(),
-        refs: Vec::new(),
-        patterns: Patterns::with_budget(0),
-        pattern_bytes: MAX_PATTERNS + 1,
-        nodes: 0,
-        figures: Figures::default(),
-    };
+    let mut walk = Walk::with_budget(0);
+    walk.pattern_bytes = MAX_PATTERNS + 1;
     walk.schema(field, schema, 0);
     let names = |(_, to): &&(String, &str)| message.contains(to.trim_start_matches('#'));
     let found = walk.refs.iter().rfind(names).or(walk.refs.first());
     found.map_or_else(|| field.to_owned(), |(place, _)| place.clone())
+}
+
+/// True for a `$schema` that names no draft.
+fn is_of_no_draft(dialect: &str) -> bool {
+    Draft::from_schema_uri(dialect) == Draft::Unknown
+}
+
+/// True for the schema of a draft, or a part of it: the library has them.
+fn is_of_a_draft(document: &str) -> bool {
+    !is_of_no_draft(document)
+        || ["2020-12", "2019-09"].iter().any(|draft| {
+            document.starts_with(&format!("https://json-schema.org/draft/{draft}/meta/"))
+        })
 }
 
 /// The scheme and the authority of an absolute identifier.
@@ -291,7 +339,7 @@ fn collect<'s>(
     }
     seen.push(schema);
     found.extend(schema.get("properties").and_then(Value::as_object));
-    for keyword in ["$ref", "$dynamicRef"] {
+    for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
         if let Some(to) = schema.get(keyword).and_then(Value::as_str)
             && let Some(schema) = target(root, to, fuel)?
         {

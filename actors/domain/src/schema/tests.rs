@@ -4,6 +4,8 @@ use serde_json::json;
 use super::*;
 use crate::problem::Code;
 
+mod suite;
+
 fn schema(source: &Value) -> Schema {
     Schema::compile("inputSchema", source).unwrap()
 }
@@ -102,18 +104,14 @@ fn a_reference_that_leads_outside_is_refused_with_its_path() {
         "#anchor",
         "#/$defs/none",
         "",
-        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2020-12/other",
     ] {
         let source = json!({"properties": {"x": {"$ref": to}}});
         let found = refused(&source);
         assert_eq!(found, [("inputSchema.properties.x.$ref".to_owned(), Some(Rule::Ref))], "{to}");
     }
-    let several = json!({"allOf": [{"$recursiveRef": "#"}], "$vocabulary": {}, "$schema": "http://json-schema.org/draft-07/schema#"});
-    let fields: Vec<_> = refused(&several).into_iter().map(|(field, _)| field).collect();
-    assert_eq!(
-        fields,
-        ["inputSchema.allOf[0].$recursiveRef", "inputSchema.$vocabulary", "inputSchema.$schema"]
-    );
+    let unknown = json!({"$schema": "https://json-schema.org/draft-08/schema#"});
+    assert_eq!(refused(&unknown), [("inputSchema.$schema".to_owned(), Some(Rule::Enum))]);
 }
 
 #[test]
@@ -280,6 +278,102 @@ fn a_schema_is_compiled_when_it_is_first_used_and_dropped_when_others_were_used_
     assert_eq!(first.input(&Map::new()), Ok(()));
 }
 
+/// As the generators of the last ten years write them.
+#[test]
+fn a_schema_means_what_it_means_in_its_draft() {
+    let draft = |name: &str| format!("http://json-schema.org/{name}/schema#");
+    for (source, good, bad) in [
+        (
+            json!({"$schema": draft("draft-07"), "$ref": "#/definitions/a", "definitions": {"a": {"type": "integer"}}}),
+            json!(1),
+            json!("1"),
+        ),
+        // Draft 07 ignores all beside $ref.
+        (
+            json!({"$schema": draft("draft-07"), "properties": {"x": {"$ref": "#/definitions/a", "maximum": 5}},
+                   "definitions": {"a": {"type": "integer"}}}),
+            json!({"x": 9}),
+            json!({"x": "9"}),
+        ),
+        (
+            json!({"$schema": draft("draft-07"), "items": [{"type": "string"}], "additionalItems": {"type": "integer"}}),
+            json!(["a", 1]),
+            json!(["a", "b"]),
+        ),
+        (
+            json!({"items": [{"type": "string"}], "additionalItems": false}),
+            json!(["a"]),
+            json!(["a", 1]),
+        ),
+        (
+            json!({"prefixItems": [{"type": "string"}], "items": false}),
+            json!(["a"]),
+            json!(["a", 1]),
+        ),
+        (
+            json!({"$schema": draft("draft-07"), "dependencies": {"a": ["b"], "c": {"required": ["d"]}}}),
+            json!({"a": 1, "b": 1}),
+            json!({"c": 1}),
+        ),
+        (json!({"dependencies": {"a": ["b"]}}), json!({"b": 1}), json!({"a": 1})),
+        (
+            json!({"$schema": draft("draft-04"), "minimum": 0, "exclusiveMinimum": true}),
+            json!(1),
+            json!(0),
+        ),
+        (json!({"minimum": 0, "exclusiveMinimum": true}), json!(1), json!(0)),
+        (json!({"maximum": 9, "exclusiveMaximum": false, "const": 9}), json!(9), json!(8)),
+        (
+            json!({"$schema": draft("draft/2019-09"), "$recursiveAnchor": true, "properties": {"x": {"$recursiveRef": "#"}},
+                   "additionalProperties": false}),
+            json!({"x": {"x": {}}}),
+            json!({"x": {"y": {}}}),
+        ),
+        (
+            json!({"$schema": draft("draft/2020-12"), "$vocabulary": {}, "type": "null"}),
+            json!(null),
+            json!(1),
+        ),
+        (
+            json!({"$schema": draft("draft-07"), "$ref": draft("draft-07")}),
+            json!({"minimum": 1}),
+            json!({"minimum": "1"}),
+        ),
+        (
+            json!({"properties": {"pattern": {"pattern": "^0$"}}, "enum": [{"pattern": "0"}, {"pattern": "^0$"}]}),
+            json!({"pattern": "0"}),
+            json!({"pattern": "^0$"}),
+        ),
+    ] {
+        let check = |value| schema(&source).check_input(value, &mut Fuel::new(FUEL));
+        assert_eq!(check(&good), Ok(Ok(())), "{source}");
+        assert!(check(&bad).expect("enough").is_err(), "{source}");
+    }
+}
+
+#[test]
+fn a_refused_pattern_is_named_with_the_way_round() {
+    for (source, says) in [
+        (
+            json!({"pattern": r"(a)\1"}),
+            r"inputSchema.pattern has back-references, such as \1 or \k<name>: write",
+        ),
+        (json!({"pattern": "(?>a)"}), "inputSchema.pattern has atomic groups, (?>…): write (?:…)"),
+        (json!({"pattern": "("}), "inputSchema.pattern must be a regular expression of ECMA 262"),
+        (
+            json!({"patternProperties": {"^(?!x)": {}}}),
+            "inputSchema.patternProperties.^(?!x) has look-around, which a pattern of names cannot have: write \
+             \"propertyNames\"",
+        ),
+    ] {
+        let faults = Schema::compile("inputSchema", &source).unwrap_err();
+        assert!(faults[0].message.starts_with(says), "{faults:?}");
+    }
+    let names = schema(&json!({"propertyNames": {"pattern": "^(?!x)"}}));
+    assert_eq!(names.input(&object(&json!({"y": 1}))), Ok(()));
+    assert!(names.input(&object(&json!({"x": 1}))).is_err());
+}
+
 #[test]
 fn what_is_no_schema_names_the_place() {
     let type_ = json!({"properties": {"x": {"type": "text"}}});
@@ -289,7 +383,9 @@ fn what_is_no_schema_names_the_place() {
     for bad in [
         json!({"required": "x"}),
         json!({"properties": {"x": {"pattern": "("}}}),
-        json!({"properties": {"x": {"pattern": "(?=a)"}}}),
+        json!({"properties": {"x": {"pattern": "(a)\\1"}}}),
+        json!({"patternProperties": {"(?=a)": {}}}),
+        json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "items": [{}]}),
         json!({"minLength": -1}),
     ] {
         assert!(refused(&bad)[0].0.starts_with("inputSchema."), "{bad}");
