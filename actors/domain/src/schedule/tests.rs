@@ -73,17 +73,38 @@ fn what_is_no_timetable_is_refused() {
     let compile = |cron: &str, zone: &str| {
         Timetable::compile(&Timing::Cron { cron: cron.into(), zone: zone.into() }).err()
     };
-    for cron in ["", "* * * *", "* * * * * *", "60 * * * *", "x", "*/0 * * * *", &"1,".repeat(200)]
-    {
+    for cron in [
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "x",
+        "*/0 * * * *",
+        &"1,".repeat(200),
+        ", * * * *",
+        "* , * * *",
+        "* * , * *",
+        "* * * , *",
+        "* * * * ,",
+        ",,,, ,,,, ,,,, ,,,, ,,,,",
+        "1,,2 * * * *",
+        ",1 * * * *",
+        "1, * * * *",
+        "0 0 * * MON,",
+    ] {
         assert!(matches!(compile(cron, "UTC"), Some(TimetableError::Cron(_))), "{cron:?}");
     }
-    assert_eq!(compile("0 0 30 2 *", "UTC"), Some(TimetableError::Never));
+    for cron in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 31 2 +MON", "0 0 8 * +MON#1"] {
+        assert_eq!(compile(cron, "UTC"), Some(TimetableError::Never), "{cron}");
+    }
     for zone in ["", "Mars/Olympus", "../etc/passwd", "UTC\0", &"a".repeat(100)] {
         assert_eq!(compile("* * * * *", zone), Some(TimetableError::Zone), "{zone:?}");
     }
     assert_eq!(compile("30 9 * * MON-FRI", "America/New_York"), None);
     assert_eq!(compile("@daily", "Asia/Kolkata"), None);
-    assert_eq!(compile("0 0 29 2 *", "UTC"), None);
+    for cron in ["0 0 29 2 *", "0 0 29 2 +MON", "0 0 L 2 *", "0 0 * 2 MON#5", "0 0 LW * *"] {
+        assert_eq!(compile(cron, "UTC"), None, "{cron}");
+    }
 }
 
 #[test]

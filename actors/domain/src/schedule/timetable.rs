@@ -11,7 +11,8 @@
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
-use jiff::civil::DateTime;
+use jiff::ToSpan;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use super::{MAX_CRON, Timing};
@@ -63,18 +64,22 @@ impl Timetable {
                 if cron.len() > MAX_CRON {
                     return Err(TimetableError::Cron(format!("it has more than {MAX_CRON} bytes")));
                 }
+                // The library passes over an item that is empty.
+                if let Some(field) = cron.split_whitespace().find(|field| has_gap(field)) {
+                    let says = format!("{field:?} has an empty item between its commas");
+                    return Err(TimetableError::Cron(says));
+                }
                 let parser = CronParser::builder()
                     .seconds(Seconds::Disallowed)
                     .year(Year::Disallowed)
                     .build();
                 let cron =
                     parser.parse(cron).map_err(|error| TimetableError::Cron(error.to_string()))?;
-                let table = Self::Cron(Box::new(cron), zone);
-                // Leap days are eight years apart at most.
-                table
-                    .next_after(Timestamp::from_millis(0))
-                    .map(|_| table)
-                    .ok_or(TimetableError::Never)
+                // The library would look for a date in each of the next three thousand years.
+                if !ever_matches(&cron) {
+                    return Err(TimetableError::Never);
+                }
+                Ok(Self::Cron(Box::new(cron), zone))
             }
         }
     }
@@ -102,6 +107,36 @@ impl Timetable {
     pub fn backwards(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = Timestamp> {
         BackwardIter { table: self, from: None, until, after, last: None }
     }
+}
+
+/// True if a list has an item without text.
+fn has_gap(field: &str) -> bool {
+    field.split(',').any(str::is_empty)
+}
+
+/// True if a date of 28 years has all that the expression asks for: after so many years each date falls on
+/// the same day of the week again, leap days included.
+fn ever_matches(cron: &Cron) -> bool {
+    let (minutes, hours) = (cron.pattern.minutes.values(), cron.pattern.hours.values());
+    let (Some(minute), Some(hour)) = (small(minutes.first()), small(hours.first())) else {
+        return false;
+    };
+    let months = cron.pattern.months.values();
+    let firsts = (2000..2028).flat_map(|year| {
+        let months = months.iter().filter_map(|month| small(Some(month)));
+        months.filter_map(move |month| Date::new(year, month, 1).ok())
+    });
+    let mut days = firsts.flat_map(|first| first.series(1.day()).take(days_in(first)));
+    days.any(|day| cron.is_time_matching(&day.at(hour, minute, 0, 0)).unwrap_or(false))
+}
+
+/// The number of days in the month of a date.
+fn days_in(date: Date) -> usize {
+    usize::from(date.days_in_month().unsigned_abs())
+}
+
+fn small(value: Option<&u16>) -> Option<i8> {
+    value.and_then(|value| i8::try_from(*value).ok())
 }
 
 /// The walk back over the instants of a timetable.
