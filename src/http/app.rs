@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use axum::http::HeaderMap;
 use callboard_common::secret::Secret;
 use callboard_domain::Error;
-use callboard_domain::access::Caller;
+use callboard_domain::access::{Account, Caller};
 use callboard_domain::account::password::Rules;
 use callboard_domain::account::throttle::Throttle;
 use callboard_domain::audit::{By, Record};
@@ -19,13 +19,16 @@ use callboard_runtime::accounts::SignedIn;
 use callboard_store::sled::SledStore;
 use callboard_wire::accounts::SessionBody;
 use callboard_wire::common::Iso;
+use callboard_wire::read::{self, Format};
 use callboard_wire::tasks::Defaults;
 use ipnet::IpNet;
+use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use url::Url;
 
 use super::browser::Browsers;
 use super::cluster::ClusterDoor;
+use super::extract::Unread;
 use super::item_reads::ItemReads;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::HttpMetrics;
@@ -39,6 +42,14 @@ use crate::outbound::webhook::WebhookSecrets;
 
 /// The most worker connections that an account has open (PROTOCOL.md 8).
 const WORKER_SOCKETS: u32 = 500;
+
+/// The longest body that is parsed and read while others wait, in bytes: about a millisecond.
+const fn brief(format: Format) -> usize {
+    match format {
+        Format::Json => 64 * 1024,
+        Format::Yaml => 4 * 1024,
+    }
+}
 
 /// The number of streams that read their whole item at once.
 const ITEM_READS: usize = 2;
@@ -174,18 +185,23 @@ impl App {
         }
     }
 
-    /// Runs a check on a blocking thread, so that no other request waits for it: the check of a
-    /// definition takes up to a quarter of a second.
+    /// Parses and reads a body: here and now if it is short, else once it is the turn of its sender.
     ///
     /// # Errors
-    /// The refusals of the check.
-    pub(super) async fn aside<T: Send + 'static>(
+    /// [`Error::InvalidJson`], [`Error::InvalidYaml`]; [`Error::TooMuchWaits`] and
+    /// [`Error::Unavailable`] if too much waits for its turn.
+    pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        check: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+        sender: Option<Account>,
+        Unread { bytes, format }: Unread,
+        finish: impl FnOnce(&Self, Value) -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let app = Arc::clone(self);
-        let checked = tokio::task::spawn_blocking(move || check(&app)).await;
-        checked.unwrap_or(Err(Error::Internal))
+        let Some(sender) = sender.filter(|_| bytes.len() > brief(format)) else {
+            return Ok(finish(self, read::parse(&bytes, format)?));
+        };
+        let (app, held) = (Arc::clone(self), bytes.len());
+        let work = move || Ok(finish(&app, read::parse(&bytes, format)?));
+        Box::pin(self.handle.compute(&sender.to_string(), Some(held), work)).await?
     }
 
     /// The tokens of a sign-in.

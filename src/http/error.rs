@@ -91,7 +91,8 @@ pub fn row(error: &Error) -> Row {
         Error::RateLimited { .. }
         | Error::TooManyOpen { .. }
         | Error::TooManyUnfinished { .. }
-        | Error::TooMuchUnfinished { .. } => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED"),
+        | Error::TooMuchUnfinished { .. }
+        | Error::TooMuchWaits { .. } => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED"),
         Error::HeadersTooLarge { .. } => {
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE")
         }
@@ -106,6 +107,7 @@ pub fn row(error: &Error) -> Row {
             | Error::TooManyOpen { .. }
             | Error::TooManyUnfinished { .. }
             | Error::TooMuchUnfinished { .. }
+            | Error::TooMuchWaits { .. }
             | Error::Unavailable(_)
     );
     Row { status, code, retryable }
@@ -124,7 +126,8 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
     if let Error::Unavailable(_)
     | Error::TooManyOpen { .. }
     | Error::TooManyUnfinished { .. }
-    | Error::TooMuchUnfinished { .. } = error
+    | Error::TooMuchUnfinished { .. }
+    | Error::TooMuchWaits { .. } = error
     {
         return Some((RETRY_AFTER, HeaderValue::from(UNAVAILABLE_FOR)));
     }
@@ -326,6 +329,7 @@ mod tests {
             (Error::TooManySchedules { has: 1, limit: 1 }, 403, "QUOTA_EXCEEDED", false),
             (Error::QuotaExceeded { stored: 1, limit: 1 }, 403, "QUOTA_EXCEEDED", false),
             (Error::TooMuchUnfinished { limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
+            (Error::TooMuchWaits { what: "requests", limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
             (Error::HeadersTooLarge { limit: 1 }, 431, "HEADERS_TOO_LARGE", false),
             (Error::Internal, 500, "INTERNAL_ERROR", false),
             (Error::Unavailable("draining"), 503, "UNAVAILABLE", true),

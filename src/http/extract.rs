@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use callboard_domain::access::Caller;
+use bytes::Bytes;
+use callboard_domain::access::{Account, Caller};
 use callboard_domain::audit::By;
 use callboard_domain::id::Environment;
 use callboard_domain::{Error, id};
@@ -28,21 +29,38 @@ const JSON: &str = "application/json";
 #[derive(Debug)]
 pub struct Body<T>(pub T);
 
-impl<T: Read + Send, S: Knows> FromRequest<S> for Body<T> {
+impl<T: Read + Send + 'static, S: Knows> FromRequest<S> for Body<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
         body::expect_json(request.headers())?;
-        let environment = environment(&request);
+        let sender = sender(&request);
         let bytes = body::read(request).await?;
-        let reading = read::reading(read::parse(&bytes, Format::Json)?);
-        Ok(Self(names::finish(state, environment, reading).await?))
+        finished(state, sender, bytes).await.map(Self)
     }
 }
 
-/// The environment of a request's caller.
-fn environment(request: &Request) -> Option<Environment> {
-    request.extensions().get::<Caller>().map(|caller| caller.environment)
+/// The account that sends a request, and its environment.
+fn sender(request: &Request) -> Option<(Account, Environment)> {
+    request.extensions().get::<Caller>().map(|caller| (caller.account, caller.environment))
+}
+
+/// The value of a body that was received.
+async fn finished<T: Read + Send + 'static>(
+    state: &impl Knows,
+    sender: Option<(Account, Environment)>,
+    bytes: Bytes,
+) -> Result<T, Failure> {
+    let unread = Unread { bytes, format: Format::Json };
+    let reading = match state.app() {
+        Some(app) => {
+            let account = sender.map(|(account, _)| account);
+            app.read(account, unread, |_, value| read::reading(value)).await?
+        }
+        None => read::reading(read::parse(&unread.bytes, unread.format)?),
+    };
+    let environment = sender.map(|(_, environment)| environment);
+    Ok(names::finish(state, environment, reading).await?)
 }
 
 impl<T: Read> Input for Body<T> {
@@ -55,19 +73,18 @@ impl<T: Read> Input for Body<T> {
 #[derive(Debug)]
 pub struct OptionalBody<T>(pub T);
 
-impl<T: Read + Send, S: Knows> FromRequest<S> for OptionalBody<T> {
+impl<T: Read + Send + 'static, S: Knows> FromRequest<S> for OptionalBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
         let is_json = body::expect_json(request.headers());
-        let environment = environment(&request);
+        let sender = sender(&request);
         let bytes = body::read(request).await?;
         if bytes.is_empty() {
             return Ok(Self(read::value(Value::Object(Map::new()))?));
         }
         is_json?;
-        let reading = read::reading(read::parse(&bytes, Format::Json)?);
-        Ok(Self(names::finish(state, environment, reading).await?))
+        finished(state, sender, bytes).await.map(Self)
     }
 }
 
@@ -77,9 +94,18 @@ impl<T: Read> Input for OptionalBody<T> {
     }
 }
 
-/// A definition in JSON: parsed, and checked by its own module.
+/// A definition that was received, to be read by its own module ([`App::read`]).
 #[derive(Debug)]
-pub struct Json<T>(pub Value, pub PhantomData<T>);
+pub struct Unread {
+    /// The text.
+    pub bytes: Bytes,
+    /// The notation of the text.
+    pub format: Format,
+}
+
+/// A definition in JSON.
+#[derive(Debug)]
+pub struct Json<T>(pub Unread, pub PhantomData<T>);
 
 impl<T, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Failure;
@@ -87,7 +113,7 @@ impl<T, S: Send + Sync> FromRequest<S> for Json<T> {
     async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
         body::expect_json(request.headers())?;
         let bytes = body::read(request).await?;
-        Ok(Self(read::parse(&bytes, Format::Json)?, PhantomData))
+        Ok(Self(Unread { bytes, format: Format::Json }, PhantomData))
     }
 }
 
@@ -99,7 +125,7 @@ impl<T: Read> Input for Json<T> {
 
 /// A definition in JSON or YAML.
 #[derive(Debug)]
-pub struct JsonOrYaml<T>(pub Value, pub PhantomData<T>);
+pub struct JsonOrYaml<T>(pub Unread, pub PhantomData<T>);
 
 impl<T, S: Send + Sync> FromRequest<S> for JsonOrYaml<T> {
     type Rejection = Failure;
@@ -107,7 +133,7 @@ impl<T, S: Send + Sync> FromRequest<S> for JsonOrYaml<T> {
     async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
         let format = body::expect_json_or_yaml(request.headers())?;
         let bytes = body::read(request).await?;
-        Ok(Self(read::parse(&bytes, format)?, PhantomData))
+        Ok(Self(Unread { bytes, format }, PhantomData))
     }
 }
 

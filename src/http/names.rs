@@ -23,11 +23,11 @@ const MOST: usize = 64;
 /// The state of a router that reads bodies: the service, which knows the names that are there.
 pub trait Knows: Send + Sync {
     /// The service.
-    fn app(&self) -> Option<&App>;
+    fn app(&self) -> Option<&Arc<App>>;
 }
 
 impl Knows for Arc<App> {
-    fn app(&self) -> Option<&App> {
+    fn app(&self) -> Option<&Arc<App>> {
         Some(self)
     }
 }
@@ -35,7 +35,7 @@ impl Knows for Arc<App> {
 /// A router without a service, which knows no names.
 #[cfg(test)]
 impl Knows for () {
-    fn app(&self) -> Option<&App> {
+    fn app(&self) -> Option<&Arc<App>> {
         None
     }
 }

@@ -44,13 +44,11 @@ async fn rotated(app: &Arc<App>, overlap: Duration, by: By) -> Result<SigningKey
     let keys = app.tokens.keys().rotated(overlap, app.handle.now())?;
     let ids = keys.ids();
     let saved = keys.clone();
-    app.aside(move |_| {
-        saved.save().map_err(|error| {
-            tracing::error!(%error, "the signing key is not rotated");
-            Error::Unavailable("the signing key cannot be written")
-        })
-    })
-    .await?;
+    let written = tokio::task::spawn_blocking(move || saved.save()).await;
+    written.map_err(|_| Error::Internal)?.map_err(|error| {
+        tracing::error!(%error, "the signing key is not rotated");
+        Error::Unavailable("the signing key cannot be written")
+    })?;
     app.handle.change_signing_keys(ids.clone(), by).await?;
     app.tokens.adopt(keys);
     Ok(ids)

@@ -57,7 +57,8 @@ pub(super) async fn create(
     Asker(by): Asker,
     JsonOrYaml(definition, _): JsonOrYaml<TemplateSource>,
 ) -> Answer {
-    let read = app.aside(|app| Ok(templates::source(definition, &app.env_allow))).await?;
+    let source = |app: &App, value| templates::source(value, &app.env_allow);
+    let read = app.read(Some(caller.account), definition, source).await?;
     let known = Known::among(&app, caller.environment, read.unfit()).await?;
     let source = read.finish(|unfit| known.has(unfit))?;
     let published = app.handle.publish(caller.environment, author(&caller), source).await?;
@@ -65,7 +66,10 @@ pub(super) async fn create(
         PublishOutcome::Added(published) => {
             let record = Record::new(Action::TemplatePublished, by).of(published.template.id());
             app.record(record.with("version", published.template.version())).await;
-            let estimate = app.handle.estimate(caller.environment, &published).await?;
+            let estimate = app
+                .handle
+                .estimate(caller.environment, &caller.account.to_string(), &published)
+                .await?;
             Ok(Reply::created(&TemplateBody::whole(&published, estimate)))
         }
         PublishOutcome::Known(published) => whole(&app, &caller, &published).await,
@@ -181,7 +185,8 @@ pub(super) const fn asking<'a>(caller: &Caller, account: &'a str) -> template::C
 }
 
 async fn whole(app: &App, caller: &Caller, published: &Published) -> Answer {
-    let estimate = app.handle.estimate(caller.environment, published).await?;
+    let estimate =
+        app.handle.estimate(caller.environment, &caller.account.to_string(), published).await?;
     Ok(Reply::ok(&TemplateBody::whole(published, estimate)))
 }
 
@@ -190,9 +195,9 @@ async fn summaries<'a>(
     caller: &Caller,
     published: &'a [Arc<Published>],
 ) -> Result<Vec<TemplateBody<'a>>, callboard_domain::Error> {
-    let mut items = Vec::with_capacity(published.len());
+    let (account, mut items) = (caller.account.to_string(), Vec::with_capacity(published.len()));
     for one in published {
-        let estimate = app.handle.estimate(caller.environment, one).await?;
+        let estimate = app.handle.estimate(caller.environment, &account, one).await?;
         items.push(TemplateBody::summary(one, estimate));
     }
     Ok(items)

@@ -86,7 +86,8 @@ pub(crate) async fn connect(
         let (socket, end) = match register(&app, &caller, right.clone(), &mut socket).await {
             Ok((link, commands)) => {
                 let trusted = app.trust.includes(&caller);
-                serve(&app.handle, socket, (link, trusted), commands, right).await
+                let account = caller.account.to_string();
+                serve((&app.handle, &account), socket, (link, trusted), commands, right).await
             }
             Err(end) => (socket, end),
         };
@@ -284,8 +285,10 @@ async fn register(
     mut right: PermissionWatch,
     socket: &mut Socket,
 ) -> Result<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>), End> {
+    let account = caller.account.to_string();
+    let frame = next_frame(&app.handle, &account, &mut socket.stream);
     let first = tokio::select! {
-        first = tokio::time::timeout(REGISTER_WITHIN, next_frame(&app.handle, &mut socket.stream)) => first,
+        first = tokio::time::timeout(REGISTER_WITHIN, frame) => first,
         error = right.lost() => {
             close_lost(&mut socket.sink, &error).await;
             return Err(End::Closed);
@@ -367,7 +370,7 @@ async fn begin(
 /// Passes frames both ways until one side ends, and returns the reason. Dropping the link notifies
 /// the worker's actor. `trusted` is true if the worker's confidence counts.
 async fn serve(
-    handle: &Handle,
+    (handle, account): (&Handle, &str),
     socket: Socket,
     (link, trusted): (WorkerLink, bool),
     mut commands: mpsc::UnboundedReceiver<WorkerCommand>,
@@ -380,7 +383,7 @@ async fn serve(
     let unanswered = Unanswered::new();
     let hear = async {
         loop {
-            let frame = match next_frame(handle, &mut stream).await {
+            let frame = match next_frame(handle, account, &mut stream).await {
                 Ok(frame) => frame,
                 Err(end) => break end,
             };
@@ -440,11 +443,12 @@ async fn serve(
 /// The next frame, or its fault; `None` after the last.
 async fn next_frame(
     handle: &Handle,
+    account: &str,
     stream: &mut SplitStream<WebSocket>,
 ) -> Result<Result<FromWorker, String>, End> {
     loop {
         match stream.next().await {
-            Some(Ok(Message::Text(text))) => return Ok(parse(handle, text).await),
+            Some(Ok(Message::Text(text))) => return Ok(parse(handle, account, text).await),
             Some(Ok(Message::Binary(_))) => return Ok(Err("a frame must be text".into())),
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
             Some(Ok(Message::Close(_))) | None => return Err(End::Closed),
@@ -454,10 +458,10 @@ async fn next_frame(
 }
 
 /// A frame from its text. The text keeps its room of the budget until the next frame is read.
-async fn parse(handle: &Handle, text: Utf8Bytes) -> Result<FromWorker, String> {
+async fn parse(handle: &Handle, account: &str, text: Utf8Bytes) -> Result<FromWorker, String> {
     if text.len() <= BRIEF {
         return frames::parse(&text);
     }
-    let parsed = handle.compute(move || frames::parse_long(&text)).await;
+    let parsed = handle.compute(account, None, move || frames::parse_long(&text)).await;
     parsed.unwrap_or_else(|error| Err(error.to_string()))
 }

@@ -14,6 +14,7 @@ use crate::approvals::fixture::Fixture;
 use crate::support::{Client, FakeWorker, Server, until};
 
 mod lists;
+mod shares;
 
 /// The resident memory of a server, in MiB.
 fn resident(server: &Server) -> u64 {

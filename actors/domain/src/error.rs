@@ -130,6 +130,17 @@ pub enum Error {
         /// The wait until a request is admitted, in whole seconds, at least 1.
         retry_after: u64,
     },
+    /// Too much of the account waits for its turn to be computed.
+    #[error(
+        "the account has requests waiting to be computed up to its limit of {limit} {what}: send this \
+         again once some of them are answered"
+    )]
+    TooMuchWaits {
+        /// The counted thing: requests or bytes.
+        what: &'static str,
+        /// The account's limit.
+        limit: usize,
+    },
     /// The account has as many of these open as it may.
     #[error("the account has {limit} {what} open, which is its limit: close one first")]
     TooManyOpen {

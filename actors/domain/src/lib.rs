@@ -15,6 +15,7 @@ pub mod caps;
 pub mod chain;
 pub mod condition;
 pub mod confidence;
+pub mod cost;
 pub mod credential;
 pub mod delivery;
 pub mod digest;

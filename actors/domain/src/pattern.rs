@@ -9,25 +9,24 @@
 
 mod ecma;
 mod looking;
+mod work;
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson::pikevm::PikeVM;
 use regex_automata::nfa::thompson::{Compiler, Config, NFA, WhichCaptures};
+use regex_syntax::ast::ErrorKind;
 use regex_syntax::ast::parse::Parser;
-use regex_syntax::ast::{
-    self, Ast, ClassPerlKind, ClassSetItem, ErrorKind, Flag, Flags, FlagsItemKind, GroupKind,
-};
 use regex_syntax::hir::Hir;
 use regex_syntax::hir::translate::Translator;
 
 use crate::fuel::{Fuel, OutOfFuel};
 
 use looking::Machine;
+use work::Work;
 
 /// The memory of a lazy automaton's states during a match, in bytes; at the limit it starts over.
 const STATES: usize = 512 * 1024;
@@ -40,10 +39,6 @@ const MAX_LENGTH: usize = 16 * 1024;
 
 /// The work to translate all patterns of a definition, in characters: less than 100 ms.
 const TRANSLATION: u64 = 24_000_000;
-
-/// The work of a range, in characters. It stands for memory rather than for time: a definition's patterns
-/// take up to ten megabytes while they are translated.
-const RANGE: u64 = 20;
 
 /// A compiled pattern.
 #[derive(Debug)]
@@ -90,6 +85,28 @@ impl Scratch {
     pub fn size(&self) -> usize {
         self.0.as_ref().map_or(0, Cache::memory_usage)
     }
+}
+
+/// The cost of compiling a pattern, in units of about 10 ns, counted from its text. A text that is no
+/// pattern, or is too long, costs its reading.
+#[must_use]
+pub fn cost(pattern: &str) -> u64 {
+    /// The states of the largest automaton that is built, of some 24 bytes each.
+    const MOST_STATES: u64 = 12_000;
+    if pattern.len() > MAX_LENGTH {
+        return pattern.len() as u64;
+    }
+    let Work { characters, states, .. } = match Parser::new().parse(pattern) {
+        Ok(tree) => Work::of(&tree),
+        // Only a schema's may have it, and only its parser knows how much that is.
+        Err(error) if *error.kind() == ErrorKind::UnsupportedLookAround => {
+            Work { states: MOST_STATES, ..Work::default() }
+        }
+        Err(_) => Work::default(),
+    };
+    // A class of more characters than this is refused before it is translated.
+    let characters = characters.min(TRANSLATION);
+    500 + 20 * pattern.len() as u64 + characters + 8 * states.min(MOST_STATES)
 }
 
 impl Pattern {
@@ -215,8 +232,7 @@ fn re2(pattern: &str, mut spend: impl FnMut(u64) -> bool) -> Result<Hir, Invalid
             Invalid::Syntax
         }
     })?;
-    let Ok(work) = ast::visit(&tree, Work::default());
-    if !spend(work) {
+    if !spend(Work::of(&tree).characters) {
         return Err(Invalid::TooLarge);
     }
     Translator::new().translate(pattern, &tree).map_err(|_| Invalid::Syntax)
@@ -262,91 +278,6 @@ fn simulate(automaton: &DFA, text: &str, fuel: &mut Fuel) -> Result<bool, OutOfF
     let Ok(machine) = PikeVM::new_from_nfa(nfa.clone()) else { return Ok(false) };
     let mut cache = machine.create_cache();
     Ok(machine.is_match(&mut cache, text))
-}
-
-/// The work to translate a pattern: the characters and ranges that its classes are made of.
-#[derive(Debug, Default)]
-struct Work {
-    characters: u64,
-    /// The members of classes in brackets; the ranges of a class are sorted anew with each.
-    members: u64,
-    /// True from the first flag on that ignores case: each character of a class is then looked up.
-    is_folding: bool,
-}
-
-impl Work {
-    /// Adds a class of so many ranges, and of so many characters.
-    fn class(&mut self, ranges: u64, characters: u64) {
-        self.characters += ranges * RANGE + if self.is_folding { characters } else { 0 };
-    }
-
-    fn flags(&mut self, flags: &Flags) {
-        let ignores = FlagsItemKind::Flag(Flag::CaseInsensitive);
-        self.is_folding |= flags.items.iter().any(|item| item.kind == ignores);
-    }
-
-    fn perl(&mut self, kind: &ClassPerlKind) {
-        match kind {
-            ClassPerlKind::Digit => self.class(100, 1_000),
-            ClassPerlKind::Space => self.class(10, 100),
-            ClassPerlKind::Word => self.class(1_000, 150_000),
-        }
-    }
-
-    /// A class by its property, of which the largest has nearly all characters.
-    fn property(&mut self) {
-        self.class(1_000, 1_200_000);
-    }
-}
-
-impl ast::Visitor for Work {
-    type Output = u64;
-    type Err = Infallible;
-
-    fn finish(self) -> Result<u64, Infallible> {
-        let sorted = self.members.saturating_mul(self.members).saturating_mul(2);
-        Ok(self.characters.saturating_add(sorted))
-    }
-
-    fn visit_pre(&mut self, tree: &Ast) -> Result<(), Infallible> {
-        match tree {
-            Ast::Flags(set) => self.flags(&set.flags),
-            Ast::Group(group) => {
-                if let GroupKind::NonCapturing(flags) = &group.kind {
-                    self.flags(flags);
-                }
-            }
-            Ast::ClassUnicode(_) => self.property(),
-            Ast::ClassPerl(class) => self.perl(&class.kind),
-            Ast::Empty(_)
-            | Ast::Literal(_)
-            | Ast::Dot(_)
-            | Ast::Assertion(_)
-            | Ast::ClassBracketed(_)
-            | Ast::Repetition(_)
-            | Ast::Alternation(_)
-            | Ast::Concat(_) => self.characters += 10,
-        }
-        Ok(())
-    }
-
-    fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Infallible> {
-        self.members += 1;
-        match item {
-            ClassSetItem::Range(range) => {
-                let (first, last) = (u64::from(u32::from(range.start.c)), u32::from(range.end.c));
-                self.class(1, u64::from(last).saturating_sub(first) + 1);
-            }
-            ClassSetItem::Unicode(_) => self.property(),
-            ClassSetItem::Perl(class) => self.perl(&class.kind),
-            ClassSetItem::Empty(_)
-            | ClassSetItem::Literal(_)
-            | ClassSetItem::Ascii(_)
-            | ClassSetItem::Bracketed(_)
-            | ClassSetItem::Union(_) => self.characters += 10,
-        }
-        Ok(())
-    }
 }
 
 /// The work since the last look, measured by the memory of new states.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::condition::Condition;
+use crate::cost;
 use crate::error::Rule;
 use crate::graph::Graph;
 use crate::problem::{Problem, Problems};
@@ -30,7 +31,7 @@ use crate::schema::Schema;
 use crate::task::Role;
 
 pub use check::compile_schema;
-pub(crate) use check::{Checker, Declared, Inputs};
+pub(crate) use check::{Checker, Compiles, Declared, Inputs};
 pub(crate) use gate::unknown_step;
 pub use gate::{HitlSource, gate_of};
 pub use limits::{
@@ -41,8 +42,8 @@ pub(crate) use limits::{
     check_flow, check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
 };
 pub use map::{DEFAULT_ITEM, ForEach, ListError, MAX_ITEM_NAME, MAX_MAPS, MapSource, OnItemError};
-pub(crate) use source::are_brief;
 pub use source::{PlanSource, RetrySource, StepSource};
+pub(crate) use source::{are_brief, schemas};
 pub use wait::{Wait, WaitSource, is_signal_name, payload_text};
 
 /// A plan that passed every check.
@@ -70,9 +71,34 @@ impl Plan {
     /// Checks and compiles a plan; `env_allow` lists the environment variables that it may use.
     ///
     /// # Errors
-    /// Every fault, in the order of the document.
+    /// Every fault, in the order of the document; or the one that its schemas cost too much to compile
+    /// ([`cost`]).
     pub fn compile(source: PlanSource, env_allow: &[String]) -> Result<Self, Problems> {
-        let mut checker = Checker::new(Inputs::Any, env_allow);
+        Problems::none_of(cost::fault(schemas(&source.steps)).into_iter().collect())?;
+        Self::checked(source, env_allow, Compiles::All)
+    }
+
+    /// Checks and compiles the plan of a template, whose schemas passed the template's check.
+    ///
+    /// # Errors
+    /// Every other fault, in the order of the document.
+    pub(crate) fn of_template(source: PlanSource, env_allow: &[String]) -> Result<Self, Problems> {
+        Self::checked(source, env_allow, Compiles::Conditions)
+    }
+
+    /// The faults of a plan that are seen without compiling its conditions and schemas.
+    #[must_use]
+    pub fn outer_faults(source: PlanSource, env_allow: &[String]) -> Vec<Problem> {
+        let checked = Self::checked(source, env_allow, Compiles::Nothing);
+        checked.err().map_or_else(Vec::new, |problems| problems.all().to_vec())
+    }
+
+    fn checked(
+        source: PlanSource,
+        env_allow: &[String],
+        depth: Compiles,
+    ) -> Result<Self, Problems> {
+        let mut checker = Checker::new(Inputs::Any, env_allow, depth);
         checker.name_and_description(&source.name, source.description.as_deref());
         let compiled = checker.steps(&source.steps);
         check_tags(&mut checker.problems, &source.tags);
@@ -88,7 +114,7 @@ impl Plan {
     /// # Errors
     /// Every fault, if one of them keeps the steps from being what they were.
     pub fn restored(source: PlanSource) -> Result<Self, Problems> {
-        let mut checker = Checker::of_stored();
+        let mut checker = Checker::new(Inputs::Any, &[], Compiles::Conditions);
         let (steps, graph) = checker.steps(&source.steps);
         let is_whole = steps.len() == source.steps.len() && steps.iter().all(Step::is_whole);
         if !is_whole || checker.problems.iter().any(|problem| problem.code.changes_steps()) {

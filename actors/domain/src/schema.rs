@@ -31,7 +31,6 @@ use serde_json::{Map, Value};
 
 use crate::error::Rule;
 use crate::fuel::{Fuel, OutOfFuel};
-use crate::pattern::{Patterns, Syntax};
 use crate::problem::{Problem, shortened};
 
 use dialect::Rewritten;
@@ -164,8 +163,13 @@ impl Schema {
     /// # Errors
     /// The references of the root take too many steps to follow.
     pub fn declared(&self) -> Result<Vec<&str>, OutOfFuel> {
-        let (mut fuel, mut known) = (Fuel::new(FUEL), HashSet::new());
-        let found = refs::properties(self.source(), self.source(), &mut fuel)?;
+        self.declared_within(&mut Fuel::new(FUEL))
+    }
+
+    /// The same, on this fuel.
+    pub(crate) fn declared_within(&self, fuel: &mut Fuel) -> Result<Vec<&str>, OutOfFuel> {
+        let mut known = HashSet::new();
+        let found = refs::properties(self.source(), self.source(), fuel)?;
         let names = found.into_iter().flat_map(Map::keys).map(String::as_str);
         Ok(names.filter(|name| known.insert(*name)).collect())
     }
@@ -293,14 +297,14 @@ pub fn structured_output(output: &str) -> Option<Cow<'_, str>> {
 }
 
 fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Problem>> {
-    let figures = refs::check(field, source)?;
-    let Rewritten { schema, patterns: texts } = dialect::rewritten(source, figures.draft);
-    let patterns = Arc::new(Mutex::new(Patterns::of(Syntax::Ecma, keywords::MAX_PATTERNS)));
+    let checked = refs::check(field, source)?;
+    let Rewritten { schema, patterns: texts } = dialect::rewritten(source, checked.draft);
+    let patterns = Arc::new(Mutex::new(checked.patterns));
     let name_patterns = PatternOptions::regex()
         .size_limit(4 * keywords::MAX_NAME_PATTERN)
         .dfa_size_limit(NAME_STATES);
     let options = jsonschema::options_for::<Metered>()
-        .with_draft(figures.draft)
+        .with_draft(checked.draft)
         .with_pattern_options(name_patterns)
         .with_keyword("pattern", keywords::pattern(texts, patterns))
         .with_format("regex", keywords::is_regex)
@@ -317,7 +321,7 @@ fn build(field: &str, source: &Value, size: usize) -> Result<Compiled, Vec<Probl
         vec![Problem::rule(rule, place, says.trim())]
     };
     let validator = options.build(&schema).map_err(|error| fault(&error))?;
-    Ok(Compiled { validator, per_name: figures.per_name, size })
+    Ok(Compiled { validator, per_name: checked.per_name, size })
 }
 
 /// True if a schema is compiled in about a millisecond.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::access::Role;
 use crate::error::Error;
 use crate::plan::{HitlSource, Plan, PlanSource, StepSource, check_length, unknown_step};
-use crate::problem::Problems;
+use crate::problem::{Problem, Problems};
 use crate::schema::Schema;
 use crate::task::MAX_TARGET;
 
@@ -72,9 +72,16 @@ impl Template {
     /// Checks and compiles a template; `env_allow` lists the environment variables that it may use.
     ///
     /// # Errors
-    /// Every fault, in the order of the document.
+    /// Every fault, in the order of the document; or the one that its schemas cost too much to compile
+    /// ([`crate::cost`]).
     pub fn compile(source: TemplateSource, env_allow: &[String]) -> Result<Self, Problems> {
         check::check(source, env_allow)
+    }
+
+    /// The faults of a template that are seen without compiling its conditions and schemas.
+    #[must_use]
+    pub fn outer_faults(source: &TemplateSource, env_allow: &[String]) -> Vec<Problem> {
+        check::outer_faults(source, env_allow)
     }
 
     /// A template that passed every check when it was stored, uncompiled.
@@ -199,7 +206,7 @@ impl Template {
         env_allow: &[String],
     ) -> Result<Deployment, Problems> {
         let (plan, hitl) = self.plan(overrides)?;
-        Ok(Deployment { plan: Plan::compile(plan, env_allow)?, hitl })
+        Ok(Deployment { plan: Plan::of_template(plan, env_allow)?, hitl })
     }
 
     /// The plan of an earlier deploy, which passed the checks of its time.

@@ -413,13 +413,13 @@ impl Node {
         };
         let corrupt = |reason: String| StoreError::Corrupt { path: format!("plan {id}"), reason };
         let compiled = if let Some(deployed) = row.deployed.clone() {
-            self.deployed(environment, deployed).await?
+            self.deployed(environment, &row.account, deployed).await?
         } else {
             let source = plans::plan_source(store, environment, id).await?;
             let source = source.ok_or_else(|| corrupt("its steps are missing".into()))?;
             let is_brief = source.is_brief();
             let compile = move || Plan::restored(source).map(|plan| CompiledPlan::new(plan, None));
-            self.compute.run_unless(is_brief, compile).await
+            if is_brief { Ok(compile()) } else { self.compute.run(&row.account, compile).await }
         };
         let compiled = compiled.map_err(|_| StoreError::Stopped)?;
         let compiled = compiled.map_err(|problems| corrupt(problems.to_string()))?;
@@ -433,6 +433,7 @@ impl Node {
     async fn deployed(
         &self,
         environment: Environment,
+        account: &str,
         deployed: Deployed,
     ) -> Result<Result<Result<CompiledPlan, Problems>, JoinError>, StoreError> {
         let Deployed { template: id, version, models, queues, hitl } = deployed;
@@ -450,6 +451,6 @@ impl Node {
         let compile = move || {
             template.redeploy(&overrides).map(|made| CompiledPlan::of_template(&template, made))
         };
-        Ok(self.compute.run_unless(is_brief, compile).await)
+        Ok(if is_brief { Ok(compile()) } else { self.compute.run(account, compile).await })
     }
 }

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::access::{Caller, Role};
+use callboard_domain::cost;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::plan::compile_schema;
@@ -67,6 +68,9 @@ const COMMAND: Duration = Duration::from_secs(10);
 /// The wait of a submission for another one with the same idempotency key (PROTOCOL.md 3).
 const SAME_KEY: Duration = Duration::from_secs(2);
 
+/// The most schemas of one submission that are compiled while others wait, in bytes of compact JSON.
+const BRIEF_SCHEMAS: usize = 16 * 1024;
+
 /// The owner of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
@@ -100,11 +104,19 @@ impl Owner {
 #[derive(Debug, Clone)]
 pub struct Handle {
     node: Arc<Node>,
+    /// True if what is asked for was accepted before, such as an occurrence of a schedule: it waits for
+    /// its turn to be computed, however much waits already.
+    is_owed: bool,
 }
 
 impl Handle {
     pub(crate) const fn new(node: Arc<Node>) -> Self {
-        Self { node }
+        Self { node, is_owed: false }
+    }
+
+    /// A door for what was accepted before.
+    pub(crate) const fn owed(node: Arc<Node>) -> Self {
+        Self { node, is_owed: true }
     }
 
     /// The time by the service's clock.
@@ -138,27 +150,46 @@ impl Handle {
         as_batch: bool,
         idempotency_key: Option<&str>,
     ) -> Result<Submitted, Error> {
+        let place = |index| if as_batch { format!("tasks[{index}].") } else { String::new() };
+        let mut has_schema = false;
         for (index, task) in tasks.iter().enumerate() {
-            let place = || if as_batch { format!("tasks[{index}].") } else { String::new() };
-            if let Some(schema) = &task.inputs.output_schema {
-                self.check_schema(format!("{}outputSchema", place()), schema).await?;
-            }
+            has_schema |= task.inputs.output_schema.is_some();
             if let Some(ask) = &task.inputs.confidence {
-                Problems::none_of(ask.faults(&format!("{}confidence", place())))?;
+                Problems::none_of(ask.faults(&format!("{}confidence", place(index))))?;
             }
+        }
+        if has_schema {
+            let of = |(index, task): (usize, &Request)| {
+                let schema = task.inputs.output_schema.clone()?;
+                Some((format!("{}outputSchema", place(index)), schema))
+            };
+            let schemas = tasks.iter().enumerate().filter_map(of).collect();
+            Box::pin(self.check_schemas(&owner.id, schemas)).await?;
         }
         let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
         let key = idempotency_key.map(|key| scoped_key(owner, endpoint, key, &tasks));
         self.make(owner, NewWork::Tasks(tasks, as_batch), key).await
     }
 
-    /// Compiles the schema in `field` once, to see that it is valid.
-    async fn check_schema(&self, field: String, schema: &Schema) -> Result<(), Error> {
-        let (is_brief, schema) = (schema.is_brief(), schema.clone());
-        let compile = move || compile_schema(&field, schema.source()).map(drop);
-        let compiled = self.node.compute.run_unless(is_brief, compile).await;
-        let Err(problems) = compiled.map_err(|_| Error::Internal)? else { return Ok(()) };
-        Ok(Problems::none_of(problems)?)
+    /// Compiles the schemas of a submission once, to see that they are valid; each comes with its field.
+    async fn check_schemas(
+        &self,
+        account: &str,
+        schemas: Vec<(String, Schema)>,
+    ) -> Result<(), Error> {
+        let bytes = schemas.iter().map(|(_, schema)| schema.length()).sum();
+        let is_brief =
+            schemas.iter().all(|(_, schema)| schema.is_brief()) && bytes <= BRIEF_SCHEMAS;
+        let compile = move || {
+            let costs = schemas.iter().map(|(field, schema)| (field.clone(), schema.source()));
+            Problems::none_of(cost::fault(costs).into_iter().collect())?;
+            schemas.iter().try_for_each(|(field, schema)| {
+                let faults = compile_schema(field, schema.source()).err().unwrap_or_default();
+                Problems::none_of(faults)
+            })
+        };
+        let compiled = self.ask(account, (!is_brief).then_some(bytes), compile).await?;
+        compiled.map_err(Error::InvalidDefinition)
     }
 
     /// Makes a submission durable. After `Ok` the submission survives a power cut.
@@ -311,15 +342,38 @@ impl Handle {
         subscribed.map_err(|error| unreadable(&error))
     }
 
-    /// Runs a long computation on a thread that no request waits for, once it is its turn.
+    /// Computes for `account`: here and now if `bytes` is `None`, else on another thread once it is its turn.
+    /// A request holds so many bytes while it waits.
+    async fn ask<T: Send + 'static>(
+        &self,
+        account: &str,
+        bytes: Option<usize>,
+        computation: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        if self.is_owed && bytes.is_some() {
+            let computed = self.node.compute.run(account, computation).await;
+            return computed.map_err(|_| Error::Internal);
+        }
+        self.node.compute.ask(account, bytes, computation).await
+    }
+
+    /// Runs a long computation on a thread that no request waits for, once it is the turn of `account`:
+    /// all of an account take turns with those of others. A request that asks for it holds so many
+    /// `bytes` while it waits; `None` is for what is bounded elsewhere, and never refused.
     ///
     /// # Errors
+    /// [`Error::TooMuchWaits`] and [`Error::Unavailable`] if too much of a request's waits,
     /// [`Error::Internal`] if the computation panicked.
     pub async fn compute<T: Send + 'static>(
         &self,
+        account: &str,
+        bytes: Option<usize>,
         computation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        self.node.compute.run(computation).await.map_err(|_| Error::Internal)
+        if bytes.is_some() {
+            return self.ask(account, bytes, computation).await;
+        }
+        self.node.compute.run(account, computation).await.map_err(|_| Error::Internal)
     }
 
     /// Follows the text of a task's attempts, from the beginning of the current one (PROTOCOL.md 15).

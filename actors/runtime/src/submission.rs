@@ -101,7 +101,7 @@ impl NewWork {
 }
 
 /// The approximate length of values as JSON, in bytes.
-fn length<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
+pub(crate) fn length<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
     values
         .map(|value| match value {
             Value::String(text) => text.len(),

@@ -30,10 +30,7 @@ request! {
 /// The plan that a parsed body holds. Faults of meaning are found when the plan is made.
 #[must_use]
 pub fn source(value: Value, env_allow: &[String]) -> Definition<PlanSource> {
-    definitions::read(value, |source| match Plan::compile(source, env_allow) {
-        Ok(_) => Vec::new(),
-        Err(problems) => problems.all().to_vec(),
-    })
+    definitions::read(value, |source| Plan::outer_faults(source, env_allow))
 }
 
 /// A plan.

@@ -102,7 +102,7 @@ fn word<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> impl Parse<Stri
 /// The template that a parsed document holds. Faults of meaning are found when the template is compiled.
 #[must_use]
 pub fn source(value: Value, env_allow: &[String]) -> Definition<TemplateSource> {
-    definitions::read(value, |source| faults(source, env_allow))
+    definitions::read(value, |source| Template::outer_faults(&source, env_allow))
 }
 
 /// The template in a file, checked as far as possible without a server: only the server knows the
@@ -114,16 +114,9 @@ pub fn source(value: Value, env_allow: &[String]) -> Definition<TemplateSource> 
 pub fn source_from(text: &[u8], format: Format) -> Result<TemplateSource, Error> {
     let is_known = |problem: &Problem| problem.code != Code::EnvNotAllowed;
     let definition = definitions::read(read::parse(text, format)?, |source| {
-        faults(source, &[]).into_iter().filter(is_known).collect()
+        Template::outer_faults(&source, &[]).into_iter().filter(is_known).collect()
     });
     definition.finish(|_| false)
-}
-
-fn faults(source: TemplateSource, env_allow: &[String]) -> Vec<Problem> {
-    match Template::compile(source, env_allow) {
-        Ok(_) => Vec::new(),
-        Err(problems) => problems.all().to_vec(),
-    }
 }
 
 /// A template.

@@ -240,3 +240,17 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn the_cost_of_a_pattern_is_told_from_its_text() {
+    assert!(cost("^[a-z]{1,9}$") < 2_000);
+    assert!(cost(ALL_FOLDED) > 1_100_000);
+    assert!(cost(r"\w{100}") > 4 * cost(r"\w"));
+    let nested = cost("((a{100}){100}){100}");
+    assert!(nested > cost("a{100}") + 50_000 && nested < 200_000, "{nested}");
+    let refused = cost(&ALL_FOLDED.repeat(1_000));
+    assert!(refused < 2 * TRANSLATION, "what is refused unread costs no more: {refused}");
+    assert!(cost("(") < 1_000);
+    assert!(cost("(?!x)y") > 50_000, "a look-around is not read here");
+    assert_eq!(cost(&"a".repeat(MAX_LENGTH + 1)), MAX_LENGTH as u64 + 1);
+}

@@ -20,13 +20,13 @@ use super::source::{RetrySource, StepSource};
 use super::wait::Wait;
 use crate::condition::{Condition, MAX_PLAN_LENGTH, MAX_PLAN_PATTERNS};
 use crate::error::Rule;
-use crate::fuel::OutOfFuel;
+use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::{Cyclic, Graph};
 use crate::pattern::Patterns;
 use crate::problem::{Code, Problem, shortened};
 use crate::render::members::normal;
 use crate::render::{MAX_PROMPT, PromptTemplate, Reference};
-use crate::schema::Schema;
+use crate::schema::{FUEL, Schema};
 use crate::task::{MAX_MESSAGES, MAX_TARGET, Message};
 
 /// The input fields that steps may refer to.
@@ -52,7 +52,16 @@ impl<'a> Declared<'a> {
     /// # Errors
     /// Its references take too many steps to follow.
     pub(crate) fn of(schema: &'a Schema) -> Result<Self, OutOfFuel> {
-        Ok(Self { schema, fields: schema.declared()?.into_iter().map(normal).collect() })
+        Self::within(schema, &mut Fuel::new(FUEL))
+    }
+
+    /// The fields of a schema, on this fuel.
+    ///
+    /// # Errors
+    /// The fuel does not last.
+    pub(crate) fn within(schema: &'a Schema, fuel: &mut Fuel) -> Result<Self, OutOfFuel> {
+        let fields = schema.declared_within(fuel)?.into_iter().map(normal).collect();
+        Ok(Self { schema, fields })
     }
 }
 
@@ -67,23 +76,28 @@ pub(crate) struct Checker<'a> {
     conditions: usize,
     /// The number of steps with a list so far.
     maps: usize,
-    /// The definition passed the checks when it was stored.
-    is_stored: bool,
+    depth: Compiles,
+}
+
+/// The parts of a definition that its check compiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compiles {
+    /// Schemas and conditions.
+    All,
+    /// Conditions: the schemas passed the check before.
+    Conditions,
+    /// Nothing, as the definition is refused anyway.
+    Nothing,
 }
 
 /// The first step with each id.
 type Positions<'s> = HashMap<&'s str, u16>;
 
 impl<'a> Checker<'a> {
-    pub(crate) fn new(inputs: Inputs<'a>, env_allow: &'a [String]) -> Self {
+    pub(crate) fn new(inputs: Inputs<'a>, env_allow: &'a [String], depth: Compiles) -> Self {
         let patterns = Patterns::with_budget(MAX_PLAN_PATTERNS);
         let problems = Vec::new();
-        Self { problems, inputs, env_allow, patterns, conditions: 0, maps: 0, is_stored: false }
-    }
-
-    /// The checker of a definition that passed the checks when it was stored.
-    pub(crate) fn of_stored() -> Self {
-        Self { is_stored: true, ..Self::new(Inputs::Any, &[]) }
+        Self { problems, inputs, env_allow, patterns, conditions: 0, maps: 0, depth }
     }
 
     pub(crate) fn fault(&mut self, rule: Rule, field: impl Into<String>, says: &str) {
@@ -159,6 +173,20 @@ impl<'a> Checker<'a> {
     }
 }
 
+impl Compiles {
+    /// The schema in `field`, which must be an object.
+    ///
+    /// # Errors
+    /// Those of [`Schema::compile`], if schemas are compiled.
+    pub(crate) fn schema(self, field: &str, source: &Value) -> Result<Schema, Vec<Problem>> {
+        if self == Self::All {
+            compile_schema(field, source)
+        } else {
+            Ok(Schema::checked_before(source))
+        }
+    }
+}
+
 /// Compiles the schema in `field`, which must be an object.
 ///
 /// # Errors
@@ -219,8 +247,8 @@ impl StepChecker<'_, '_, '_> {
 
     /// The wait of a step of that type; the fields that such a step has no use for are reported here.
     fn wait(&mut self) -> Option<Wait> {
-        let compiled =
-            self.source.wait.as_ref()?.compile(self.source, &format!("steps[{}]", self.index));
+        let (at, depth) = (format!("steps[{}]", self.index), self.checker.depth);
+        let compiled = self.source.wait.as_ref()?.compile(self.source, &at, depth);
         compiled.map_err(|faults| self.checker.problems.extend(faults)).ok()
     }
 
@@ -374,6 +402,9 @@ impl StepChecker<'_, '_, '_> {
 
     fn condition(&mut self) -> Option<Condition> {
         let source = self.source.condition.as_ref()?;
+        if self.checker.depth == Compiles::Nothing {
+            return None;
+        }
         self.checker.conditions += source.len();
         if self.checker.conditions > MAX_PLAN_LENGTH {
             let says = format!(
@@ -401,10 +432,7 @@ impl StepChecker<'_, '_, '_> {
 
     fn output_schema(&mut self) -> Option<Schema> {
         let source = self.source.output_schema.as_ref()?;
-        if self.checker.is_stored {
-            return Some(Schema::checked_before(source));
-        }
-        let compiled = compile_schema(&self.field("outputSchema"), source);
+        let compiled = self.checker.depth.schema(&self.field("outputSchema"), source);
         compiled.map_err(|faults| self.checker.problems.extend(faults)).ok()
     }
 

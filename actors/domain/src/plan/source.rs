@@ -112,6 +112,16 @@ impl PlanSource {
     }
 }
 
+/// The schemas of steps, with their fields.
+pub(crate) fn schemas(steps: &[StepSource]) -> impl Iterator<Item = (String, &Value)> {
+    steps.iter().enumerate().flat_map(|(index, step)| {
+        let of_wait = step.wait.as_ref().and_then(|wait| wait.schema.as_ref());
+        let both = [("schema", of_wait), ("outputSchema", step.output_schema.as_ref())];
+        both.into_iter()
+            .filter_map(move |(name, schema)| Some((format!("steps[{index}].{name}"), schema?)))
+    })
+}
+
 /// The most text of steps that is checked in about a millisecond, in bytes.
 const BRIEF_STEPS: usize = 64 * 1024;
 
@@ -142,7 +152,7 @@ impl StepSource {
     }
 
     /// The size, in bytes.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let wait = self.wait.as_ref().map_or(0, WaitSource::size);
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();

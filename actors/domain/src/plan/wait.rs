@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::check::Compiles;
 use super::limits::MAX_ID;
 use super::source::StepSource;
 use crate::error::Rule;
@@ -44,22 +45,18 @@ impl WaitSource {
     }
 
     /// Checks and compiles the wait of `step`; `at` is the path of the step, such as `steps[2]`.
-    pub(super) fn compile(&self, step: &StepSource, at: &str) -> Result<Wait, Vec<Problem>> {
+    pub(super) fn compile(
+        &self,
+        step: &StepSource,
+        at: &str,
+        depth: Compiles,
+    ) -> Result<Wait, Vec<Problem>> {
         let mut problems = foreign(step, at);
         if !is_signal_name(&self.signal) {
             problems.push(Problem::rule(Rule::Pattern, format!("{at}.signal"), SIGNAL_RULE));
         }
-        let field = format!("{at}.schema");
-        let schema = self.schema.as_ref().map(|source| match source {
-            Value::Object(_) => Schema::compile(&field, source),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => {
-                Err(vec![Problem::rule(Rule::Type, field.clone(), "must be an object")])
-            }
-        });
+        let schema = self.schema.as_ref();
+        let schema = schema.map(|source| depth.schema(&format!("{at}.schema"), source));
         let schema = schema.transpose().unwrap_or_else(|faults| {
             problems.extend(faults);
             None

@@ -28,17 +28,19 @@ const MAX_REFS: usize = 1_000;
 /// The least share of a pattern in the budget of patterns: the memory around it.
 const LEAST_PATTERN: usize = 4 * 1024;
 
-/// The figures of a schema that passed.
-#[derive(Debug, Default)]
-pub(super) struct Figures {
+/// The result for a schema that passed.
+#[derive(Debug)]
+pub(super) struct Checked {
     /// The draft that the schema is of.
     pub(super) draft: Draft,
     /// The work to match all patterns of members' names with one byte of a name.
     pub(super) per_name: u64,
+    /// The compiled patterns.
+    pub(super) patterns: Patterns,
 }
 
 /// Checks a schema's size, patterns and references.
-pub(super) fn check(field: &str, schema: &Value) -> Result<Figures, Vec<Problem>> {
+pub(super) fn check(field: &str, schema: &Value) -> Result<Checked, Vec<Problem>> {
     let mut walk = Walk::with_budget(MAX_PATTERNS);
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         walk.problems.push(Problem::rule(Rule::Type, field, "must be an object"));
@@ -57,7 +59,10 @@ pub(super) fn check(field: &str, schema: &Value) -> Result<Figures, Vec<Problem>
         );
         walk.problems.push(Problem::rule(Rule::Length, field, says));
     }
-    if walk.problems.is_empty() { Ok(walk.figures) } else { Err(walk.problems) }
+    if !walk.problems.is_empty() {
+        return Err(walk.problems);
+    }
+    Ok(Checked { draft: walk.draft, per_name: walk.per_name, patterns: walk.patterns })
 }
 
 struct Walk<'s> {
@@ -68,9 +73,10 @@ struct Walk<'s> {
     patterns: Patterns,
     pattern_bytes: usize,
     nodes: usize,
-    figures: Figures,
+    draft: Draft,
     /// The places of `items` that are lists.
     lists: Vec<String>,
+    per_name: u64,
 }
 
 impl<'s> Walk<'s> {
@@ -82,8 +88,9 @@ impl<'s> Walk<'s> {
             patterns: Patterns::of(Syntax::Ecma, patterns),
             pattern_bytes: 0,
             nodes: 0,
-            figures: Figures::default(),
+            draft: Draft::default(),
             lists: Vec::new(),
+            per_name: 0,
         }
     }
 
@@ -91,12 +98,12 @@ impl<'s> Walk<'s> {
     fn draft(&mut self, schema: &Value) {
         let named = schema.get("$schema").map(|_| Draft::default().detect(schema));
         let is_list = !self.lists.is_empty();
-        self.figures.draft = match named {
+        self.draft = match named {
             Some(draft) => draft,
             None if is_list => Draft::Draft201909,
             None => Draft::Draft202012,
         };
-        if self.figures.draft == Draft::Draft202012 {
+        if self.draft == Draft::Draft202012 {
             let says = "must be a schema in draft 2020-12: write the list as prefixItems";
             let fault = |place| Problem::rule(Rule::Type, place, says);
             self.problems.extend(std::mem::take(&mut self.lists).into_iter().map(fault));
@@ -150,7 +157,7 @@ impl<'s> Walk<'s> {
                     let place = format!("{place}.{member}");
                     if name == "patternProperties" {
                         let size = self.pattern(&place, member, MAX_NAME_PATTERN);
-                        self.figures.per_name += 1 + size as u64 / 64;
+                        self.per_name += 1 + size as u64 / 64;
                     }
                     self.schema(&place, schema, depth + 1);
                 }

@@ -7,18 +7,20 @@ use serde_json::Value;
 use super::Template;
 use super::source::{Defaults, Industry, TemplateSource, Visibility};
 use super::version::{Version, slug};
+use crate::cost;
 use crate::error::Rule;
-use crate::fuel::OutOfFuel;
+use crate::fuel::{Fuel, OutOfFuel};
 use crate::plan::{
-    Checker, Declared, Inputs, check_flow, check_fraction, check_length, check_max_tokens,
-    check_tags, check_timeout, compile_schema,
+    self, Checker, Compiles, Declared, Inputs, check_flow, check_fraction, check_length,
+    check_max_tokens, check_tags, check_timeout, compile_schema,
 };
 use crate::problem::{Problem, Problems};
-use crate::schema::Schema;
+use crate::schema::{BRIEF_FUEL, Schema};
 use crate::task::MAX_TARGET;
 
 /// The template, or all faults in the order of the document.
 pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Template, Problems> {
+    Problems::none_of(cost::fault(schemas(&source)).into_iter().collect())?;
     let input_schema = compile_schema("inputSchema", &source.input_schema);
     let output_schema =
         source.output_schema.as_ref().map(|given| compile_schema("outputSchema", given));
@@ -26,15 +28,62 @@ pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Temp
     let declared = input_schema.as_ref().map(Declared::of);
     let is_endless = matches!(declared, Ok(Err(OutOfFuel)));
     let inputs = declared.ok().and_then(Result::ok).map_or(Inputs::Unknown, Inputs::Declared);
-    let mut checker = Checker::new(inputs, env_allow);
+    let mut checker = Checker::new(inputs, env_allow, Compiles::All);
     if is_endless {
         let says = "has references that take too many steps to follow to its properties";
         checker.fault(Rule::Ref, "inputSchema", says);
     }
+    let faults = [input_schema.as_ref().err(), output_schema.as_ref().err()];
+    let faults = faults.into_iter().flatten().flatten().cloned().collect();
+    let words = check_fields(&mut checker, &source, faults, Compiles::All);
+    let problems = checker.problems;
+    Problems::none_of(problems)?;
+    let sound = "a fault would have been reported";
+    let (version, industry, visibility) = words.expect(sound);
+    Ok(Template {
+        id: format!("{}-v{}", slug(&source.name), version.major),
+        version,
+        industry,
+        visibility,
+        input_schema: input_schema.expect(sound),
+        output_schema: output_schema.expect(sound),
+        source,
+    })
+}
 
+/// The faults that are seen without compiling anything.
+pub(super) fn outer_faults(source: &TemplateSource, env_allow: &[String]) -> Vec<Problem> {
+    let schema = Schema::checked_before(&source.input_schema);
+    let declared = Declared::within(&schema, &mut Fuel::new(BRIEF_FUEL));
+    let inputs = declared.ok().filter(|_| source.input_schema.is_object());
+    let inputs = inputs.map_or(Inputs::Unknown, Inputs::Declared);
+    let mut checker = Checker::new(inputs, env_allow, Compiles::Nothing);
+    check_fields(&mut checker, source, Vec::new(), Compiles::Nothing);
+    checker.problems
+}
+
+/// The schemas of a template, with their fields.
+fn schemas(source: &TemplateSource) -> impl Iterator<Item = (String, &Value)> {
+    let of_defaults = source.defaults.as_ref().and_then(|it| it.output_schema.as_ref());
+    let own = [
+        ("inputSchema", Some(&source.input_schema)),
+        ("outputSchema", source.output_schema.as_ref()),
+        ("defaults.outputSchema", of_defaults),
+    ];
+    let own = own.into_iter().filter_map(|(name, schema)| Some((name.to_owned(), schema?)));
+    own.chain(plan::schemas(&source.steps))
+}
+
+/// Checks all fields, those of steps included; `schemas` are the faults of the template's own schemas.
+/// Returns the version, the industry and the visibility, if there are no faults of these.
+fn check_fields(
+    checker: &mut Checker<'_>,
+    source: &TemplateSource,
+    schemas: Vec<Problem>,
+    depth: Compiles,
+) -> Option<(Version, Industry, Visibility)> {
     checker.name_and_description(&source.name, source.description.as_deref());
-    let slug = slug(&source.name);
-    if slug.is_empty() && !source.name.is_empty() {
+    if slug(&source.name).is_empty() && !source.name.is_empty() {
         checker.fault(
             Rule::Pattern,
             "name",
@@ -57,29 +106,15 @@ pub(super) fn check(source: TemplateSource, env_allow: &[String]) -> Result<Temp
         let says = "must be one of private, organization, public";
         checker.fault(Rule::Enum, "visibility", says);
     }
-    checker.problems.extend(input_schema.as_ref().err().into_iter().flatten().cloned());
-    checker.problems.extend(output_schema.as_ref().err().into_iter().flatten().cloned());
+    checker.problems.extend(schemas);
     checker.steps(&source.steps);
-    check_last_schema(&mut checker.problems, &source);
+    check_last_schema(&mut checker.problems, source);
     if let Some(defaults) = &source.defaults {
-        check_defaults(&mut checker.problems, defaults);
+        check_defaults(&mut checker.problems, defaults, depth);
     }
     checker.problems.extend(source.hitl.iter().flat_map(|hitl| hitl.faults(&source.steps)));
-    check_estimates(&mut checker.problems, &source);
-
-    let problems = checker.problems;
-    Problems::none_of(problems)?;
-    let sound = "a fault would have been reported";
-    let version = version.expect(sound);
-    Ok(Template {
-        id: format!("{slug}-v{}", version.major),
-        version,
-        industry: industry.expect(sound),
-        visibility: visibility.expect(sound),
-        input_schema: input_schema.expect(sound),
-        output_schema: output_schema.expect(sound),
-        source,
-    })
+    check_estimates(&mut checker.problems, source);
+    Some((version.ok()?, industry?, visibility?))
 }
 
 /// The template of a source that was checked before.
@@ -112,7 +147,7 @@ fn check_last_schema(problems: &mut Vec<Problem>, source: &TemplateSource) {
     }
 }
 
-fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
+fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults, depth: Compiles) {
     let Defaults {
         model,
         queue,
@@ -137,7 +172,8 @@ fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults) {
     check_fraction(problems, "defaults.temperature", *temperature);
     check_flow(problems, "defaults.", flow);
     if let Some(source) = output_schema {
-        problems.extend(compile_schema("defaults.outputSchema", source).err().unwrap_or_default());
+        let compiled = depth.schema("defaults.outputSchema", source);
+        problems.extend(compiled.err().unwrap_or_default());
     }
     problems.extend(confidence.iter().flat_map(|ask| ask.faults("defaults.confidence")));
 }

@@ -90,6 +90,14 @@ impl TemplateSource {
         are_brief(&self.steps) && schemas.into_iter().flatten().all(is_brief_source)
     }
 
+    /// The size of the steps and the schemas, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let steps = self.steps.iter().map(StepSource::size).sum::<usize>();
+        let schemas = [Some(&self.input_schema), self.output_schema.as_ref()];
+        steps + schemas.into_iter().flatten().map(|schema| schema.to_string().len()).sum::<usize>()
+    }
+
     /// The steps, with the defaults in the fields that they leave out.
     #[must_use]
     pub fn steps_with_defaults(&self) -> Vec<StepSource> {

@@ -191,7 +191,10 @@ impl Original {
         };
         // The schema of the last step may be another one in another version.
         if let Some(schema) = joint.schema_of_step(step)
-            && !matches!(node.compute.check(schema, &output).await?, Ok(None))
+            && !matches!(
+                node.compute.check(&joint.state().head.spec.account, schema, &output).await?,
+                Ok(None)
+            )
         {
             return Ok(None);
         }

@@ -125,7 +125,7 @@ impl Handle {
         let is_edit = |edit: &String| found.commit(edit) != found.opening.shown;
         let mut edit = modified_output.filter(is_edit);
         if let (Some(text), true) = (&edit, found.decision.is_none() && found.task.checked) {
-            let repaired = self.check_edit(environment, &found, text).await?;
+            let repaired = self.check_edit(environment, &by.account, &found, text).await?;
             edit = repaired.or(edit).filter(is_edit);
         }
         let decision = Decision::Approve { by, edit, comment };
@@ -216,11 +216,13 @@ impl Handle {
     async fn check_edit(
         &self,
         environment: Environment,
+        account: &str,
         approval: &Approval,
         edit: &str,
     ) -> Result<Option<String>, Error> {
         let Some(schema) = self.schema_of(environment, approval).await? else { return Ok(None) };
-        let checked = self.node.compute.check(&schema, edit).await.map_err(|_| Error::Internal)?;
+        let checked = self.node.compute.check(account, &schema, edit).await;
+        let checked = checked.map_err(|_| Error::Internal)?;
         checked.map_err(|wrong| {
             let message = format!("modifiedOutput must match the outputSchema: {wrong}");
             Error::invalid("modifiedOutput", Rule::Format, message)

@@ -83,7 +83,7 @@ impl Handle {
         let Checked { prepared, options, forked_from, .. } =
             self.checked_fork(owner, caller, id, fork).await?;
         let known = self.known(owner, &prepared, options, &forked_from).await?;
-        self.would_forking(owner.environment, prepared, options.max_cost, known).await
+        self.would_forking((owner.environment, &owner.id), prepared, options.max_cost, known).await
     }
 
     async fn checked_fork(
@@ -113,7 +113,7 @@ impl Handle {
         let start = Start { input, hitl: begun.terms.hitl.clone(), options, start_at: None };
         let (runs, prepared) = match (fork.version, plan.deployed.clone()) {
             (None, _) => {
-                let prepared = self.of_plan(owner.role, plan, start).await?;
+                let prepared = self.of_plan(owner, plan, start).await?;
                 (Runs::Plan(spec.plan, prepared.template.clone()), prepared)
             }
             (Some(version), Some(deployed)) => {

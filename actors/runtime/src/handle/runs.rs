@@ -26,7 +26,7 @@ use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
 use crate::execution::{Address, Message};
 use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
-use crate::submission::{Created, NewWork, Options, Runs, StartExecution, Submitted};
+use crate::submission::{self, Created, NewWork, Options, Runs, StartExecution, Submitted};
 use crate::tables::Deployed;
 use callboard_domain::execution::program::{CompiledPlan, Program, ReviewPolicy};
 
@@ -81,7 +81,7 @@ impl Handle {
     /// Makes a plan. After `Ok` the plan survives a power cut.
     ///
     /// # Errors
-    /// [`Error::InvalidDefinition`] with every fault, [`Error::Unavailable`].
+    /// [`Error::InvalidDefinition`] with every fault, [`Error::TooMuchWaits`], [`Error::Unavailable`].
     pub async fn create_plan(
         &self,
         owner: &Owner,
@@ -89,12 +89,8 @@ impl Handle {
     ) -> Result<PlanDetail, Error> {
         let (node, given) = (Arc::clone(&self.node), source.clone());
         let compile = move || Plan::compile(given, &node.settings.env_allow);
-        let plan = self
-            .node
-            .compute
-            .run_unless(source.is_brief(), compile)
-            .await
-            .map_err(|_| Error::Internal)?;
+        let bytes = (!source.is_brief()).then(|| source.size());
+        let plan = self.ask(&owner.id, bytes, compile).await?;
         let plan = plan.map_err(Error::InvalidDefinition)?;
         let compiled = Arc::new(CompiledPlan::new(plan, None));
         let order = NewWork::Plan(Box::new(source), Arc::clone(&compiled));
@@ -158,7 +154,7 @@ impl Handle {
         let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &start.same()));
         let (options, start_at) = (start.options, start.start_at);
         let plan = self.plan(owner.environment, owner.caller(), id).await?;
-        let prepared = self.of_plan(owner.role, plan, start).await?;
+        let prepared = self.of_plan(owner, plan, start).await?;
         let Prepared { compiled, template, review, input, .. } = prepared;
         let runs = Runs::Plan(id, template);
         let begin =
@@ -173,8 +169,8 @@ impl Handle {
     pub async fn dry_run(&self, owner: &Owner, id: PlanId, start: Start) -> Result<DryRun, Error> {
         let plan = self.plan(owner.environment, owner.caller(), id).await?;
         let max_cost = start.options.max_cost;
-        let prepared = self.of_plan(owner.role, plan, start).await?;
-        self.would(owner.environment, prepared, max_cost).await
+        let prepared = self.of_plan(owner, plan, start).await?;
+        self.would((owner.environment, &owner.id), prepared, max_cost).await
     }
 
     /// Deploys a template: makes a plan of it and starts the plan. After `Ok` both survive a power cut.
@@ -215,7 +211,7 @@ impl Handle {
     ) -> Result<DryRun, Error> {
         let max_cost = deploy.start.options.max_cost;
         let (_, prepared) = self.prepared(environment, caller, id, deploy).await?;
-        self.would(environment, prepared, max_cost).await
+        self.would((environment, caller.account), prepared, max_cost).await
     }
 
     pub(super) async fn prepared(
@@ -229,13 +225,20 @@ impl Handle {
         let published = self.template(environment, caller, id, version.as_deref())?;
         let template = &published.template;
         let overrides = Overrides { models, queues, hitl: start.hitl };
-        let made = template.deploy(&overrides, &self.node.settings.env_allow);
+        let bytes = (!template.source().is_brief()).then(|| template.source().size());
+        let (node, of) = (Arc::clone(&self.node), Arc::clone(&published));
+        let deploy = move || {
+            let made = of.template.deploy(&overrides, &node.settings.env_allow);
+            (made, overrides)
+        };
+        let (made, overrides) = self.ask(caller.account, bytes, deploy).await?;
         let made = made.map_err(Error::InvalidDefinition)?;
         if caller.role != Role::Admin {
             let hitl = template.source().hitl.as_ref();
             HitlSource::check_not_less(made.hitl.as_ref(), hitl, &made.plan.source().steps)?;
         }
-        let input = self.checked_input(template.input_schema(), start.input).await?;
+        let input =
+            self.checked_input(caller.account, template.input_schema(), start.input).await?;
         let deployed = Deployed {
             template: id.to_owned(),
             version: template.version().to_string(),
@@ -252,7 +255,7 @@ impl Handle {
     /// An execution of a plan; one that a deploy made keeps the schema and the gates of its template.
     pub(super) async fn of_plan(
         &self,
-        role: Role,
+        owner: &Owner,
         plan: PlanDetail,
         start: Start,
     ) -> Result<Prepared, Error> {
@@ -262,11 +265,11 @@ impl Handle {
         let faults = start.hitl.as_ref().map(|hitl| hitl.faults(steps)).unwrap_or_default();
         Problems::none_of(faults).map_err(Error::InvalidDefinition)?;
         let hitl = HitlSource::for_run(compiled.hitl.as_ref(), start.hitl.as_ref());
-        if role != Role::Admin {
+        if owner.role != Role::Admin {
             HitlSource::check_not_less(hitl.as_ref(), compiled.hitl.as_ref(), steps)?;
         }
         let input = if let Some(schema) = &compiled.input_schema {
-            self.checked_input(schema, start.input).await?
+            self.checked_input(&owner.id, schema, start.input).await?
         } else {
             compiled.plan.check_input(&start.input).map_err(Error::InvalidDefinition)?;
             start.input
@@ -278,6 +281,7 @@ impl Handle {
     /// thread that no other request waits for.
     async fn checked_input(
         &self,
+        account: &str,
         schema: &Schema,
         input: Map<String, Value>,
     ) -> Result<Map<String, Value>, Error> {
@@ -294,8 +298,9 @@ impl Handle {
             checked
         } else {
             let schema = schema.clone();
+            let bytes = schema.length() + submission::length(input.values());
             let full = move || check(&schema, input, &mut Fuel::new(schema::FUEL));
-            let checked = self.node.compute.run(full).await.map_err(|_| Error::Internal)?;
+            let checked = self.ask(account, Some(bytes), full).await?;
             let message = "input takes too many steps to check against inputSchema";
             checked.map_err(|OutOfFuel| Error::invalid("input", Rule::Length, message))?
         };
@@ -311,17 +316,17 @@ impl Handle {
 
     async fn would(
         &self,
-        environment: Environment,
+        who: (Environment, &str),
         run: Prepared,
         max_cost: Option<Money>,
     ) -> Result<DryRun, Error> {
-        self.would_forking(environment, run, max_cost, KnownFork::default()).await
+        self.would_forking(who, run, max_cost, KnownFork::default()).await
     }
 
     /// The preview of a fork.
     pub(super) async fn would_forking(
         &self,
-        environment: Environment,
+        (environment, account): (Environment, &str),
         run: Prepared,
         max_cost: Option<Money>,
         fork: KnownFork,
@@ -335,14 +340,14 @@ impl Handle {
         let past = past.map_err(|error| unreadable(&error))?;
         let (usual, prices) = (Arc::clone(usual), Arc::clone(&self.node.settings.prices));
         let is_brief = estimate::is_brief(&compiled.plan, &program.scope_at_start());
+        let bytes = (!is_brief).then(|| compiled.plan.source().size());
         let dry_run = move || {
             let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
             let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
             let scope = program.scope_at_start();
             estimate::dry_run(&compiled, &scope, hitl.as_ref(), targets, known, &prices, &fork)
         };
-        let run =
-            self.node.compute.run_unless(is_brief, dry_run).await.map_err(|_| Error::Internal)?;
+        let run = self.ask(account, bytes, dry_run).await?;
         let run = run.map_err(|(step, error)| {
             let message = format!("the prompt of step {step} cannot be rendered: {error}");
             Error::invalid("input", Rule::Placeholder, message)

@@ -107,7 +107,7 @@ impl Handle {
             Target::Plan(id, start) => {
                 let options = start.options;
                 let plan = self.plan(owner.environment, owner.caller(), id).await?;
-                let prepared = self.of_plan(owner.role, plan, start.into()).await?;
+                let prepared = self.of_plan(owner, plan, start.into()).await?;
                 (Runs::Plan(id, prepared.template.clone()), prepared, options)
             }
             Target::Template(id, version, start) => {

@@ -61,7 +61,7 @@ impl Handle {
             key.scope[0] = id.partition();
             key
         });
-        self.check_payload(compiled, name.clone(), payload).await?;
+        self.check_payload(by, compiled, name.clone(), payload).await?;
         let (reply, answer) = oneshot::channel();
         let sending = Sending { name, payload: text, key, replace, reply };
         let address = Address { environment, execution: id };
@@ -88,6 +88,7 @@ impl Handle {
     /// the last step.
     async fn check_payload(
         &self,
+        account: &str,
         compiled: Arc<CompiledPlan>,
         name: String,
         payload: Value,
@@ -100,6 +101,7 @@ impl Handle {
         if !is_checked {
             return Ok(());
         }
+        let bytes = payload_text(&payload).len();
         let check = move || {
             let mut fuel = Fuel::new(schema::FUEL);
             for step in compiled.waits_for(&name) {
@@ -118,7 +120,7 @@ impl Handle {
             Ok(Ok(()))
         };
         let checked: Result<Result<(), Vec<Problem>>, OutOfFuel> =
-            self.node.compute.run(check).await.map_err(|_| Error::Internal)?;
+            self.ask(account, Some(bytes), check).await?;
         let message = "payload takes too many steps to check against its schema";
         let checked =
             checked.map_err(|OutOfFuel| Error::invalid("payload", Rule::Length, message))?;

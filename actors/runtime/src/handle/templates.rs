@@ -21,7 +21,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::InvalidDefinition`] with every fault, [`Error::VersionExists`],
-    /// [`Error::Forbidden`], [`Error::Unavailable`].
+    /// [`Error::Forbidden`], [`Error::TooMuchWaits`], [`Error::Unavailable`].
     pub async fn publish(
         &self,
         environment: Environment,
@@ -29,10 +29,9 @@ impl Handle {
         source: TemplateSource,
     ) -> Result<PublishOutcome, Error> {
         let node = Arc::clone(&self.node);
-        let is_brief = source.is_brief();
+        let bytes = (!source.is_brief()).then(|| source.size());
         let compile = move || Template::compile(source, &node.settings.env_allow);
-        let template =
-            self.node.compute.run_unless(is_brief, compile).await.map_err(|_| Error::Internal)?;
+        let template = self.ask(&author.account, bytes, compile).await?;
         let template = template.map_err(Error::InvalidDefinition)?;
         let publication = Publication { environment, template, author };
         let (reply, answer) = oneshot::channel();
@@ -119,13 +118,14 @@ impl Handle {
     }
 
     /// The cost and the duration of a run of a template: as it declares, else by history or
-    /// prices (PROTOCOL.md 5).
+    /// prices (PROTOCOL.md 5). `account` asks.
     ///
     /// # Errors
-    /// [`Error::Unavailable`].
+    /// [`Error::TooMuchWaits`], [`Error::Unavailable`].
     pub async fn estimate(
         &self,
         environment: Environment,
+        account: &str,
         published: &Published,
     ) -> Result<(f64, u64), Error> {
         let template = &published.template;
@@ -137,8 +137,10 @@ impl Handle {
         if let Some(known) = self.node.catalog.estimate(environment, template, now) {
             return Ok(known);
         }
-        let overrides = Overrides::default();
-        let made = template.deploy(&overrides, &self.node.settings.env_allow);
+        let bytes = (!template.source().is_brief()).then(|| template.source().size());
+        let (node, deployed) = (Arc::clone(&self.node), template.clone());
+        let deploy = move || deployed.deploy(&Overrides::default(), &node.settings.env_allow);
+        let made = self.ask(account, bytes, deploy).await?;
         let plan = made.map_err(Error::InvalidDefinition)?.plan;
         let of = execution::Template { id: template.id().into(), version: String::new() };
         let past = runs::past(&self.node, environment, None, Some(&of)).await;

@@ -118,7 +118,7 @@ impl Held<ScheduleItem> {
         let target = schedules::read_target(store, self.address.environment, id).await;
         let target = target.map_err(|error| crate::handle::unreadable(&error))?;
         let target = target.ok_or(Error::Internal)?;
-        Handle::new(Arc::clone(&self.node)).order(owner, target).await
+        Handle::owed(Arc::clone(&self.node)).order(owner, target).await
     }
 
     fn next(&self, (at, moves): (Timestamp, bool)) -> Option<ScheduleRow> {

@@ -18,9 +18,9 @@ pub struct Definition<T> {
     found: Vec<Problem>,
 }
 
-/// Reads a definition. If a field cannot be read, the faults that `check` finds in the rest are
-/// reported as well. Faults that `check` alone finds are not reported here: the catalog checks the
-/// definition when it takes it.
+/// Reads a definition. If a field cannot be read, the faults that `check` finds in the rest without
+/// compiling anything are reported as well. Faults that `check` alone finds are not reported here: the
+/// catalog checks the definition when it takes it.
 pub(crate) fn read<T: Read + Clone>(
     value: Value,
     check: impl FnOnce(T) -> Vec<Problem>,
@@ -136,10 +136,7 @@ mod tests {
     use super::*;
 
     fn faults(plan: Value) -> Vec<(String, String)> {
-        let check = |source| match Plan::compile(source, &[]) {
-            Ok(_) => Vec::new(),
-            Err(problems) => problems.all().to_vec(),
-        };
+        let check = |source| Plan::outer_faults(source, &[]);
         match read::<PlanSource>(plan, check).finish(|_| false) {
             Err(Error::InvalidDefinition(problems)) => {
                 let of = |problem: &Problem| {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Rule;
-use crate::plan::{MapSource, OnItemError};
+use crate::plan::{Compiles, MapSource, OnItemError};
 use crate::schema::Schema;
 
 fn map(for_each: &str) -> MapSource {
@@ -94,7 +94,7 @@ fn an_input_that_is_declared_as_something_else_is_no_list() {
     };
     let found = |schema: &Schema, list: &str| {
         let declared = Declared::of(schema).expect("the fuel lasts");
-        let mut checker = Checker::new(Inputs::Declared(declared), &[]);
+        let mut checker = Checker::new(Inputs::Declared(declared), &[], Compiles::All);
         checker.steps(&[over(map(list))]);
         checker.problems.iter().map(|one| (one.field.clone(), one.code)).collect::<Faults>()
     };
