@@ -105,10 +105,20 @@ pub struct Server {
     pub body_timeout: Duration,
     /// The most open connections.
     pub max_connections: u32,
+    /// The most open connections from one address; by default a quarter of all.
+    pub connections_per_address: Option<u32>,
     /// The most bytes of all requests' bodies at once.
     pub bodies_max_bytes: usize,
     /// The longest wait of a chat completion for the end of its task.
     pub chat_wait: Duration,
+}
+
+impl Server {
+    /// The most open connections from one address.
+    #[must_use]
+    pub fn connections_per_address(&self) -> u32 {
+        self.connections_per_address.unwrap_or((self.max_connections / 4).max(1))
+    }
 }
 
 /// `[runtime]`.

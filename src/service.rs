@@ -439,6 +439,8 @@ pub(crate) fn limits(config: &Config) -> Limits {
     Limits {
         header_timeout: config.server.header_timeout,
         max_connections: config.server.max_connections,
+        per_address: config.server.connections_per_address(),
+        proxies: config.server.trusted_proxies.clone().into(),
         ..Limits::default()
     }
 }

@@ -9,7 +9,8 @@
 //! A request that was not sent, or that a node was not active to answer, may be sent again; one whose answer
 //! was lost is a 503, and its caller knows whether to repeat it. Deliberately absent: the choice of the active node.
 
-use std::net::SocketAddr;
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -98,6 +99,8 @@ struct Inner {
     connections: Mutex<Option<(Arc<Semaphore>, usize)>>,
     body_timeout: Duration,
     room: Arc<Semaphore>,
+    /// The addresses from which nodes have forwarded requests.
+    nodes: Mutex<HashSet<IpAddr>>,
 }
 
 impl Front {
@@ -110,7 +113,8 @@ impl Front {
         let (peers, role) = (Arc::default(), watch::Sender::new(Role::Standby(None)));
         let (clock, connections) = (Box::new(clock), Mutex::default());
         let room = Arc::new(Semaphore::new(KEPT_IN_ALL));
-        Self(Arc::new(Inner { key, clock, peers, role, connections, body_timeout, room }))
+        let nodes = Mutex::default();
+        Self(Arc::new(Inner { key, clock, peers, role, connections, body_timeout, room, nodes }))
     }
 
     /// Sets the node's role.
@@ -125,6 +129,10 @@ impl Front {
         self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn nodes(&self) -> std::sync::MutexGuard<'_, HashSet<IpAddr>> {
+        self.0.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Removes the note from a request; the caller's address and certificate become those of the
     /// note.
     fn take_note(&self, request: &mut Request) -> Note {
@@ -134,6 +142,7 @@ impl Front {
         let of = (request.method(), request.uri());
         let note = text.and_then(|text| self.0.key.read(&text, of, (self.0.clock)()));
         if let Some(note) = note {
+            self.nodes().extend(peer.map(|peer| peer.ip().to_canonical()));
             request.extensions_mut().insert(ConnectInfo(note.client));
             request.extensions_mut().insert(note.certificate);
             return note;
@@ -307,6 +316,10 @@ impl Answers for Front {
 
     fn connects_by(&self, slots: &Arc<Semaphore>, all: usize) {
         *self.connections() = Some((Arc::clone(slots), all));
+    }
+
+    fn is_node(&self, address: IpAddr) -> bool {
+        self.nodes().contains(&address)
     }
 }
 

@@ -49,6 +49,11 @@ impl Server {
             header_timeout: source.get(SECTION, "header_timeout", timeout())?,
             body_timeout: source.get(SECTION, "body_timeout", timeout())?,
             max_connections: source.get(SECTION, "max_connections", rule::whole(1..=1_000_000))?,
+            connections_per_address: source.optional(
+                SECTION,
+                "connections_per_address",
+                rule::whole(1..=1_000_000),
+            )?,
             bodies_max_bytes: source.get(
                 SECTION,
                 "bodies_max_bytes",

@@ -27,6 +27,7 @@ impl Config {
             ("server.allowed_origins", list(&server.allowed_origins)),
             ("server.behind_proxy", server.behind_proxy.to_string()),
             ("server.max_connections", server.max_connections.to_string()),
+            ("server.connections_per_address", server.connections_per_address().to_string()),
             ("server.bodies_max_bytes", server.bodies_max_bytes.to_string()),
             ("server.chat_wait", duration::format(server.chat_wait)),
             ("tls", if self.tls.is_some() { "on" } else { "off" }.to_owned()),

@@ -58,6 +58,7 @@ fn the_edge_and_the_shipped_file_agree() {
     let limits = crate::http::serve::Limits::default();
     assert_eq!(server.header_timeout, limits.header_timeout);
     assert_eq!(server.max_connections, limits.max_connections);
+    assert_eq!(server.connections_per_address(), limits.per_address);
     let edge = crate::http::Edge::default();
     assert_eq!(server.body_timeout, edge.body_timeout);
     assert_eq!(server.bodies_max_bytes, edge.bodies_max_bytes);

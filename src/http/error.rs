@@ -90,6 +90,7 @@ pub fn row(error: &Error) -> Row {
         }
         Error::RateLimited { .. }
         | Error::TooManyOpen { .. }
+        | Error::TooManyConnections { .. }
         | Error::TooManyUnfinished { .. }
         | Error::TooMuchUnfinished { .. }
         | Error::TooMuchWaits { .. } => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED"),
@@ -105,6 +106,7 @@ pub fn row(error: &Error) -> Row {
             | Error::IdempotencyKeyInUse
             | Error::RateLimited { .. }
             | Error::TooManyOpen { .. }
+            | Error::TooManyConnections { .. }
             | Error::TooManyUnfinished { .. }
             | Error::TooMuchUnfinished { .. }
             | Error::TooMuchWaits { .. }
@@ -125,6 +127,7 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
     }
     if let Error::Unavailable(_)
     | Error::TooManyOpen { .. }
+    | Error::TooManyConnections { .. }
     | Error::TooManyUnfinished { .. }
     | Error::TooMuchUnfinished { .. }
     | Error::TooMuchWaits { .. } = error
@@ -328,6 +331,7 @@ mod tests {
             (Error::TooManyUnfinished { has: 1, limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
             (Error::TooManySchedules { has: 1, limit: 1 }, 403, "QUOTA_EXCEEDED", false),
             (Error::QuotaExceeded { stored: 1, limit: 1 }, 403, "QUOTA_EXCEEDED", false),
+            (Error::TooManyConnections { limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
             (Error::TooMuchUnfinished { limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
             (Error::TooMuchWaits { what: "requests", limit: 1 }, 429, "RATE_LIMIT_EXCEEDED", true),
             (Error::HeadersTooLarge { limit: 1 }, 431, "HEADERS_TOO_LARGE", false),

@@ -1,9 +1,13 @@
 //! Connections: accepting, limits of time and number, and the end of them all.
 //!
 //! ```text
-//! listener ─▶ slot free? ─▶ connection ─▶ request ─▶ … keep-alive … ─▶ closed, slot free
-//!               │ no: wait, callers queue in the kernel     │ upgrade: the socket keeps the slot
+//! listener ─▶ slot free? ─▶ share left? ─▶ connection ─▶ request ─▶ … keep-alive … ─▶ closed, slot free
+//!               │ no: wait,      │ no: 429, closed           │ upgrade: the socket keeps the slot
+//!               │ callers queue in the kernel
 //! ```
+//!
+//! An address has a share of the slots, so that its idle connections keep nobody else out. An answer 429
+//! closes its connection: one who asks too much holds no slot meanwhile.
 //!
 //! Deliberately absent: HTTP/2, which a proxy in front speaks to its callers. A request's own limits (its
 //! body, its headers) are in [`super::middleware`].
@@ -11,7 +15,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -19,18 +23,24 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
+use callboard_domain::Error;
 use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ipnet::IpNet;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
+use super::Refusal;
+use super::limit::{Counted, OpenLimit, OpenPermit};
 use crate::tls::{Certificate, Tls};
 
 /// The size of headers from which the parser refuses them, with a bare 431. Headers between
@@ -43,8 +53,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 /// The longest time for which a client may take nothing of the bytes written to it.
 const STALLED: Duration = Duration::from_mins(1);
 
+/// The most connections beyond the shares of their addresses that are told so at once; further ones are
+/// closed without an answer.
+const REFUSED_AT_ONCE: usize = 64;
+
+/// The time for the request of a connection that is refused.
+const REFUSED_WITHIN: Duration = Duration::from_secs(2);
+
 /// The limits of connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The time for a request's headers, counted from the end of the request before: so also the
     /// longest idle time of a connection.
@@ -52,6 +69,10 @@ pub struct Limits {
     /// The most open connections, sockets included. Further ones wait in the kernel's queue until
     /// one closes.
     pub max_connections: u32,
+    /// The most open connections from one address, or from the /64 of one of IPv6.
+    pub per_address: u32,
+    /// The networks of proxies, whose connections are many callers'.
+    pub proxies: Arc<[IpNet]>,
     /// The time in which open requests and sockets may finish once the service stops.
     pub grace: Duration,
 }
@@ -61,6 +82,8 @@ impl Default for Limits {
         Self {
             header_timeout: Duration::from_secs(10),
             max_connections: 20_000,
+            per_address: 5_000,
+            proxies: Arc::default(),
             grace: Duration::from_secs(25),
         }
     }
@@ -73,6 +96,23 @@ pub(crate) trait Answers: Clone + Send + Sync + 'static {
 
     /// Takes the slots of connections, and their number in all.
     fn connects_by(&self, slots: &Arc<Semaphore>, all: usize);
+
+    /// True for the address of a node that forwards requests of many callers.
+    fn is_node(&self, _: IpAddr) -> bool {
+        false
+    }
+}
+
+/// The answer to the first request of a connection beyond the share of its address.
+#[derive(Clone)]
+struct Refusing(u32);
+
+impl Answers for Refusing {
+    async fn answer(self, request: Request) -> Response {
+        Refusal::of(&request).answer(Error::TooManyConnections { limit: self.0 })
+    }
+
+    fn connects_by(&self, _: &Arc<Semaphore>, _: usize) {}
 }
 
 /// The phase of the service's life; only ever moves to a later one.
@@ -101,34 +141,30 @@ pub(crate) async fn serve(
     tracing::debug!(%address, "serving");
     let slots = Arc::new(Semaphore::new(limits.max_connections as usize));
     service.connects_by(&slots, limits.max_connections as usize);
+    let shares = OpenLimit::new("connections", limits.per_address);
+    let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
     let (phase, _) = watch::channel(Phase::Serving);
     let mut shutdown = pin!(shutdown);
     loop {
         let next = accept(&listener, &slots);
-        let (stream, peer) = tokio::select! {
+        let (stream, peer, slot) = tokio::select! {
             biased;
             () = &mut shutdown => break,
             accepted = next => accepted,
         };
-        let service = service.clone();
-        let phase = phase.subscribe();
-        match tls.clone() {
-            None => {
-                let from = (peer, Certificate::NotAsked);
-                drop(tokio::spawn(converse(stream, from, service, limits, phase)));
-            }
-            Some(tls) => drop(tokio::spawn(async move {
-                match tokio::time::timeout(limits.header_timeout, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => {
-                        let from = (peer, tls.certificate(&stream));
-                        converse(stream, from, service, limits, phase).await;
-                    }
-                    Ok(Err(error)) => {
-                        tracing::info!(%peer, %error, "a connection was closed: this port speaks TLS only");
-                    }
-                    Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
-                }
-            })),
+        let (address, within) = (peer.ip().to_canonical(), limits.header_timeout);
+        let of_many =
+            limits.proxies.iter().any(|net| net.contains(&address)) || service.is_node(address);
+        let share = (!of_many).then(|| shares.open(Counted::address(address))).transpose();
+        let (tls, phase) = (tls.clone(), phase.subscribe());
+        if let Ok(share) = share {
+            let stream = CountedConnection { stream, _slot: slot, _share: share, stalled: None };
+            drop(tokio::spawn(accepted(stream, peer, tls, service.clone(), within, phase)));
+        } else if let Ok(slot) = Arc::clone(&refusals).try_acquire_owned() {
+            tracing::debug!(%peer, "a connection beyond the share of its address is refused");
+            let stream = CountedConnection { stream, _slot: slot, _share: None, stalled: None };
+            let (refusing, within) = (Refusing(limits.per_address), within.min(REFUSED_WITHIN));
+            drop(tokio::spawn(accepted(stream, peer, tls, refusing, within, phase)));
         }
     }
     drop(listener);
@@ -142,8 +178,35 @@ pub(crate) async fn serve(
     Ok(())
 }
 
+/// Serves an accepted connection; its TLS handshake and the headers of each request must come `within`.
+async fn accepted(
+    stream: CountedConnection,
+    peer: SocketAddr,
+    tls: Option<Tls>,
+    service: impl Answers,
+    within: Duration,
+    phase: watch::Receiver<Phase>,
+) {
+    let Some(tls) = tls else {
+        return converse(stream, (peer, Certificate::NotAsked), service, within, phase).await;
+    };
+    match tokio::time::timeout(within, tls.accept(stream)).await {
+        Ok(Ok(stream)) => {
+            let from = (peer, tls.certificate(&stream));
+            converse(stream, from, service, within, phase).await;
+        }
+        Ok(Err(error)) => {
+            tracing::info!(%peer, %error, "a connection was closed: this port speaks TLS only");
+        }
+        Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+    }
+}
+
 /// The next connection, once there is a slot for it.
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (CountedConnection, SocketAddr) {
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     if slots.available_permits() == 0 {
         tracing::warn!("the most connections are open, further ones wait");
     }
@@ -156,7 +219,7 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (CountedConne
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection was gone before it was served");
                 }
-                return (CountedConnection { stream, _slot: slot, stalled: None }, peer);
+                return (stream, peer, slot);
             }
             Err(error) if is_of_the_caller(&error) => {}
             Err(error) => {
@@ -181,7 +244,7 @@ async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     (peer, certificate): (SocketAddr, Certificate),
     service: impl Answers,
-    limits: Limits,
+    within: Duration,
     mut phase: watch::Receiver<Phase>,
 ) {
     let handle = ConnectionHandle::default();
@@ -190,11 +253,12 @@ async fn converse(
         request.extensions_mut().insert(ConnectInfo(peer));
         request.extensions_mut().insert(certificate);
         request.extensions_mut().insert(of_request.clone());
-        service.clone().answer(request.map(Body::new)).map(Ok::<_, Infallible>)
+        let answer = service.clone().answer(request.map(Body::new));
+        answer.map(|response| Ok::<_, Infallible>(closed_if_refused(response)))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
+        .header_read_timeout(within)
         .max_header_size(HARD_HEADER_LIMIT)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
@@ -216,6 +280,14 @@ async fn converse(
         // Time-outs, malformed requests, callers that leave: the server cannot mend any of these.
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// The answer, which closes its connection if it is 429.
+fn closed_if_refused(mut response: Response) -> Response {
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// The connection of a request, as an extension of it.
@@ -269,6 +341,8 @@ pub(crate) struct ConnectionWatch {
 struct CountedConnection {
     stream: TcpStream,
     _slot: OwnedSemaphorePermit,
+    /// The part of its address's share; `None` for proxies and nodes.
+    _share: Option<OpenPermit>,
     /// Runs while a write waits for the client.
     stalled: Option<Pin<Box<Sleep>>>,
 }

@@ -141,6 +141,15 @@ pub enum Error {
         /// The account's limit.
         limit: usize,
     },
+    /// The address has as many connections open as it may.
+    #[error(
+        "the address has {limit} connections open, which is its limit \
+         ([server] connections_per_address): close one first"
+    )]
+    TooManyConnections {
+        /// The address's limit.
+        limit: u32,
+    },
     /// The account has as many of these open as it may.
     #[error("the account has {limit} {what} open, which is its limit: close one first")]
     TooManyOpen {

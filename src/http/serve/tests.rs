@@ -57,8 +57,13 @@ impl Service {
             });
             Body::from_stream(pieces)
         };
+        let busy = async || crate::http::Failure(Error::Unavailable("it is busy"));
+        let limited =
+            async || crate::http::Failure(Error::RateLimited { limit: 1, retry_after: 9 });
         let router = Router::new()
             .route("/peer", get(peer))
+            .route("/busy", get(busy))
+            .route("/limited", get(limited))
             .route("/watched", get(watched))
             .route("/slow", get(slow))
             .route("/length", post(length))
@@ -233,6 +238,73 @@ async fn beyond_the_most_connections_a_caller_waits_for_a_slot() {
     assert!(rest(&mut second).await.starts_with("HTTP/1.1 200 "));
 }
 
+/// Before: all slots were the first caller's, until its connections idled out.
+#[tokio::test]
+async fn an_address_has_a_share_of_the_connections_and_is_told_so_beyond_it() {
+    let limits = Limits { max_connections: 8, per_address: 2, ..Limits::default() };
+    let service = Service::start(limits).await;
+    let ask = "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n";
+    let mut idle = Vec::new();
+    for _ in 0..2 {
+        let mut stream = service.connect().await;
+        send(&mut stream, ask).await;
+        let answer = until(&mut stream, "127.0.0.1:").await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        idle.push(stream);
+    }
+    for _ in 0..20 {
+        let mut refused = service.connect().await;
+        send(&mut refused, ask).await;
+        let answer = rest(&mut refused).await;
+        assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+        assert!(answer.contains("connection: close") && answer.contains("retry-after: 5"));
+        assert!(answer.contains("connections_per_address"), "{answer}");
+    }
+    let other = tokio::net::TcpSocket::new_v4().expect("a socket");
+    other.bind("127.0.0.2:0".parse().expect("an address")).expect("all of 127/8 is loopback");
+    let mut other = other.connect(service.address).await.expect("it listens");
+    send(&mut other, "GET /peer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+    assert!(rest(&mut other).await.starts_with("HTTP/1.1 200 "));
+    // One that closes makes room.
+    idle.pop();
+    let room = async {
+        loop {
+            let mut stream = service.connect().await;
+            send(&mut stream, "GET /peer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+            if rest(&mut stream).await.starts_with("HTTP/1.1 200 ") {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), room).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn a_proxy_has_no_share() {
+    let proxies = ["127.0.0.0/8".parse().expect("a network")].into();
+    let limits = Limits { per_address: 1, proxies, ..Limits::default() };
+    let service = Service::start(limits).await;
+    let mut open = Vec::new();
+    for _ in 0..5 {
+        let mut stream = service.connect().await;
+        send(&mut stream, "GET /peer HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        assert!(until(&mut stream, "\r\n").await.starts_with("HTTP/1.1 200 "));
+        open.push(stream);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_429_closes_its_connection_and_no_other_refusal_does() {
+    let service = Service::start(Limits::default()).await;
+    let mut stream = service.connect().await;
+    send(&mut stream, "GET /busy HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let answer = until(&mut stream, "\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && !answer.contains("connection: close"));
+    send(&mut stream, "GET /limited HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let answer = rest(&mut stream).await;
+    assert!(answer.contains("HTTP/1.1 429 ") && answer.contains("connection: close"), "{answer}");
+}
+
 #[tokio::test]
 async fn a_socket_is_upgraded_and_keeps_its_slot_until_it_closes() {
     let service = Service::start(Limits::default()).await;
@@ -266,7 +338,8 @@ async fn a_client_that_reads_nothing_of_an_answer_loses_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     let client = TcpStream::connect(address).await.expect("it listens");
-    let (mut server, _) = accept(&listener, &Arc::new(Semaphore::new(1))).await;
+    let (stream, _, slot) = accept(&listener, &Arc::new(Semaphore::new(1))).await;
+    let mut server = CountedConnection { stream, _slot: slot, _share: None, stalled: None };
     let (piece, began) = (vec![0; 1 << 16], tokio::time::Instant::now());
     let error = loop {
         if let Err(error) = server.write_all(&piece).await {
