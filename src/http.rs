@@ -213,6 +213,7 @@ fn table() -> Routes {
         .get   ("/api/openapi.json",                Public,                   openapi::serve)
         .post  ("/v1/chat/completions",             may(A::TasksCreate),      chat::complete)
         .get   ("/v1/models",                       may(A::TasksRead),        chat::list_models)
+        .get   ("/v1/models/{*id}",                 may(A::TasksRead),        chat::get_model)
 
         .get   ("/health",                          Health,                   system::bare_health)
         .get   ("/health/{component}",              Health,                   system::bare_component)

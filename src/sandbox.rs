@@ -139,6 +139,7 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
         prompt: inputs.prompt,
         max_tokens,
         temperature: task.spec.temperature,
+        sampling: task.spec.sampling.as_deref().cloned().unwrap_or_default(),
         service_tier: task.spec.service_tier(),
         output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
         without_logprobs: false,

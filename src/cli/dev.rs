@@ -288,6 +288,7 @@ fn request(model: &str, tag: &str, prompt: &str) -> Request {
         tags: vec![tag.into()],
         max_tokens: Some(80),
         temperature: None,
+        sampling: None,
         callback_url: None,
         gate: None,
         routing: None,

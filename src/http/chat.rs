@@ -24,17 +24,21 @@ use axum::response::{IntoResponse, Response};
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::id::TaskId;
 use callboard_domain::task::{MAX_TARGET, Request, Task};
+use callboard_domain::worker::Profile;
 use callboard_domain::{Error, Rule};
 use callboard_runtime::Owner;
 use callboard_runtime::events::Transient;
-use callboard_wire::chat::{ChatCompletionBody, CreateChatCompletion, ModelsBody};
+use callboard_wire::chat::{
+    ChatCompletionBody, CreateChatCompletion, ModelBody, ModelsBody, in_response_format,
+};
 use serde_json::{Value, json};
 
 use super::describe::{Input, Operation};
 use super::idempotency::{self, IdempotencyKey};
+use super::models::ModelName;
 use super::serve::ConnectionHandle;
 use super::trace::Trace;
-use super::{Answer, App, Body, Failure, Reply, Share};
+use super::{Answer, App, Body, Failure, Id, Reply, Share};
 use follow::{End, Follow, Seen};
 
 /// Submit a task in the form of OpenAI's chat completions, and wait for its output.
@@ -74,7 +78,8 @@ pub(super) async fn complete(
     let subscription = app.handle.subscribe(caller.environment, None, passing).await?;
     // A header has no line break, so these keys are none of another endpoint.
     let key = key.map(|key| format!("chat/completions\n{key}"));
-    let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await?;
+    let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await;
+    let submitted = submitted.map_err(in_response_format)?;
     // The body is on disk, so its bytes leave the budget.
     share.iter().for_each(Share::reset);
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?.clone();
@@ -110,15 +115,35 @@ pub(super) async fn list_models(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> Answer {
-    let now = app.handle.moment();
-    let workers = app.handle.workers(caller.environment);
-    let profiles = workers
-        .into_iter()
-        .filter(|view| view.worker.is_reachable(now))
-        .filter_map(|view| view.worker.profile);
+    let profiles = reachable(&app, &caller);
     let names = profiles.flat_map(|profile| profile.models).filter(|model| !model.ends_with('*'));
     let names: BTreeSet<_> = names.chain([app.defaults.model.clone()]).collect();
     Ok(Reply::ok_bare(&ModelsBody::of(names)))
+}
+
+/// A model that a connected worker runs, by name or by pattern, or the default. The name may have
+/// slashes.
+#[utoipa::path(
+    get, path = "/v1/models/{id}", tag = "openai",
+    responses((status = 200, body = ModelBody), (status = 404, description = "nobody runs the model")),
+)]
+pub(super) async fn get_model(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(ModelName(name)): Id<ModelName>,
+) -> Answer {
+    let is_run = reachable(&app, &caller).any(|profile| profile.runs(&name));
+    if is_run || name == app.defaults.model {
+        return Ok(Reply::ok_bare(&ModelBody::of(name)));
+    }
+    Err(Error::not_found("model", &name).into())
+}
+
+/// The profiles of the workers that can be given a task of the caller.
+fn reachable(app: &App, caller: &Caller) -> impl Iterator<Item = Profile> {
+    let now = app.handle.moment();
+    let workers = app.handle.workers(caller.environment).into_iter();
+    workers.filter(move |view| view.worker.is_reachable(now)).filter_map(|view| view.worker.profile)
 }
 
 /// The answer to a task that did not complete.

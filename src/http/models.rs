@@ -18,7 +18,7 @@ use super::{Answer, App, Body, Id, Query, Reply, names};
 
 /// The name of a model in a path, with a slash as `%2F`.
 #[derive(Debug)]
-pub(super) struct ModelName(String);
+pub(super) struct ModelName(pub(super) String);
 
 impl FromStr for ModelName {
     type Err = Infallible;

@@ -129,6 +129,7 @@ use crate::ws;
         ws::clients::connect,
         chat::complete,
         chat::list_models,
+        chat::get_model,
         ws::workers::connect,
         describe,
     )
@@ -151,7 +152,7 @@ pub fn document() -> Value {
         operation.body = None;
         operation.refusals.clear();
         (route.describe)(&mut operation);
-        let described = document["paths"].get_mut(route.path);
+        let described = document["paths"].get_mut(path(&route));
         let described = described.and_then(|it| it.get_mut(route.method.as_str().to_lowercase()));
         if let Some(described) = described {
             complete(described, &route, &operation);
@@ -172,13 +173,19 @@ pub fn document() -> Value {
     document
 }
 
+/// The path of a route in the document, which knows no wildcards.
+fn path(route: &Route) -> String {
+    route.path.replace("{*", "{")
+}
+
 /// Adds its handler's parameters, and the common part of all routes, to the description of a route.
 fn complete(described: &mut Value, route: &Route, operation: &Operation) {
     let name = described["operationId"].as_str().unwrap_or_default();
     let tag = described["tags"][0].as_str().unwrap_or_default();
     described["operationId"] = format!("{tag}_{name}").into();
     let mut parameters = operation.parameters.clone();
-    let names = route.path.split(['{', '}']).skip(1).step_by(2);
+    let path = path(route);
+    let names = path.split(['{', '}']).skip(1).step_by(2);
     let in_path = parameters.iter_mut().filter(|parameter| parameter["in"] == "path");
     in_path.zip(names).for_each(|(parameter, name)| parameter["name"] = name.into());
     let is_paged = parameters.iter().any(|parameter| parameter["name"] == "limit");
@@ -400,7 +407,7 @@ mod tests {
             |path: &str| ["/api", "/v1", "/ws"].iter().any(|root| path.starts_with(root));
         let routes = table().described().into_iter().filter(|route| is_described(route.path));
         let mut routes: Vec<_> =
-            routes.map(|route| format!("{} {}", route.method, route.path)).collect();
+            routes.map(|route| format!("{} {}", route.method, path(&route))).collect();
         routes.sort();
         let mut described: Vec<_> = described.collect();
         described.sort();

@@ -17,7 +17,7 @@ async fn a_task_is_submitted_run_and_read_back() {
     let task = json!({
         "prompt": "say hi", "model": "m", "queue": "default", "systemPrompt": "be brief",
         "context": {"b": 1, "a": [2, null]}, "priority": 7, "timeoutMs": 60_000, "tags": ["x", "y"],
-        "maxTokens": 9, "temperature": 0.5,
+        "maxTokens": 9, "temperature": 0.5, "seed": -7, "topP": 0.25, "stop": "END",
     });
     let made = client.post("/api/tasks", &task).await;
     assert!(made.headers["x-request-id"].to_str().is_ok());
@@ -47,6 +47,7 @@ async fn a_task_is_submitted_run_and_read_back() {
             "id": id, "model": "m", "queue": "default", "prompt": "say hi",
             "systemPrompt": "be brief", "context": {"b": 1, "a": [2, null]},
             "maxTokens": 9, "temperature": 0.5, "logprobs": false,
+            "seed": -7, "topP": 0.25, "stop": ["END"],
         })
     );
     assert_eq!(assigned["attempt"], 1);
@@ -58,6 +59,8 @@ async fn a_task_is_submitted_run_and_read_back() {
     assert_eq!((&done["prompt"], &done["output"]), (&json!("say hi"), &json!("hi")));
     assert_eq!(done["usage"]["total"], 8);
     assert_eq!(done["workerId"], worker.id.as_str());
+    let sampling = (&done["seed"], &done["topP"], &done["stop"]);
+    assert_eq!(sampling, (&json!(-7), &json!(0.25), &json!(["END"])));
     assert_eq!(done["retryCount"], 0);
     for field in ["startedAt", "completedAt", "createdAt"] {
         let text = done[field].as_str().expect("an instant");

@@ -28,6 +28,7 @@ const BOTH: [Library; 2] = [Python, Node];
 struct Installed {
     python: String,
     node: PathBuf,
+    frameworks: String,
 }
 
 async fn installed() -> Installed {
@@ -38,7 +39,8 @@ async fn installed() -> Installed {
     let text = String::from_utf8(installed.stdout).expect("UTF-8");
     let mut lines = text.lines();
     let python = lines.next().expect("a python").to_owned();
-    Installed { python, node: lines.next().expect("a directory").into() }
+    let node = lines.next().expect("a directory").into();
+    Installed { python, node, frameworks: lines.next().expect("a python").to_owned() }
 }
 
 fn root() -> &'static Path {
@@ -79,6 +81,20 @@ impl Installed {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the client starts");
+        let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        Running { lines, process }
+    }
+
+    /// Asks by a framework.
+    fn ask(&self, what: &str, to: &Client) -> Running {
+        let mut process = Command::new(&self.frameworks)
+            .arg(scripts().join("frameworks.py"))
+            .args([&to.url, to.token(), what])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the framework starts");
         let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
         Running { lines, process }
     }
@@ -198,6 +214,147 @@ async fn models_are_the_exact_names_of_connected_workers_and_the_default() {
         let said = installed.said(library, &client, &json!({"do": "models"})).await;
         assert_eq!(said, json!({"models": ["gpt-x", "smollm2-135m"]}), "{library:?}");
     }
+}
+
+#[tokio::test]
+async fn a_model_that_somebody_runs_is_found_by_name_slashes_included() {
+    let installed = installed().await;
+    // The worker is silent while the libraries start.
+    let server = Server::with(&[("WORKER__LEASE", "10m"), ("WORKER__SILENT_AFTER", "5m")]);
+    let client = server.client("operator").await;
+    let register = json!({
+        "type": "register", "name": "one", "version": "0", "queues": ["default"],
+        "models": ["org/exact", "meta/llama-*"], "concurrency": 1,
+    });
+    let _worker = FakeWorker::register(&server.url, &server.key("worker").await, register).await;
+    for library in BOTH {
+        for model in ["org/exact", "meta/llama-3/8b", "smollm2-135m"] {
+            let request = json!({"do": "retrieve", "model": model});
+            let said = installed.said(library, &client, &request).await;
+            assert_eq!(said, json!({"model": model}), "{library:?}");
+        }
+        let request = json!({"do": "retrieve", "model": "org/other"});
+        let said = installed.said(library, &client, &request).await;
+        assert_eq!((&said["error"], &said["code"]), (&json!("NotFoundError"), &json!("NOT_FOUND")));
+    }
+}
+
+/// Answers as the fake worker's model, with the second text after a first one that has a fault.
+async fn answered(worker: &mut FakeWorker, output: &str) -> Value {
+    let assigned = worker.assignment().await;
+    worker.complete(&assigned["lease"], output).await;
+    assigned["task"].clone()
+}
+
+const ADA: &str = r#"{"name": "Ada", "age": 36}"#;
+
+#[tokio::test]
+async fn an_answer_is_parsed_by_the_schema_that_the_library_makes_of_a_type() {
+    let installed = installed().await;
+    let (_server, client, mut worker) = setup(&[]).await;
+    let ada = json!({"parsed": {"name": "Ada", "age": 36}});
+    for library in BOTH {
+        let body = json!({
+            "messages": [{"role": "user", "content": "Who?", "name": "ann"}],
+            "temperature": 0.5, "seed": 7, "top_p": 0.25, "stop": "END", "n": null, "logprobs": null,
+        });
+        let asked = installed.send(library, &client, &json!({"do": "parse", "body": body}));
+        // The server asks again over an answer that misses the schema.
+        answered(&mut worker, r#"{"name": "Ada"}"#).await;
+        let task = answered(&mut worker, &format!("Here you are:\n```json\n{ADA}\n```")).await;
+        assert_eq!(asked.last().await, ada, "{library:?}");
+        let schema = &task["outputSchema"];
+        assert_eq!(schema["required"], json!(["name", "age"]), "{library:?}: {schema}");
+        let sampling = (&task["seed"], &task["topP"], &task["stop"]);
+        assert_eq!(sampling, (&json!(7), &json!(0.25), &json!(["END"])), "{library:?}");
+
+        let body = json!({"messages": asking("Who?")});
+        let request = json!({"do": "parse_stream", "body": body});
+        let mut asked = installed.send(library, &client, &request);
+        let assigned = worker.assignment().await;
+        let (begin, rest) = ADA.split_at(9);
+        delta(&mut worker, &assigned["lease"], begin).await;
+        assert_eq!(asked.piece().await["piece"], begin, "{library:?}");
+        delta(&mut worker, &assigned["lease"], rest).await;
+        worker.complete(&assigned["lease"], ADA).await;
+        assert_eq!(asked.last().await, ada, "{library:?}");
+
+        // What goes before the JSON is taken off, so that nothing of it is streamed.
+        let asked = installed.send(library, &client, &request);
+        let assigned = worker.assignment().await;
+        let text = format!("```json\n{ADA}\n```");
+        delta(&mut worker, &assigned["lease"], &text[..6]).await;
+        delta(&mut worker, &assigned["lease"], &text[6..]).await;
+        worker.complete(&assigned["lease"], &text).await;
+        assert_eq!(asked.last().await, ada, "{library:?}");
+    }
+}
+
+#[tokio::test]
+async fn frameworks_get_objects_and_ask_again_by_themselves() {
+    let installed = installed().await;
+    let (_server, client, mut worker) = setup(&[]).await;
+    let ada = json!({"parsed": {"name": "Ada", "age": 36}});
+    for what in ["instructor", "instructor-json"] {
+        let asked = installed.ask(what, &client);
+        // The schema takes any age, and the framework's own check does not.
+        let first = answered(&mut worker, r#"{"name": "Ada", "age": 360}"#).await;
+        let again = answered(&mut worker, ADA).await;
+        assert_eq!(asked.last().await, ada, "{what}");
+        assert_ne!(first["id"], again["id"], "{what}");
+        assert_eq!((&first["seed"], &first["outputSchema"]["type"]), (&json!(7), &json!("object")));
+    }
+    let asked = installed.ask("langchain", &client);
+    let task = answered(&mut worker, ADA).await;
+    assert_eq!(asked.last().await, ada);
+    assert_eq!((&task["topP"], &task["stop"]), (&json!(0.5), &json!(["END"])));
+    let mut asked = installed.ask("langchain-stream", &client);
+    let assigned = worker.assignment().await;
+    delta(&mut worker, &assigned["lease"], "A").await;
+    assert_eq!(asked.piece().await, json!({"piece": "A"}));
+    worker.complete(&assigned["lease"], "Ada").await;
+    assert_eq!(asked.last().await, json!({"piece": "da"}));
+    // The default mode of instructor forces a tool.
+    let refused = installed.ask("instructor-tools", &client).last().await;
+    let says = refused["error"].as_str().expect("a refusal");
+    assert!(says.contains("tools") && says.contains("mode=Mode.JSON_SCHEMA"), "{says}");
+}
+
+#[tokio::test]
+async fn a_thinking_that_shows_only_at_its_end_ends_no_stream() {
+    let installed = installed().await;
+    let (_server, client, mut worker) = setup(&[]).await;
+    for library in BOTH {
+        let request = json!({"do": "stream", "body": {"messages": asking("x")}});
+        let asked = installed.send(library, &client, &request);
+        let assigned = worker.assignment().await;
+        let id = assigned["task"]["id"].clone();
+        delta(&mut worker, &assigned["lease"], "Hm.\n</think>\n\nPa").await;
+        worker.complete(&assigned["lease"], "Paris").await;
+        let text = "Hm.\n</think>\n\nParis";
+        let expected = json!({"id": id, "text": text, "finish": "stop", "usage": null});
+        assert_eq!(asked.last().await, expected, "{library:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_a_schema_is_told_where_the_client_wrote_it() {
+    let (_server, client, _worker) = setup(&[]).await;
+    let format =
+        json!({"name": "x", "schema": {"type": "object", "properties": {"a": {"type": "nix"}}}});
+    let format = json!({"type": "json_schema", "json_schema": format});
+    let body = json!({"messages": asking("x"), "response_format": format});
+    let refused = client.post("/v1/chat/completions", &body).await;
+    let error = &refused.body["error"];
+    assert_eq!(refused.status, 400);
+    let param = error["param"].as_str().expect("a param");
+    assert!(param.starts_with("response_format.json_schema.schema"), "{error}");
+    assert!(error["message"].as_str().is_some_and(|text| text.contains(param)), "{error}");
+    let hot = json!({"messages": asking("x"), "temperature": 1.5});
+    let refused = client.post("/v1/chat/completions", &hot).await;
+    let error = &refused.body["error"];
+    assert_eq!((refused.status.as_u16(), &error["param"]), (400, &json!("temperature")));
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("send 1")), "{error}");
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ async fn a_plan_is_made_read_back_and_found() {
                 "dependsOn": ["read"], "requiresApproval": true, "condition": "input.topic != ''",
                 "timeoutMs": 1000, "retry": {"maxAttempts": 2, "backoffMs": 5}, "maxTokens": 9,
                 "temperature": 0.5, "systemPrompt": "Be brief.",
+                "seed": 7, "topP": 0.25, "stop": ["END"],
             },
         ],
     });

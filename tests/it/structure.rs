@@ -94,7 +94,8 @@ fn every_route_is_described_and_everything_described_is_a_route() {
             continue;
         };
         if ["/api", "/v1", "/ws"].iter().any(|root| path.starts_with(root)) {
-            routes.insert((path.to_owned(), method.trim().to_owned()));
+            // The document knows no wildcards.
+            routes.insert((path.replace("{*", "{"), method.trim().to_owned()));
         }
     }
     assert!(routes.len() >= 15, "they are read from the source: {routes:?}");

@@ -5,6 +5,9 @@ import { pathToFileURL } from "node:url";
 
 const require = createRequire(process.cwd() + "/");
 const { default: OpenAI } = await import(pathToFileURL(require.resolve("openai")));
+const { zodResponseFormat } = await import(pathToFileURL(require.resolve("openai/helpers/zod")));
+const { z } = await import(pathToFileURL(require.resolve("zod")));
+const person = zodResponseFormat(z.object({ name: z.string(), age: z.int() }), "person");
 const [url, key, text] = process.argv.slice(2);
 const request = JSON.parse(text);
 const tell = (what) => console.log(JSON.stringify(what));
@@ -16,9 +19,20 @@ async function run(client) {
     for await (const model of client.models.list()) models.push(model.id);
     return tell({ models });
   }
+  if (request.do === "retrieve") return tell({ model: (await client.models.retrieve(request.model)).id });
   const body = { model: "m", ...request.body };
   const options = { headers: request.headers ?? {} };
   tell({ sent: true });
+  if (request.do === "parse") {
+    const answer = await client.chat.completions.parse({ ...body, response_format: person }, options);
+    return tell({ parsed: answer.choices[0].message.parsed });
+  }
+  if (request.do === "parse_stream") {
+    const stream = client.chat.completions.stream({ ...body, response_format: person }, options);
+    stream.on("content", (piece) => piece && tell({ piece }));
+    const answer = await stream.finalChatCompletion();
+    return tell({ parsed: answer.choices[0].message.parsed });
+  }
   if (request.do === "create") {
     const answer = await client.chat.completions.create(body, options);
     const [choice] = answer.choices;

@@ -1,15 +1,21 @@
 """One request by OpenAI's library for Python; prints what the library makes of the answer, as JSON lines.
 
-Usage: client.py URL KEY REQUEST, a JSON object: do ("create", "stream", "cancel", "models"), body, headers,
-retries. A line "sent" comes first, and "piece" with each piece of a stream.
+Usage: client.py URL KEY REQUEST, a JSON object: do ("create", "stream", "cancel", "parse", "parse_stream",
+"models", "retrieve"), body, headers, retries. A line "sent" comes first, and "piece" with each piece of a stream.
 """
 
 import json
 import sys
 
 import openai
+from pydantic import BaseModel
 
 url, key, request = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+
+class Person(BaseModel):
+    name: str
+    age: int
 
 
 def tell(**what):
@@ -23,12 +29,24 @@ def usage(found):
 def run(client):
     if request["do"] == "models":
         return tell(models=[model.id for model in client.models.list()])
+    if request["do"] == "retrieve":
+        return tell(model=client.models.retrieve(request["model"]).id)
     body, headers = request.get("body", {}), request.get("headers", {})
     known = ("messages", "model", "stream", "stream_options", "max_tokens", "temperature", "metadata", "user", "n", "tools")
     extra = {name: value for name, value in body.items() if name not in known}
     body = {name: value for name, value in body.items() if name in known}
     body.setdefault("model", "m")
     tell(sent=True)
+    if request["do"] == "parse":
+        answer = client.chat.completions.parse(**body, extra_body=extra, response_format=Person)
+        return tell(parsed=answer.choices[0].message.parsed.model_dump())
+    if request["do"] == "parse_stream":
+        with client.chat.completions.stream(**body, extra_body=extra, response_format=Person) as stream:
+            for event in stream:
+                if event.type == "content.delta" and event.delta:
+                    tell(piece=event.delta)
+            answer = stream.get_final_completion()
+        return tell(parsed=answer.choices[0].message.parsed.model_dump())
     if request["do"] == "create":
         answer = client.chat.completions.create(**body, extra_body=extra, extra_headers=headers)
         [choice] = answer.choices

@@ -35,6 +35,7 @@ fn spec() -> Spec {
         tags: vec!["bench".into()],
         max_tokens: Some(256),
         temperature: Some(0.5),
+        sampling: None,
         callback_url: None,
         gate: None,
         retry: Policy::default(),

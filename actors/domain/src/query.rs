@@ -216,6 +216,7 @@ mod tests {
             tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
             max_tokens: None,
             temperature: None,
+            sampling: None,
             callback_url: None,
             gate: None,
             retry: Policy::default(),

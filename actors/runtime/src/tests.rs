@@ -300,6 +300,7 @@ pub(crate) fn request() -> Request {
         tags: vec![],
         max_tokens: None,
         temperature: None,
+        sampling: None,
         callback_url: None,
         gate: None,
         routing: None,

@@ -192,6 +192,15 @@ pub struct Submit {
     /// Temperature, 0 to 1.
     #[arg(long)]
     temperature: Option<f64>,
+    /// Seed of the choice of tokens, for providers that take one.
+    #[arg(long, allow_negative_numbers = true)]
+    seed: Option<i64>,
+    /// Share of the probability that the next token is chosen from, 0 to 1.
+    #[arg(long)]
+    top_p: Option<f64>,
+    /// Sequence before which the output ends; may be repeated.
+    #[arg(long)]
+    stop: Vec<String>,
     /// Time limit of one attempt, such as 60s; by default 5m.
     #[arg(long, value_parser = input::duration)]
     timeout: Option<Duration>,
@@ -379,6 +388,9 @@ impl Submit {
             .list("tags", &self.tags)
             .set("maxTokens", self.max_tokens)
             .set("temperature", self.temperature)
+            .set("seed", self.seed)
+            .set("topP", self.top_p)
+            .list("stop", &self.stop)
             .set("timeoutMs", self.timeout.map(input::millis))
             .set("startAt", self.start_at.clone())
             .object("hitl", self.gate.add_to(hitl));

@@ -7,19 +7,26 @@
 //! ```
 //!
 //! A member with another effect than its default is refused as unsupported, so that no wish of a
-//! client is ignored in silence. Deliberately absent: tools, audio, pictures, several choices.
+//! client is ignored in silence; one that is null counts as absent. Deliberately absent: tools, audio,
+//! pictures, several choices.
 
 mod answers;
+mod fixed;
+mod format;
 
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::render::MAX_PROMPT;
-use callboard_domain::task::{MAX_MESSAGES, Message, Role};
+use callboard_domain::task::{MAX_MESSAGES, Message, Role, Routing, Sampling, ServiceTier};
 use callboard_domain::{Error, Rule};
 use serde_json::{Value, json};
 
-pub use self::answers::{ChatCompletionBody, Chunks, ModelsBody};
+pub use self::answers::{ChatCompletionBody, Chunks, ModelBody, ModelsBody};
+use self::fixed::{Fixed, nulls_are_absent, only, tier};
+use self::format::ResponseFormat;
+pub use self::format::in_response_format;
 use super::read::rule::{self, Parse};
 use super::read::{Components, Field, Refused, shape};
+use super::sampling::{Stops, seed, share};
 use super::tasks::{Hitl, NewTask, model};
 use crate::request;
 
@@ -43,7 +50,18 @@ request! {
         /// The old name of `max_completion_tokens`.
         max_tokens: Option<u64> = optional("max_tokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
-        temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
+        temperature: Option<f64> = optional("temperature", temperature()),
+        /// The seed, for providers that take one.
+        seed: Option<i64> = optional("seed", seed()),
+        /// The next token is chosen from the most probable ones that have this share of the probability.
+        top_p: Option<f64> = optional("top_p", share()),
+        /// The answer ends before the first of these sequences: a string, or at most 16.
+        stop: Vec<String> = or_default("stop", Stops),
+        /// The form of the answer; the answer is checked against its schema.
+        response_format: Option<ResponseFormat> =
+            optional("response_format", rule::object::<ResponseFormat>()),
+        /// The service tier to ask the provider for.
+        service_tier: Option<ServiceTier> = or_default("service_tier", tier()),
         /// Becomes tags `key:value`.
         metadata: Vec<(String, String)> =
             or_default("metadata", rule::map(0..=MAX_TAGS, rule::text(rule::characters(0..=MAX_TAG)))),
@@ -54,47 +72,16 @@ request! {
         /// The members with one possible value.
         fixed: Fixed = flat(shape::<Fixed>()),
     }
+    check nulls_are_absent
 }
 
-request! {
-    /// The members that are accepted only with the values that change nothing.
-    #[derive(Debug)]
-    pub struct Fixed as "FixedChatOptions" {
-        /// One choice.
-        n: () = or_default("n", only(&["1", "1.0"])),
-        /// The whole distribution.
-        top_p: () = or_default("top_p", only(&["1", "1.0"])),
-        /// No penalty.
-        presence_penalty: () = or_default("presence_penalty", only(&["0", "0.0"])),
-        /// No penalty.
-        frequency_penalty: () = or_default("frequency_penalty", only(&["0", "0.0"])),
-        /// No bias.
-        logit_bias: () = or_default("logit_bias", only(&["{}"])),
-        /// No probabilities.
-        logprobs: () = or_default("logprobs", only(&["false"])),
-        /// No probabilities.
-        top_logprobs: () = or_default("top_logprobs", only(&["0"])),
-        /// No tools.
-        tools: () = or_default("tools", only(&["[]"])),
-        /// No tools.
-        tool_choice: () = or_default("tool_choice", only(&["\"none\"", "\"auto\""])),
-        /// No tools.
-        parallel_tool_calls: () = or_default("parallel_tool_calls", only(&["true", "false"])),
-        /// No functions.
-        functions: () = or_default("functions", only(&["[]"])),
-        /// No functions.
-        function_call: () = or_default("function_call", only(&["\"none\"", "\"auto\""])),
-        /// Text.
-        response_format: () = or_default("response_format", only(&["{\"type\":\"text\"}"])),
-        /// Text.
-        modalities: () = or_default("modalities", only(&["[\"text\"]"])),
-        /// No stop sequence.
-        stop: () = or_default("stop", only(&["[]"])),
-        /// Nothing is stored for OpenAI's tools.
-        store: () = or_default("store", only(&["false"])),
-        /// The one tier.
-        service_tier: () = or_default("service_tier", only(&["\"auto\"", "\"default\""])),
-    }
+/// A temperature. `OpenAI` takes up to 2, other providers 1.
+fn temperature() -> impl Parse<f64> {
+    let says =
+        "must be 0 to 1, the range that every provider takes: send 1 for the most varied answers";
+    rule::number(f64::MIN..=f64::MAX)
+        .only(|temperature| (0.0..=1.0).contains(temperature), Rule::Range, says)
+        .with(|| json!({"minimum": 0.0, "maximum": 1.0}))
 }
 
 request! {
@@ -103,9 +90,10 @@ request! {
     pub struct StreamOptions as "ChatStreamOptions" {
         /// True adds the usage to the last chunk; by default false.
         include_usage: bool = or_default("include_usage", rule::flag()),
-        /// No padding.
-        include_obfuscation: () = or_default("include_obfuscation", only(&["false"])),
+        /// True may pad the chunks, which is never done.
+        include_obfuscation: bool = or_default("include_obfuscation", rule::flag()),
     }
+    check nulls_are_absent
 }
 
 request! {
@@ -116,28 +104,39 @@ request! {
         role: Author = required("role", author()),
         /// The text.
         content: String = required("content", Content),
+        /// A name for the author, which no provider needs.
+        name: Option<String> = optional("name", rule::text(rule::bytes(0..=usize::MAX))),
         /// A member of answers; only an empty value is taken.
-        refusal: () = or_default("refusal", only(&[])),
+        refusal: () = or_default("refusal", only(&[], ANSWERS)),
         /// A member of answers; only an empty value is taken.
-        annotations: () = or_default("annotations", only(&["[]"])),
+        annotations: () = or_default("annotations", only(&["[]"], ANSWERS)),
         /// A member of answers; only an empty value is taken.
-        audio: () = or_default("audio", only(&[])),
+        audio: () = or_default("audio", only(&[], ANSWERS)),
         /// A member of answers; only an empty value is taken.
-        tool_calls: () = or_default("tool_calls", only(&["[]"])),
+        tool_calls: () = or_default("tool_calls", only(&["[]"], ANSWERS)),
         /// A member of answers; only an empty value is taken.
-        function_call: () = or_default("function_call", only(&[])),
+        function_call: () = or_default("function_call", only(&[], ANSWERS)),
+        /// The answer as the client's library read it; without effect.
+        parsed: () = or_default("parsed", rule::any().map(drop)),
     }
+    check nulls_are_absent
 }
+
+/// The fault of a member that only answers have.
+const ANSWERS: &str = "is a member of answers: leave it out of the message";
 
 request! {
     /// A part of a message.
     #[derive(Debug, Default)]
     pub struct ContentPart as "ChatContentPart" {
         /// The kind: text.
-        kind: () = required("type", only(&["\"text\""])),
+        kind: () = required("type", only(&["\"text\""], "must be text: no other content is supported")),
         /// The text.
         text: String = required("text", rule::text(rule::bytes(0..=usize::MAX))),
+        /// A mark for a provider's cache, which Callboard sets by itself.
+        cache_control: () = or_default("cache_control", rule::any().map(drop)),
     }
+    check nulls_are_absent
 }
 
 /// The author of a message of a conversation.
@@ -165,17 +164,6 @@ fn author() -> impl Parse<Author> {
             "assistant" => Author::Assistant,
             _ => Author::User,
         })
-}
-
-/// One of these values, as JSON; null is taken everywhere.
-fn only(values: &'static [&'static str]) -> impl Parse<()> {
-    let is_known = |value: &Value| values.contains(&value.to_string().as_str());
-    let says = "is supported only with the value that changes nothing";
-    let variants = || values.iter().filter_map(|value| serde_json::from_str(value).ok());
-    rule::any()
-        .only(is_known, Rule::Unknown, says)
-        .with(move || json!({"enum": variants().collect::<Vec<Value>>()}))
-        .map(drop)
 }
 
 /// A text, or parts that are all texts.
@@ -248,6 +236,7 @@ impl CreateChatCompletion {
             (new, old) => new.or(old),
         };
         let tags = tags(self.metadata, self.user)?;
+        let routing = Routing { service_tier: self.service_tier, ..Routing::default() };
         Ok(NewTask {
             prompt,
             model: self.model,
@@ -256,6 +245,9 @@ impl CreateChatCompletion {
             tags: (!tags.is_empty()).then_some(tags),
             max_tokens,
             temperature: self.temperature,
+            sampling: Sampling { seed: self.seed, top_p: self.top_p, stop: self.stop },
+            output_schema: self.response_format.and_then(ResponseFormat::schema),
+            routing,
             hitl: self.hitl,
             ..NewTask::default()
         })
@@ -300,6 +292,7 @@ fn tags(metadata: Vec<(String, String)>, user: Option<String>) -> Result<Vec<Str
 #[cfg(test)]
 mod tests {
     use callboard_domain::Fault;
+    use callboard_domain::problem::{Problem, Problems};
 
     use super::*;
     use crate::read;
@@ -333,8 +326,8 @@ mod tests {
             "model": "m",
             "messages": [
                 {"role": "system", "content": "Be brief."},
-                {"role": "user", "content": "hi"},
-                {"role": "assistant", "content": "hello", "refusal": null, "tool_calls": []},
+                {"role": "user", "content": "hi", "name": "ann"},
+                {"role": "assistant", "content": "hello", "refusal": null, "tool_calls": [], "parsed": {"a": 1}},
                 {"role": "developer", "content": [{"type": "text", "text": "Be"}, {"type": "text", "text": " kind."}]},
                 {"role": "user", "content": [{"type": "text", "text": "why?"}]},
             ],
@@ -343,9 +336,16 @@ mod tests {
             "metadata": {"team": "a", "run": "7"},
             "user": "ann",
             "n": 1,
-            "top_p": 1.0,
+            "top_p": 0.5,
+            "seed": 7,
+            "stop": "END",
             "tools": [],
             "response_format": {"type": "text"},
+            "service_tier": "flex",
+            "store": true,
+            "prompt_cache_key": "k",
+            "logit_bias": null,
+            "moderation": null,
             "hitl": {"required": true},
         }))
         .expect("it is right");
@@ -356,6 +356,51 @@ mod tests {
         assert_eq!(task.tags.expect("tags"), ["team:a", "run:7", "user:ann"]);
         assert_eq!((task.model.as_deref(), task.max_tokens), (Some("m"), Some(7)));
         assert_eq!(task.hitl.and_then(|hitl| hitl.required), Some(true));
+        let sampling = Sampling { seed: Some(7), top_p: Some(0.5), stop: vec!["END".to_owned()] };
+        assert_eq!((task.sampling, task.output_schema), (sampling, None));
+        assert_eq!(task.routing.service_tier, Some(ServiceTier::Flex));
+    }
+
+    #[test]
+    fn a_response_format_becomes_the_output_schema() {
+        let schema =
+            |format: Value| task(&asking("response_format", &format)).unwrap().output_schema;
+        let person = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        let named = json!({
+            "type": "json_schema",
+            "json_schema": {"name": "person", "description": null, "strict": true, "schema": person},
+        });
+        assert_eq!(schema(named), Some(person.clone()));
+        assert_eq!(schema(json!({"type": "json_object"})), Some(json!({"type": "object"})));
+        assert_eq!(schema(json!({"type": "json_object", "schema": person})), Some(person));
+        assert_eq!(schema(Value::Null), None);
+        for (format, field, rule) in [
+            (json!({"type": "grammar"}), "response_format.type", Rule::Enum),
+            (json!({"type": "json_schema"}), "response_format.json_schema", Rule::Required),
+            (
+                json!({"type": "json_schema", "json_schema": {"schema": 5}}),
+                "response_format.json_schema.schema",
+                Rule::Type,
+            ),
+            (json!({"type": "text", "strict": 1}), "response_format.strict", Rule::Unknown),
+        ] {
+            assert_eq!(fault(&asking("response_format", &format)), (field.to_owned(), rule));
+        }
+    }
+
+    #[test]
+    fn the_faults_of_a_schema_are_told_by_the_clients_own_names() {
+        let first = Problem::rule(Rule::Type, "outputSchema.type", "must be a type");
+        let other = Problem::rule(Rule::Type, "confidence.n", "must be a number");
+        let error = Problems::none_of(vec![first, other]).expect_err("there are two").into();
+        let Error::InvalidDefinition(problems) = in_response_format(error) else {
+            panic!("faults")
+        };
+        let found: Vec<_> = problems.all().iter().map(|it| (&*it.field, &*it.message)).collect();
+        let place = "response_format.json_schema.schema.type";
+        let says = format!("{place} must be a type");
+        let expected = [(place, &*says), ("confidence.n", "confidence.n must be a number")];
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -364,10 +409,11 @@ mod tests {
             ("n", json!(2)),
             ("tools", json!([{"type": "function"}])),
             ("audio", json!({"voice": "x"})),
-            ("seed", json!(7)),
-            ("stop", json!(["."])),
-            ("top_p", json!(0.5)),
-            ("response_format", json!({"type": "json_object"})),
+            ("tool_choice", json!({"type": "function", "function": {"name": "f"}})),
+            ("logprobs", json!(true)),
+            ("reasoning_effort", json!("high")),
+            ("presence_penalty", json!(0.5)),
+            ("typo", json!(1)),
         ];
         for (member, value) in unsupported {
             assert_eq!(fault(&asking(member, &value)), (member.to_owned(), Rule::Unknown));
@@ -378,7 +424,7 @@ mod tests {
         for (message, field) in [
             (json!({"role": "user", "content": [picture]}), "messages[1].content[0].type"),
             (json!({"role": "tool", "content": "x", "tool_call_id": "1"}), "messages[1].role"),
-            (json!({"role": "user", "content": "x", "name": "ann"}), "messages[1].name"),
+            (json!({"role": "user", "content": "x", "nome": "ann"}), "messages[1].nome"),
             (json!({"role": "assistant", "content": "x"}), "messages"),
         ] {
             assert_eq!(fault(&saying(message)), (field.to_owned(), Rule::Unknown));
@@ -396,6 +442,11 @@ mod tests {
                 Rule::Length,
             ),
             (asking("temperature", &json!(1.5)), "temperature", Rule::Range),
+            (asking("temperature", &json!(-0.1)), "temperature", Rule::Range),
+            (asking("top_p", &json!(1.5)), "top_p", Rule::Range),
+            (asking("seed", &json!(0.5)), "seed", Rule::Type),
+            (asking("stop", &json!([""])), "stop[0]", Rule::Length),
+            (asking("stop", &json!("")), "stop", Rule::Length),
             (asking("user", &json!("x".repeat(60))), "user", Rule::Length),
             (asking("metadata", &json!({"k": "x".repeat(63)})), "metadata.k", Rule::Length),
         ] {

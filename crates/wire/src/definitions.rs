@@ -18,7 +18,7 @@ use callboard_domain::plan::{
     MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource, WaitSource,
 };
 use callboard_domain::render::MAX_PROMPT;
-use callboard_domain::task::{FlowSource, MAX_TARGET, Routing};
+use callboard_domain::task::{FlowSource, MAX_TARGET, Routing, Sampling};
 use serde_json::{Value, json};
 
 pub use self::bodies::{HitlBody, StepBody};
@@ -109,6 +109,8 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// The seed, the share of the probability and the stop sequences.
+        sampling = flat(shape::<Sampling>()),
         /// The list for whose items the step runs.
         map = flat(shape::<MapSource>()),
         /// The event that a wait step awaits.

@@ -26,6 +26,7 @@ pub mod queues;
 pub mod read;
 pub mod review_stats;
 pub mod routing;
+pub mod sampling;
 pub mod schedules;
 pub mod signals;
 pub mod system;

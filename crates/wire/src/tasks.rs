@@ -11,7 +11,7 @@ use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{
     Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request,
-    Routing, Status, Task,
+    Routing, Sampling, Status, Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
@@ -27,6 +27,7 @@ use super::messages::{MessageBody, messages};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused, shape};
 use super::routing::{RoutingBody, checked};
+use super::sampling::SamplingBody;
 use crate::request;
 
 mod erasure;
@@ -77,6 +78,8 @@ request! {
         max_tokens: Option<u64> = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature: Option<f64> = optional("temperature", rule::number(0.0..=1.0)),
+        /// The seed, the share of the probability and the stop sequences.
+        sampling: Sampling = flat(shape::<Sampling>()),
         /// The JSON Schema (2020-12) of the output.
         output_schema: Option<Value> = optional("outputSchema", output_schema()),
         /// The source of the confidence; by default auto.
@@ -191,6 +194,7 @@ impl NewTask {
             callback_url: self.callback_url,
             gate,
             routing: (!self.routing.is_none()).then(|| Box::new(self.routing)),
+            sampling: self.sampling.boxed(),
             flow: self.flow.flow().map(Arc::new),
             start_at: self.start_at,
             inputs: Inputs {
@@ -339,6 +343,9 @@ pub struct TaskBody<'a> {
     /// 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    /// `seed`, `topP` and `stop` as they were given.
+    #[serde(flatten)]
+    sampling: SamplingBody<'a>,
     /// The JSON Schema of the output; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -472,6 +479,7 @@ impl<'a> TaskBody<'a> {
             timeout_ms: spec.timeout_ms,
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,
+            sampling: spec.sampling.as_deref().map(SamplingBody::from).unwrap_or_default(),
             output_schema: None,
             confidence_request: None,
             callback_url: spec.callback_url.as_deref(),

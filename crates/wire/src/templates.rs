@@ -5,7 +5,7 @@ use callboard_domain::confidence::ask::Ask;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
 use callboard_domain::task::FlowSource;
-use callboard_domain::task::Routing;
+use callboard_domain::task::{Routing, Sampling};
 use callboard_domain::template::{
     Defaults, Industry, Template, TemplateSource, Version, Visibility,
 };
@@ -23,6 +23,7 @@ use super::flow::FlowBody;
 use super::read::rule::{self, Parse};
 use super::read::{self, Format, shape};
 use super::routing::RoutingBody;
+use super::sampling::SamplingBody;
 use crate::request;
 
 mod deploy;
@@ -77,6 +78,8 @@ request! {
         max_tokens = optional("maxTokens", rule::whole(1..=u64::MAX)),
         /// The sampling temperature.
         temperature = optional("temperature", rule::number(0.0..=1.0)),
+        /// The seed, the share of the probability and the stop sequences.
+        sampling = flat(shape::<Sampling>()),
         /// The models that may be called, and the service tier.
         routing = flat(shape::<Routing>()),
         /// The keys by which tasks run together or take turns.
@@ -215,6 +218,9 @@ pub struct DefaultsBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// `seed`, `topP` and `stop`.
+    #[serde(flatten)]
+    sampling: SamplingBody<'a>,
     /// `models`, `fallbackOn` and `serviceTier`.
     #[serde(flatten)]
     routing: RoutingBody<'a>,
@@ -268,6 +274,7 @@ impl<'a> TemplateBody<'a> {
             timeout_ms: defaults.timeout_ms,
             max_tokens: defaults.max_tokens,
             temperature: defaults.temperature,
+            sampling: SamplingBody::from(&defaults.sampling),
             routing: RoutingBody::from(&defaults.routing),
             flow: FlowBody::given(&defaults.flow),
             output_schema: defaults.output_schema.as_ref(),

@@ -14,6 +14,7 @@ use callboard_domain::confidence::agreement::agreement;
 use callboard_domain::confidence::ask::{Ask, Method, VERDICT_TOKENS};
 use callboard_domain::confidence::verdict::{JUDGE, probability, question, verdict};
 use callboard_domain::schema::{Schema, parsed_output};
+use callboard_domain::task::Sampling;
 use callboard_domain::usage::Tokens;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -103,9 +104,14 @@ impl Calls<'_> {
 
     async fn samples(&mut self, ask: &Ask, answer: &str) -> (Option<f64>, Tokens) {
         let temperature = Some(self.request.temperature.unwrap_or(SAMPLED).max(SAMPLED));
-        let request = Request { temperature, without_logprobs: true, ..self.request.clone() };
         let (mut samples, mut used) = (Vec::new(), Tokens::default());
-        for _ in 0..ask.calls() {
+        for number in 1..=ask.calls() {
+            // One seed, or a narrow choice of tokens, would make every sample the same.
+            let Sampling { seed, stop, .. } = self.request.sampling.clone();
+            let seed = seed.map(|seed| seed.wrapping_add(i64::from(number)));
+            let sampling = Sampling { seed, top_p: None, stop };
+            let request =
+                Request { temperature, sampling, without_logprobs: true, ..self.request.clone() };
             let Some(sample) = self.call(&request, &mut used).await else { break };
             let is_cut = sample.finish_reason.as_deref() == Some("length");
             samples.push(Some(sample.output).filter(|_| !is_cut));

@@ -35,7 +35,7 @@ use std::fmt;
 
 use callboard_domain::confidence::Source;
 use callboard_domain::model_limits::Reported;
-use callboard_domain::task::{Message, ServiceTier, Thinking};
+use callboard_domain::task::{Message, Sampling, ServiceTier, Thinking};
 use callboard_domain::usage::Tokens;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -86,6 +86,8 @@ pub struct Request {
     pub max_tokens: Option<u64>,
     /// The temperature, 0 to 1. `None` leaves it to the provider.
     pub temperature: Option<f64>,
+    /// The seed, the share of the probability and the stop sequences.
+    pub sampling: Sampling,
     /// The service tier to ask for. `None` leaves it to the provider.
     pub service_tier: Option<ServiceTier>,
     /// The JSON Schema of the output. A provider enforces it as far as it can.

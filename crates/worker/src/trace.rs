@@ -7,6 +7,7 @@
 
 use std::time::SystemTime;
 
+use callboard_domain::task::Sampling;
 use callboard_domain::trace::TraceContext;
 use callboard_otlp::{Span, SpanKind, Spans};
 
@@ -24,6 +25,7 @@ struct Open {
     model: String,
     max_tokens: Option<u64>,
     temperature: Option<f64>,
+    sampling: Sampling,
 }
 
 impl CallSpan {
@@ -40,6 +42,7 @@ impl CallSpan {
             model: request.model.clone(),
             max_tokens: request.max_tokens,
             temperature: request.temperature,
+            sampling: request.sampling.clone(),
         });
         Self(open)
     }
@@ -69,6 +72,8 @@ impl Open {
             .with("gen_ai.request.model", self.model)
             .with_some("gen_ai.request.max_tokens", self.max_tokens.map(count))
             .with_some("gen_ai.request.temperature", self.temperature)
+            .with_some("gen_ai.request.seed", self.sampling.seed)
+            .with_some("gen_ai.request.top_p", self.sampling.top_p)
     }
 }
 

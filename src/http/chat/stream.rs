@@ -1,7 +1,8 @@
 //! A chat completion in pieces, as server-sent events.
 //!
 //! The pieces that a client missed, because it was slow or came late, follow at the end, from the
-//! stored output. A stream that cannot end as it began says so and has no `[DONE]`.
+//! stored output. A stream that cannot end as it began says so and has no `[DONE]`. An answer under a
+//! schema is streamed if it begins as JSON; else it may lose its prose or its fence, and comes at the end.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -40,6 +41,7 @@ pub(super) fn answer(
         chunks,
         ready,
         sent: Sent::default(),
+        wants_json: task.spec.checked,
         is_over: false,
         _permit: permit,
         _watch: watch,
@@ -57,6 +59,8 @@ struct Chat {
     chunks: Chunks,
     ready: VecDeque<String>,
     sent: Sent,
+    /// True while only JSON is sent on.
+    wants_json: bool,
     is_over: bool,
     _permit: OpenPermit,
     _watch: ConnectionWatch,
@@ -72,9 +76,11 @@ impl Chat {
                 return None;
             }
             match self.follow.next().await {
+                Seen::Text(_, text) if self.wants_json && !begins_as_json(&text) => {}
                 Seen::Text(offset, text) => match self.sent.place(offset) {
                     Place::Next => {
                         self.sent.add(&text);
+                        self.wants_json = false;
                         self.ready.push_back(self.chunks.text(&text));
                     }
                     // The missing part comes at the end.
@@ -106,10 +112,28 @@ impl Chat {
     }
 }
 
-/// The sent text: its length and its digest.
+/// True for the first piece of an answer that is an object or an array.
+fn begins_as_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+/// The end of a thinking that the prompt began: the text before it was no answer.
+const THOUGHT: &str = "</think>";
+
+/// The sent text.
 #[derive(Default)]
 struct Sent {
     characters: u64,
+    whole: Prefix,
+    /// The text after the first end of a thinking.
+    answer: Option<Prefix>,
+    /// The last characters of the text, which may begin such an end.
+    last: String,
+}
+
+/// A text that was sent: its length and its digest.
+#[derive(Default)]
+struct Prefix {
     bytes: usize,
     digest: Sha256,
 }
@@ -134,11 +158,39 @@ impl Sent {
 
     fn add(&mut self, text: &str) {
         self.characters += text.chars().count() as u64;
+        self.whole.add(text);
+        if let Some(answer) = &mut self.answer {
+            answer.begin(text);
+            return;
+        }
+        self.last.push_str(text);
+        if let Some((_, after)) = self.last.split_once(THOUGHT) {
+            let mut answer = Prefix::default();
+            answer.begin(after);
+            self.answer = Some(answer);
+        }
+        let kept = self.last.len().saturating_sub(THOUGHT.len() - 1);
+        self.last.drain(..self.last.floor_char_boundary(kept));
+    }
+
+    /// The unsent part of the output; `None` if the output begins with another text. A worker that
+    /// learns only at the end of a thinking that the text was one leaves it out of the output.
+    fn rest<'o>(&self, output: &'o str) -> Option<&'o str> {
+        self.whole.rest(output).or_else(|| self.answer.as_ref()?.rest(output))
+    }
+}
+
+impl Prefix {
+    /// Adds the next text, without the white space at the beginning.
+    fn begin(&mut self, text: &str) {
+        self.add(if self.bytes == 0 { text.trim_start() } else { text });
+    }
+
+    fn add(&mut self, text: &str) {
         self.bytes += text.len();
         self.digest.update(text);
     }
 
-    /// The unsent part of the output; `None` if the output begins with another text.
     fn rest<'o>(&self, output: &'o str) -> Option<&'o str> {
         let begin = output.as_bytes().get(..self.bytes)?;
         if Sha256::digest(begin) != self.digest.clone().finalize() {
@@ -166,5 +218,23 @@ mod tests {
         assert_eq!(sent.rest("héllo"), Some("lo"));
         assert_eq!(sent.rest("hél"), Some(""));
         assert_eq!((sent.rest("hallo, you"), sent.rest("h")), (None, None));
+    }
+
+    #[test]
+    fn an_output_without_the_thinking_that_was_sent_goes_on_where_the_answer_ended() {
+        let text = "Hm, Päris?\n</think>\n\n Par";
+        for size in 1..=text.chars().count() {
+            let mut sent = Sent::default();
+            let characters: Vec<char> = text.chars().collect();
+            for piece in characters.chunks(size) {
+                sent.add(&piece.iter().collect::<String>());
+            }
+            assert_eq!(sent.rest("Paris"), Some("is"), "by {size}");
+            assert_eq!(sent.rest(&format!("{text}is")), Some("is"), "by {size}");
+            assert_eq!(sent.rest("Rome"), None, "by {size}");
+        }
+        let mut thought = Sent::default();
+        thought.add("Hm.\n</think>");
+        assert_eq!(thought.rest("Paris"), Some("Paris"));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callboard_domain::id::WorkerId;
 use callboard_domain::task::{
-    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Thinking,
+    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Sampling, Thinking,
 };
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
@@ -268,6 +268,7 @@ fn assign(assignment: Assignment) -> Assign {
     let Assignment { lease, deadline, task, inputs, max_tokens, trace } = assignment;
     let spec = &task.spec;
     let (execution, step) = spec.origin.step.clone().unzip();
+    let Sampling { seed, top_p, stop } = spec.sampling.as_deref().cloned().unwrap_or_default();
     Assign {
         lease: lease.to_string(),
         attempt: task.attempt,
@@ -283,6 +284,9 @@ fn assign(assignment: Assignment) -> Assign {
             messages: inputs.messages,
             max_tokens,
             temperature: spec.temperature,
+            seed,
+            top_p,
+            stop,
             service_tier: spec.service_tier(),
             output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
             // An explicit request says itself what it reads.

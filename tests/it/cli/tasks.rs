@@ -88,6 +88,12 @@ async fn a_task_is_submitted_listed_and_waited_for() {
         "9",
         "--temperature",
         "0.5",
+        "--seed",
+        "-7",
+        "--top-p",
+        "0.25",
+        "--stop",
+        "END",
         "--system",
         "Be kind.",
         "--wait",
@@ -99,6 +105,11 @@ async fn a_task_is_submitted_listed_and_waited_for() {
         assert_eq!(assigned["task"]["prompt"], "Say hello.\n");
         assert_eq!(assigned["task"]["systemPrompt"], "Be kind.");
         assert_eq!(assigned["task"]["maxTokens"], 9);
+        assert_eq!(
+            (&assigned["task"]["seed"], &assigned["task"]["topP"]),
+            (&json!(-7), &json!(0.25))
+        );
+        assert_eq!(assigned["task"]["stop"], json!(["END"]));
         worker.complete(&assigned["lease"], "hello\u{1b}]0;x\u{7}\nthere").await;
     });
     let task: Value = serde_json::from_str(&ended.ok()).expect("JSON and nothing else");

@@ -1480,6 +1480,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/models/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A model that a connected worker runs, by name or by pattern, or the default. The name may have
+         *     slashes.
+         */
+        get: operations["openai_get_model"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ws": {
         parameters: {
             query?: never;
@@ -1983,7 +2003,7 @@ export interface components {
             wasModified: boolean;
         };
         /** @description The defaults of steps. */
-        Defaults: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
+        Defaults: components["schemas"]["Sampling"] & components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
             /** @description The source of the confidence. */
             confidence?: components["schemas"]["Confidence"];
             /**
@@ -2924,6 +2944,21 @@ export interface components {
             /** @description auto, flex or priority. */
             serviceTier?: string;
         };
+        /** @description The members as they were given; none where nothing was. */
+        Sampling: {
+            /**
+             * Format: int64
+             * @description The seed.
+             */
+            seed?: number;
+            /** @description The sequences before which the output ends. */
+            stop?: string[];
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            topP?: number;
+        };
         /** @description A schedule. */
         Schedule: {
             /**
@@ -3083,7 +3118,7 @@ export interface components {
             windowDays: number;
         };
         /** @description A step. */
-        Step: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
+        Step: components["schemas"]["Sampling"] & components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
             /**
              * Format: int32
              * @description The most tasks at once, 1 to 1000; by default one for each item.
@@ -3258,7 +3293,7 @@ export interface components {
             unreviewed: number;
         };
         /** @description A task; a member that does not exist yet is left out. */
-        Task: components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
+        Task: components["schemas"]["Routing"] & components["schemas"]["Sampling"] & components["schemas"]["Flow"] & {
             /**
              * Format: int32
              * @description The number of the current or last attempt; 0 before the first.
@@ -3795,6 +3830,8 @@ export interface components {
             type: "text";
             /** @description The text. */
             text: string;
+            /** @description A mark for a provider's cache, which Callboard sets by itself. */
+            cache_control?: unknown;
         };
         ChatMessage: {
             /**
@@ -3804,6 +3841,8 @@ export interface components {
             role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
             /** @description The text. */
             content: string | components["schemas"]["ChatContentPart"][];
+            /** @description A name for the author, which no provider needs. */
+            name?: string | null;
             /**
              * @description A member of answers; only an empty value is taken.
              * @enum {unknown}
@@ -3829,15 +3868,35 @@ export interface components {
              * @enum {unknown}
              */
             function_call?: null;
+            /** @description The answer as the client's library read it; without effect. */
+            parsed?: unknown;
+        };
+        ChatNamedSchema: {
+            /** @description The name, without effect. */
+            name?: string | null;
+            /** @description The description, without effect: describe the members in the schema. */
+            description?: string | null;
+            /** @description The JSON Schema; without one, any object. */
+            schema?: Record<string, never> | null;
+            /** @description Without effect: every answer is checked. */
+            strict?: boolean | null;
+        };
+        ChatResponseFormat: {
+            /**
+             * @description text, `json_object` or `json_schema`.
+             * @enum {string}
+             */
+            type: "text" | "json_object" | "json_schema";
+            /** @description The schema of the type `json_schema`. */
+            json_schema?: components["schemas"]["ChatNamedSchema"] | null;
+            /** @description A schema of the type `json_object`, which some libraries send. */
+            schema?: Record<string, never> | null;
         };
         ChatStreamOptions: {
             /** @description True adds the usage to the last chunk; by default false. */
             include_usage?: boolean | null;
-            /**
-             * @description No padding.
-             * @enum {unknown}
-             */
-            include_obfuscation?: false | null;
+            /** @description True may pad the chunks, which is never done. */
+            include_obfuscation?: boolean | null;
         };
         ConfidenceRequest: {
             /**
@@ -3896,6 +3955,19 @@ export interface components {
             max_tokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description The seed, for providers that take one. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            top_p?: number | null;
+            /** @description The answer ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
+            /** @description The form of the answer; the answer is checked against its schema. */
+            response_format?: components["schemas"]["ChatResponseFormat"] | null;
+            /**
+             * @description The service tier to ask the provider for.
+             * @enum {string|null}
+             */
+            service_tier?: "auto" | "default" | "flex" | "priority" | null;
             /** @description Becomes tags `key:value`. */
             metadata?: {
                 [key: string]: string;
@@ -3909,11 +3981,6 @@ export interface components {
              * @enum {unknown}
              */
             n?: 1 | 1 | null;
-            /**
-             * @description The whole distribution.
-             * @enum {unknown}
-             */
-            top_p?: 1 | 1 | null;
             /**
              * @description No penalty.
              * @enum {unknown}
@@ -3965,12 +4032,15 @@ export interface components {
              */
             function_call?: "none" | "auto" | null;
             /**
-             * @description Text.
+             * @description No effort.
              * @enum {unknown}
              */
-            response_format?: {
-                type: "text";
-            } | null;
+            reasoning_effort?: null;
+            /**
+             * @description The usual length.
+             * @enum {unknown}
+             */
+            verbosity?: "medium" | null;
             /**
              * @description Text.
              * @enum {unknown}
@@ -3978,21 +4048,14 @@ export interface components {
             modalities?: [
                 "text"
             ] | null;
-            /**
-             * @description No stop sequence.
-             * @enum {unknown}
-             */
-            stop?: never[] | null;
-            /**
-             * @description Nothing is stored for OpenAI's tools.
-             * @enum {unknown}
-             */
-            store?: false | null;
-            /**
-             * @description The one tier.
-             * @enum {unknown}
-             */
-            service_tier?: "auto" | "default" | null;
+            /** @description A task is stored in any case, and by Callboard alone. */
+            store?: boolean | null;
+            /** @description A mark for a provider's cache, without effect. */
+            prompt_cache_key?: string | null;
+            /** @description A term of a provider's cache, without effect. */
+            prompt_cache_retention?: string | null;
+            /** @description A mark of the person who asks, without effect. */
+            safety_identifier?: string | null;
         };
         CreateKey: {
             /** @description The text for people. */
@@ -4074,6 +4137,12 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number | null;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
             /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
             /** @description The source of the confidence; by default auto. */
@@ -4150,6 +4219,12 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number | null;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
             /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
             /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
@@ -4317,6 +4392,12 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number | null;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
             /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
             /** @description The source of the confidence; by default auto. */
@@ -4521,6 +4602,12 @@ export interface components {
             maxTokens?: number | null;
             /** @description The sampling temperature. */
             temperature?: number | null;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number | null;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
             /** @description The placeholder of a list, an input or an output in JSON: one task for each of its items. */
             forEach?: string | null;
             /** @description The name of the variable of an item; by default `item`. */
@@ -8737,6 +8824,37 @@ export interface operations {
             };
             401: components["responses"]["OpenAiFailure"];
             403: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_get_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the model */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Model"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
             429: components["responses"]["OpenAiFailure"];
             431: components["responses"]["OpenAiFailure"];
             500: components["responses"]["OpenAiFailure"];

@@ -25,6 +25,7 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
         tags: vec![],
         max_tokens: None,
         temperature: None,
+        sampling: None,
         callback_url: None,
         gate: Some(Gate { timeout_ms: 60_000, threshold: Some(0.85), notify, ..Gate::ALWAYS }),
         retry: retry::Policy::default(),

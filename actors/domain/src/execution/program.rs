@@ -342,6 +342,7 @@ impl Program {
             tags: self.compiled.plan.source().tags.clone(),
             max_tokens: source.max_tokens,
             temperature: source.temperature,
+            sampling: source.sampling.boxed(),
             callback_url: None,
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
             routing: (!source.routing.is_none()).then(|| Box::new(source.routing.clone())),

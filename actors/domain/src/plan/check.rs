@@ -370,7 +370,8 @@ impl StepChecker<'_, '_, '_> {
                 );
             }
         }
-        for (name, rule, says) in self.source.routing.faults(self.source.model.is_some()) {
+        let routing = self.source.routing.faults(self.source.model.is_some());
+        for (name, rule, says) in routing.into_iter().chain(self.source.sampling.faults()) {
             self.breaks(rule, &name, &says);
         }
     }

@@ -10,7 +10,7 @@ use super::wait::WaitSource;
 use crate::confidence::ask::Ask;
 use crate::retry::Policy;
 use crate::schema::is_brief_source;
-use crate::task::{FlowSource, Message, Routing};
+use crate::task::{FlowSource, Message, Routing, Sampling};
 
 /// The source of a plan (SPEC.md, Plan).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -61,6 +61,9 @@ pub struct StepSource {
     /// The sampling temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// The seed, the share of the probability and the stop sequences.
+    #[serde(default, skip_serializing_if = "Sampling::is_none")]
+    pub sampling: Sampling,
     /// The template of the system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
@@ -159,6 +162,7 @@ impl StepSource {
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
         let texts = texts + of(&self.map.for_each) + of(&self.map.item);
         let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
+        let texts = texts + self.sampling.stop.iter().map(String::len).sum::<usize>();
         let texts = texts + self.confidence.as_ref().map_or(0, |ask| of(&ask.rubric));
         size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + wait + schema
     }

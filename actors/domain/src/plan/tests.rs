@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::problem::Code;
 use crate::render::MAX_PROMPT;
-use crate::task::{MAX_MESSAGES, Message};
+use crate::task::{MAX_MESSAGES, Message, Sampling};
 
 fn step(id: &str, depends_on: &[&str]) -> StepSource {
     StepSource {
@@ -255,6 +255,20 @@ fn every_rule_of_a_field_is_told() {
     for (found, field, code) in cases {
         assert_eq!(found, one(field, code));
     }
+}
+
+#[test]
+fn the_choice_of_tokens_has_its_rules_and_a_wait_has_none_of_it() {
+    let of = |sampling: Sampling| faults(vec![StepSource { sampling, ..step("a", &[]) }]);
+    let rule = Code::Validation;
+    let wide = Sampling { top_p: Some(1.1), ..Sampling::default() };
+    assert_eq!(of(wide.clone()), one("steps[0].topP", rule(Rule::Range)));
+    let empty = Sampling { stop: vec![String::new()], ..Sampling::default() };
+    assert_eq!(of(empty), one("steps[0].stop[0]", rule(Rule::Length)));
+    let wait = Some(WaitSource { signal: "go".into(), schema: None });
+    let sampling = Sampling { seed: Some(1), ..Sampling::default() };
+    let waits = StepSource { prompt: String::new(), sampling, wait, ..step("a", &[]) };
+    assert_eq!(faults(vec![waits]), one("steps[0].seed", rule(Rule::Unknown)));
 }
 
 #[test]

@@ -134,7 +134,8 @@ fn foreign(step: &StepSource, at: &str) -> Vec<Problem> {
         let says = "does not apply to a step of the type wait, which calls no model";
         Problem::rule(Rule::Unknown, format!("{at}.{name}"), says)
     };
-    given.into_iter().filter(|(_, is_given)| *is_given).map(fault).collect()
+    let sampling = step.sampling.given().map(|name| (name, true));
+    given.into_iter().chain(sampling).filter(|(_, is_given)| *is_given).map(fault).collect()
 }
 
 #[cfg(test)]

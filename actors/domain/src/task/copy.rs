@@ -49,6 +49,7 @@ impl Request {
             && self.routing == spec.routing
             && self.max_tokens == spec.max_tokens
             && self.temperature == spec.temperature
+            && self.sampling == spec.sampling
             && self.gate == spec.gate
     }
 }
@@ -73,6 +74,7 @@ mod tests {
             callback_url: None,
             gate: None,
             routing: None,
+            sampling: None,
             flow: None,
             start_at: None,
             inputs: Inputs { prompt: prompt.into(), ..Inputs::default() },

@@ -55,6 +55,7 @@ impl Spec {
             callback_url: self.callback_url.clone(),
             gate: self.gate,
             routing: self.routing.clone(),
+            sampling: self.sampling.clone(),
             flow: self.flow.clone(),
             start_at: None,
             inputs,
@@ -68,7 +69,7 @@ mod tests {
     use crate::Timestamp;
     use crate::id::{ExecutionId, TaskId};
     use crate::machine::Machine;
-    use crate::task::{Event, Origin};
+    use crate::task::{Event, Origin, Sampling};
 
     fn task(origin: Origin) -> Task {
         let request = Request {
@@ -82,6 +83,7 @@ mod tests {
             callback_url: Some("https://example.com".into()),
             gate: None,
             routing: None,
+            sampling: Some(Box::new(Sampling { seed: Some(7), ..Sampling::default() })),
             flow: None,
             start_at: None,
             inputs: Inputs { prompt: "p".into(), ..Inputs::default() },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FailureKind, Flow, Gate, Message, Routing, ServiceTier};
+use super::{FailureKind, Flow, Gate, Message, Routing, Sampling, ServiceTier};
 use crate::Timestamp;
 use crate::confidence::ask::{Ask, Expected};
 use crate::id::{BatchId, ExecutionId, TaskId};
@@ -58,6 +58,9 @@ pub struct Spec {
     /// The models after the first, and the service tier. Boxed, because few tasks have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Box<Routing>>,
+    /// The seed, the share of the probability and the stop sequences. Boxed, because few tasks have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Box<Sampling>>,
     /// Keys that bound the task, or take turns. Shared with its place in the queue; few tasks have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
@@ -153,6 +156,9 @@ pub struct Request {
     /// The models after the first, and the service tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Box<Routing>>,
+    /// The seed, the share of the probability and the stop sequences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Box<Sampling>>,
     /// Keys that bound the task, or take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
@@ -196,6 +202,7 @@ impl Request {
             origin,
             checked: self.inputs.output_schema.is_some(),
             routing: self.routing,
+            sampling: self.sampling,
             flow: self.flow,
             start_at: self.start_at,
         };

@@ -23,6 +23,7 @@ fn spec() -> Spec {
         tags: vec![],
         max_tokens: None,
         temperature: None,
+        sampling: None,
         callback_url: None,
         gate: None,
         retry: Policy::default(),

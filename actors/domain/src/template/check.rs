@@ -154,6 +154,7 @@ fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults, depth: Compi
         timeout_ms,
         max_tokens,
         temperature,
+        sampling,
         routing,
         flow,
         output_schema,
@@ -164,7 +165,7 @@ fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults, depth: Compi
             check_length(problems, field, target, 1, MAX_TARGET);
         }
     }
-    for (name, rule, says) in routing.faults(model.is_some()) {
+    for (name, rule, says) in routing.faults(model.is_some()).into_iter().chain(sampling.faults()) {
         problems.push(Problem::rule(rule, format!("defaults.{name}"), says));
     }
     check_timeout(problems, "defaults.timeoutMs", *timeout_ms);

@@ -11,7 +11,7 @@ use crate::names::names;
 use crate::plan::{HitlSource, StepSource, are_brief};
 use crate::schema::is_brief_source;
 use crate::task::FlowSource;
-use crate::task::Routing;
+use crate::task::{Routing, Sampling};
 
 /// The source of a template (SPEC.md, Template).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub struct Defaults {
     /// The sampling temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// The seed, the share of the probability and the stop sequences.
+    #[serde(default, skip_serializing_if = "Sampling::is_none")]
+    pub sampling: Sampling,
     /// The models in place of `model`, and the service tier.
     #[serde(default, skip_serializing_if = "Routing::is_none")]
     pub routing: Routing,
@@ -112,6 +115,7 @@ impl TemplateSource {
             timeout_ms: step.timeout_ms.or(defaults.timeout_ms),
             max_tokens: step.max_tokens.or(defaults.max_tokens),
             temperature: step.temperature.or(defaults.temperature),
+            sampling: step.sampling.or(&defaults.sampling),
             flow: step.flow.or(&defaults.flow),
             output_schema: step.output_schema.as_ref().or(defaults.output_schema.as_ref()).cloned(),
             confidence: step.confidence.as_ref().or(defaults.confidence.as_ref()).cloned(),

@@ -76,6 +76,7 @@ fn spec(gate: Option<Gate>) -> Spec {
         tags: vec![],
         max_tokens: None,
         temperature: None,
+        sampling: None,
         callback_url: None,
         gate,
         retry: retry::Policy::default(),

@@ -40,7 +40,7 @@ use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::spending::{Budget, Match, OnExceed, Period};
 use callboard_domain::task::{
     Chance, Channels, Completion, Ending, EndingCode, Event, Gate, HoldReason, Inputs, LeaseId,
-    Message, Origin, OutputFault, Spec, State as TaskState, Task,
+    Message, Origin, OutputFault, Sampling, Spec, State as TaskState, Task,
 };
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
 use callboard_domain::trace::TraceContext;
@@ -76,6 +76,7 @@ pub(crate) fn full_task() -> Task {
         tags: vec!["a".into(), "ü".into()],
         max_tokens: Some(9),
         temperature: Some(0.5),
+        sampling: None,
         callback_url: Some("https://example.com/hook".into()),
         gate: Some(Gate {
             threshold: Some(0.9),
@@ -226,6 +227,12 @@ fn the_rows_of_tasks_are_pinned() {
     let golden =
         pinned("made-v1-with-messages", serde_json::to_string(&made).expect("JSON").as_bytes());
     assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
+    let sampling = Sampling { seed: Some(-7), top_p: Some(0.25), stop: vec!["END".into()] };
+    let spec = Spec { sampling: Some(Box::new(sampling)), ..made.spec.as_ref().clone() };
+    let sampled = InputsRow { spec: spec.into(), inputs: made.inputs.clone() };
+    let golden =
+        pinned("made-v1-with-sampling", serde_json::to_string(&sampled).expect("JSON").as_bytes());
+    assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), sampled);
     let schema = serde_json::from_str(r#"{"type":"object"}"#).expect("JSON");
     let inputs = made.inputs.map(|inputs| Inputs { output_schema: Some(schema), ..inputs });
     made.inputs = inputs;

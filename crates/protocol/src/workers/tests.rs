@@ -50,7 +50,7 @@ fn what_the_server_says_has_exactly_the_members_of_the_protocol() {
     down(
         &json!({"type": "assign", "lease": "l1", "attempt": 1, "deadlineAt": "2026-11-21T10:00:00.000Z",
         "task": {"id": "dt_task_1", "model": "m", "queue": "default", "prompt": "p", "systemPrompt": "s",
-            "context": {"z": 1, "a": 2}, "maxTokens": 5, "temperature": 0.5,
+            "context": {"z": 1, "a": 2}, "maxTokens": 5, "temperature": 0.5, "seed": -7, "topP": 0.5, "stop": ["END"],
             "logprobs": false, "planExecutionId": "dt_exec_1", "stepId": "s1",
             "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}),
     );

@@ -178,7 +178,7 @@ pub struct ModelsBody {
 
 /// A model.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ModelBody {
+pub struct ModelBody {
     /// The name.
     id: String,
     /// model
@@ -189,11 +189,18 @@ pub(super) struct ModelBody {
     owned_by: &'static str,
 }
 
+impl ModelBody {
+    /// The model of this name.
+    #[must_use]
+    pub const fn of(id: String) -> Self {
+        Self { id, object: "model", created: 0, owned_by: "callboard" }
+    }
+}
+
 impl ModelsBody {
     /// Models of these names.
     #[must_use]
     pub fn of(names: impl IntoIterator<Item = String>) -> Self {
-        let model = |id| ModelBody { id, object: "model", created: 0, owned_by: "callboard" };
-        Self { object: "list", data: names.into_iter().map(model).collect() }
+        Self { object: "list", data: names.into_iter().map(ModelBody::of).collect() }
     }
 }

@@ -11,6 +11,7 @@ use crate::flow::FlowBody;
 use crate::hitl::Channel;
 use crate::messages::MessageBody;
 use crate::routing::RoutingBody;
+use crate::sampling::SamplingBody;
 
 /// A step.
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,6 +66,9 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
+    /// `seed`, `topP` and `stop`.
+    #[serde(flatten)]
+    sampling: SamplingBody<'a>,
     /// The placeholder of the list for each of whose items it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     for_each: Option<&'a str>,
@@ -135,6 +139,7 @@ impl<'a> StepBody<'a> {
             retry,
             max_tokens: step.max_tokens,
             temperature: step.temperature,
+            sampling: SamplingBody::from(&step.sampling),
             for_each: step.map.for_each.as_deref(),
             item: step.map.item.as_deref(),
             max_items: step.map.max_items,

@@ -68,7 +68,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order of their faults.
-const ORDER: [&str; 44] = [
+const ORDER: [&str; 47] = [
     "name",
     "description",
     "version",
@@ -102,6 +102,9 @@ const ORDER: [&str; 44] = [
     "retry",
     "maxTokens",
     "temperature",
+    "seed",
+    "topP",
+    "stop",
     "forEach",
     "item",
     "maxItems",

@@ -266,6 +266,11 @@ impl<'a> Fields<'a> {
         self.mode.refuse(&Path::Member(&self.path, name), rule, says)
     }
 
+    /// Takes the members that are null and were not read, as if they were absent.
+    pub fn forget_nulls(&mut self) {
+        self.members.retain(|_, value| !value.is_null());
+    }
+
     /// Records every member that was not read, with rule `unknown`.
     pub(super) fn finish(self) {
         let unknown = self.members.keys().filter(|name| !self.asked.contains(&name.as_str()));

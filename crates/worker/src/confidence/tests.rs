@@ -1,6 +1,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use callboard_domain::task::Sampling;
 use callboard_domain::usage::Tokens;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -108,7 +109,8 @@ fn request() -> Request {
 async fn samples_agree_and_all_calls_count() {
     use Plan::Text;
     let provider = Planned::new(&[Text("Paris"), Text("paris"), Text("Lyon"), Text(" PARIS ")]);
-    let cold = Request { temperature: Some(0.1), ..request() };
+    let sampling = Sampling { seed: Some(40), top_p: Some(0.1), stop: vec!["END".into()] };
+    let cold = Request { temperature: Some(0.1), sampling, ..request() };
     let (found, streamed) = measured(&provider, &cold, &samples(3)).await;
     assert_eq!((found.completion.output.as_str(), streamed.as_str()), ("Paris", "Paris"));
     assert!((found.completion.confidence.unwrap() - 2.0 / 3.0).abs() < 1e-12);
@@ -118,6 +120,11 @@ async fn samples_agree_and_all_calls_count() {
     assert_eq!((asked.len(), asked[0].temperature), (4, Some(0.1)));
     assert!(asked[1..].iter().all(|sample| sample.temperature == Some(0.7)));
     assert!(asked.iter().all(|sample| sample.prompt == "the task"));
+    // Each sample has a seed of its own, and the whole distribution.
+    let seeds: Vec<_> = asked.iter().map(|sample| sample.sampling.seed).collect();
+    assert_eq!(seeds, [40, 41, 42, 43].map(Some));
+    assert!(asked[1..].iter().all(|sample| sample.sampling.top_p.is_none()));
+    assert!(asked.iter().all(|sample| sample.sampling.stop == ["END"]));
 }
 
 #[tokio::test]

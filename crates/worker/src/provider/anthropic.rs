@@ -24,7 +24,7 @@ use caching::Prompts;
 use super::failure::is_error;
 use super::http::{ConfigError, Endpoint, Key, Refusal, base_url, headers};
 use super::quirks::{Member, Memory, Quirks, Shape};
-use super::schema::{Dialect, inlined, instruction, reduced};
+use super::schema::{Dialect, inlined, instruction, is_any_object, reduced};
 use super::{Completion, Deltas, Failure, Provider, Request, lenient};
 
 /// The address of Anthropic itself.
@@ -155,6 +155,13 @@ impl Anthropic {
         {
             body["temperature"] = json!(temperature);
         }
+        // The API has no seed.
+        if let (Some(share), true) = (request.sampling.top_p, quirks.sends(Member::TopP)) {
+            body["top_p"] = json!(share);
+        }
+        if !request.sampling.stop.is_empty() {
+            body["stop_sequences"] = json!(request.sampling.stop);
+        }
         // The API has no cheaper tier, and `auto` is the one that priority comes with.
         let wants_auto =
             matches!(request.service_tier, Some(ServiceTier::Auto | ServiceTier::Priority));
@@ -188,7 +195,10 @@ fn shape(schema: &Value, shape: Shape, body: &mut Value) -> bool {
     if shape <= Shape::Reduced && native.is_strict {
         let format = json!({"type": "json_schema", "schema": native.schema});
         body["output_config"] = json!({"format": format});
-    } else if shape <= Shape::Loose && schema.get("type") == Some(&json!("object")) {
+    } else if shape <= Shape::Loose
+        && schema.get("type") == Some(&json!("object"))
+        && !is_any_object(schema)
+    {
         let says = "Gives the answer.";
         body["tools"] = json!([{"name": TOOL, "description": says, "input_schema": schema}]);
         body["tool_choice"] = json!({"type": "tool", "name": TOOL});

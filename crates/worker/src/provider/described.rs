@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use callboard_domain::fuel::Fuel;
 use callboard_domain::schema::{self, Schema};
-use callboard_domain::task::{Message, Role};
+use callboard_domain::task::{Message, Role, Sampling};
 use callboard_domain::usage::Prices;
 use serde_json::{Value, json};
 
@@ -47,6 +47,7 @@ fn request() -> Request {
         prompt: "Extract.".into(),
         max_tokens: Some(100),
         temperature: Some(0.5),
+        sampling: Sampling { seed: Some(7), top_p: Some(0.25), stop: vec!["END".into()] },
         output_schema: Some(json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
@@ -88,6 +89,9 @@ fn chat_completions(response_format: &Value) -> Value {
             },
             "logprobs": {"type": "boolean"},
             "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+            "top_p": {"type": "number", "minimum": 0, "maximum": 1},
+            "seed": {"type": "integer"},
+            "stop": {"type": "array", "maxItems": 4, "items": {"type": "string"}},
             "max_tokens": {"type": "integer", "minimum": 1},
             "max_completion_tokens": {"type": "integer", "minimum": 1},
             "response_format": response_format,
@@ -171,6 +175,8 @@ fn anthropic() -> Value {
             "stream": {"type": "boolean"},
             "system": {"type": "array", "items": text},
             "temperature": {"type": "number", "minimum": 0, "maximum": 1},
+            "top_p": {"type": "number", "minimum": 0, "maximum": 1},
+            "stop_sequences": {"type": "array", "items": {"type": "string"}},
             "output_config": {
                 "type": "object", "additionalProperties": false,
                 "properties": {"format": {

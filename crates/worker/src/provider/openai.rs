@@ -9,6 +9,7 @@ mod answer;
 
 use std::env;
 
+use callboard_domain::task::Sampling;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use answer::Answer;
 
 use super::http::{ConfigError, Endpoint, Key, Refusal, base_url, headers};
 use super::quirks::{Member, Memory, Quirks, Shape};
-use super::schema::{Dialect, Reduced, inlined, instruction, reduced};
+use super::schema::{Dialect, Reduced, inlined, instruction, is_any_object, reduced};
 use super::{Completion, Deltas, Failure, Provider, Request, lenient};
 
 /// The address of `OpenAI` itself.
@@ -62,7 +63,11 @@ impl OpenAi {
     /// Makes the call, and repeats it without a member that the model refuses: a refusal has generated
     /// nothing.
     async fn call(&self, request: &Request, deltas: &Deltas) -> Result<Completion, Failure> {
-        let least = if self.is_strict { Shape::Reduced } else { Shape::default() };
+        let least = match &request.output_schema {
+            Some(schema) if self.is_strict && is_any_object(schema) => Shape::Loose,
+            _ if self.is_strict => Shape::Reduced,
+            _ => Shape::default(),
+        };
         let mut asking = self.memory.asking(request, least);
         loop {
             let body = body(request, asking.quirks, asking.shape);
@@ -154,6 +159,16 @@ fn body(request: &Request, quirks: Quirks, shape: Shape) -> Value {
     }
     if let (Some(temperature), true) = (request.temperature, quirks.sends(Member::Temperature)) {
         body["temperature"] = json!(temperature);
+    }
+    let Sampling { seed, top_p, stop } = &request.sampling;
+    if let (Some(seed), true) = (seed, quirks.sends(Member::Seed)) {
+        body["seed"] = json!(seed);
+    }
+    if let (Some(share), true) = (top_p, quirks.sends(Member::TopP)) {
+        body["top_p"] = json!(share);
+    }
+    if !stop.is_empty() {
+        body["stop"] = json!(stop);
     }
     if let Some(max_tokens) = request.max_tokens {
         let name = if quirks.completion_tokens { "max_completion_tokens" } else { "max_tokens" };

@@ -1,6 +1,6 @@
 //! Optional members of requests that single models refuse, learned from the refusal and remembered.
 //!
-//! Reasoning models take no `logprobs` or `temperature` and want `max_completion_tokens`; some servers know
+//! Reasoning models take no `logprobs`, `temperature` or `top_p` and want `max_completion_tokens`; some servers know
 //! no `stream_options` or `service_tier`, or stream only for some accounts. A provider names one such
 //! member per refusal, before it generates anything, so each is given up at most once per call; the call
 //! that costs money is still one. A refused schema says nothing about other schemas, so the form that
@@ -28,12 +28,14 @@ pub(super) enum Member {
     StreamOptions,
     Stream,
     Temperature,
+    TopP,
+    Seed,
 }
 
 /// The members that are left out or sent differently for one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Quirks {
-    left_out: [bool; 5],
+    left_out: [bool; 7],
     /// `max_completion_tokens` is sent for `max_tokens`.
     pub(super) completion_tokens: bool,
     /// True for a model whose prompt opens the thinking, so that the output closes it alone.
@@ -90,8 +92,15 @@ impl Shape {
 
 impl Member {
     /// The members in the order in which they are given up: those that change no answer come first.
-    const ALL: [Self; 5] =
-        [Self::Logprobs, Self::ServiceTier, Self::StreamOptions, Self::Stream, Self::Temperature];
+    const ALL: [Self; 7] = [
+        Self::Logprobs,
+        Self::ServiceTier,
+        Self::StreamOptions,
+        Self::Stream,
+        Self::TopP,
+        Self::Temperature,
+        Self::Seed,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -100,6 +109,8 @@ impl Member {
             Self::StreamOptions => "stream_options",
             Self::Stream => "stream",
             Self::Temperature => "temperature",
+            Self::TopP => "top_p",
+            Self::Seed => "seed",
         }
     }
 
@@ -119,7 +130,9 @@ impl Member {
                 let is_named = parts.any(|word| matches!(word, "stream" | "streaming"));
                 (is_param || is_named) && unsupported(words, &message)
             }
-            Self::Temperature => {
+            // Some models take a temperature or a share, not both.
+            Self::TopP if message.contains(name) && message.contains("cannot both") => true,
+            Self::Temperature | Self::TopP | Self::Seed => {
                 (is_param || message.contains(name)) && unsupported(words, message)
             }
         }
@@ -280,7 +293,7 @@ mod tests {
     fn sent() -> Value {
         json!({
             "model": "m", "logprobs": true, "temperature": 0.2, "service_tier": "flex", "max_tokens": 7,
-            "stream": true, "stream_options": {"include_usage": true},
+            "stream": true, "stream_options": {"include_usage": true}, "top_p": 0.5, "seed": 7,
         })
     }
 
@@ -324,6 +337,18 @@ mod tests {
                 Member::Temperature,
             ),
             (400, "`temperature` is deprecated for this model.", Member::Temperature),
+            (400, "Unsupported parameter: 'top_p' is not supported with this model.", Member::TopP),
+            (
+                400,
+                "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+                Member::TopP,
+            ),
+            (422, "Extra inputs are not permitted: seed", Member::Seed),
+            (
+                400,
+                "Invalid JSON payload received. Unknown name \"seed\": Cannot find field.",
+                Member::Seed,
+            ),
         ] {
             let learned = learn(status, message, "", "").expect(message);
             let left_out = Member::ALL.into_iter().filter(|member| !learned.sends(*member));
@@ -341,6 +366,7 @@ mod tests {
     fn a_refusal_of_a_value_or_of_something_else_teaches_nothing() {
         for message in [
             "Invalid 'temperature': decimal above maximum value.",
+            "Invalid 'top_p': decimal below minimum value.",
             "the model is not supported",
             "max_tokens is too large: 9. This model takes at most 4.",
             "the upstream does not support this",

@@ -154,6 +154,17 @@ impl Reducing {
     }
 }
 
+/// True for any object: a schema that declares nothing. A closed one would be the empty object, and a
+/// tool without members is called without any.
+pub(super) fn is_any_object(schema: &Value) -> bool {
+    const WORDS: [&str; 4] = ["$schema", "title", "description", "additionalProperties"];
+    let is_free = |(keyword, value): (&String, &Value)| {
+        keyword == "type" && value == "object"
+            || WORDS.contains(&keyword.as_str()) && value != false && !value.is_object()
+    };
+    schema.get("type").is_some() && schema.as_object().is_some_and(|it| it.iter().all(is_free))
+}
+
 /// The system message that asks for the schema where the provider cannot enforce it.
 pub(super) fn instruction(schema: &Value) -> String {
     format!(
@@ -215,6 +226,26 @@ mod tests {
         ] {
             assert!(!reduced(&schema, Dialect::OpenAi).is_strict, "{schema}");
             assert!(!reduced(&schema, Dialect::Anthropic).is_strict, "{schema}");
+        }
+    }
+
+    #[test]
+    fn an_object_of_any_members_is_known() {
+        for schema in [
+            json!({"type": "object"}),
+            json!({"type": "object", "title": "T", "additionalProperties": true}),
+        ] {
+            assert!(is_any_object(&schema), "{schema}");
+        }
+        for schema in [
+            json!({}),
+            json!({"type": "array"}),
+            json!({"type": "object", "additionalProperties": false}),
+            json!({"type": "object", "additionalProperties": {"type": "number"}}),
+            json!({"type": "object", "required": ["a"]}),
+            json!({"type": "object", "properties": {}}),
+        ] {
+            assert!(!is_any_object(&schema), "{schema}");
         }
     }
 

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use callboard_domain::confidence::Source;
-use callboard_domain::task::Role;
+use callboard_domain::task::{Role, Sampling};
 use callboard_domain::usage::Tokens;
 use serde_json::json;
 
@@ -41,6 +41,7 @@ fn request() -> Request {
         prompt: " say hello\n".into(),
         max_tokens: None,
         temperature: Some(0.5),
+        sampling: Sampling { seed: Some(7), top_p: Some(0.25), stop: vec!["END".into()] },
         service_tier: None,
         output_schema: None,
         without_logprobs: false,
@@ -94,6 +95,8 @@ async fn the_request_has_system_texts_in_order_and_the_models_own_greatest_outpu
                 {"type": "text", "text": "Context:\n{\"b\":1,\"a\":2}"},
             ],
             "temperature": 0.5,
+            "top_p": 0.25,
+            "stop_sequences": ["END"],
         });
         assert_eq!(seen.body, expected);
     }

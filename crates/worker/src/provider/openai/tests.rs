@@ -1,5 +1,5 @@
 use callboard_domain::confidence::Source;
-use callboard_domain::task::Role;
+use callboard_domain::task::{Role, Sampling};
 use callboard_domain::usage::Tokens;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -29,6 +29,7 @@ fn request() -> Request {
         prompt: " say hello\n".into(),
         max_tokens: Some(7),
         temperature: Some(0.5),
+        sampling: Sampling { seed: Some(7), top_p: Some(0.25), stop: vec!["END".into()] },
         service_tier: None,
         output_schema: None,
         without_logprobs: false,
@@ -80,6 +81,9 @@ async fn the_request_has_the_prompt_as_the_last_user_message_and_the_key_in_its_
         "stream_options": {"include_usage": true},
         "logprobs": true,
         "temperature": 0.5,
+        "seed": 7,
+        "top_p": 0.25,
+        "stop": ["END"],
         "max_tokens": 7,
     });
     assert_eq!(seen.body, expected);
@@ -196,6 +200,8 @@ async fn what_a_model_refuses_is_left_out_and_remembered() {
         refuse("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
         refuse("logprobs are not supported with reasoning models."),
         refuse("Unsupported value: 'temperature' does not support 0.5 with this model."),
+        refuse("Unsupported parameter: 'top_p' is not supported with this model."),
+        refuse("Unrecognized request argument supplied: seed"),
         stream([data(&HELLO)]),
         stream([data(&HELLO)]),
     ])
@@ -204,15 +210,15 @@ async fn what_a_model_refuses_is_left_out_and_remembered() {
     call(&provider, &request()).await.0.unwrap();
     call(&provider, &request()).await.0.unwrap();
     let mut bodies = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..7 {
         bodies.push(server.seen.recv().await.unwrap().body);
     }
-    for body in &bodies[3..] {
+    for body in &bodies[5..] {
         let members = body.as_object().unwrap().keys().map(String::as_str);
         let members: Vec<&str> = members.collect();
         assert_eq!(
             members,
-            ["model", "messages", "stream", "stream_options", "max_completion_tokens"]
+            ["model", "messages", "stream", "stream_options", "stop", "max_completion_tokens"]
         );
     }
 }
