@@ -145,7 +145,8 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
         without_logprobs: false,
     };
     let (ask, until) = (inputs.confidence, Instant::now() + FURTHER);
-    let (deltas, mut pieces) = mpsc::channel(PIECES);
+    let (sender, mut pieces) = mpsc::channel(PIECES);
+    let deltas = sender.into();
     let complete = async {
         let provider = Simulated::default();
         let measured = confidence::complete(&provider, &request, ask.as_deref(), &deltas, until);
@@ -161,7 +162,7 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
         }
     };
     match tokio::join!(complete, stream).0 {
-        Ok(Measured { completion, judge }) => {
+        Ok(Measured { completion, judge, .. }) => {
             let used =
                 |Tokens { input, output, .. }: Tokens| Usage { input, output, ..Usage::default() };
             let judge = judge.map(|(model, tokens)| JudgeUsage { model, usage: used(tokens) });
@@ -186,5 +187,5 @@ fn failed(lease: LeaseToken, failure: provider::Failure) -> WorkerMessage {
     let provider::Failure { code, message, retryable, retry_after_ms, limits: _ } = failure;
     let ending = Ending { code: EndingCode::of_worker(code.as_str()), message };
     let retry_after = retry_after_ms.map(Duration::from_millis);
-    WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after })
+    WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after, usage: None })
 }

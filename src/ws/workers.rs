@@ -15,9 +15,7 @@ use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::grammar::Kind;
 use callboard_domain::worker::Profile;
-use callboard_protocol::workers::{
-    ErrorBody, FromWorker, MAX_FRAME, Registered, TAKES_THINKING, ToWorker,
-};
+use callboard_protocol::workers::{ErrorBody, FromWorker, MAX_FRAME, Registered, TAKES, ToWorker};
 use callboard_runtime::accounts::PermissionWatch;
 use callboard_runtime::handle::WorkerLink;
 use callboard_runtime::worker::{WorkerCommand, WorkerMessage};
@@ -234,7 +232,10 @@ impl Unanswered {
         let room = match said {
             WorkerMessage::Heartbeat(..) => &self.heartbeats,
             WorkerMessage::Completed(..) | WorkerMessage::Failed(..) => &self.results,
-            WorkerMessage::Delta(..) | WorkerMessage::Reported(..) | WorkerMessage::Draining => {
+            WorkerMessage::Delta(..)
+            | WorkerMessage::Reported(..)
+            | WorkerMessage::Called(..)
+            | WorkerMessage::Draining => {
                 return;
             }
         };
@@ -362,7 +363,7 @@ async fn begin(
         heartbeat_ms: frames::millis(heartbeat),
         kept: frames::texts(&leases.renewed),
         lost: frames::lost(unreadable, &leases.lost),
-        takes: vec![TAKES_THINKING.to_owned()],
+        takes: TAKES.map(str::to_owned).into(),
     });
     if socket.send(&registered).await { Ok((link, commands)) } else { Err(End::Closed) }
 }
@@ -387,8 +388,8 @@ async fn serve(
                 Ok(frame) => frame,
                 Err(end) => break end,
             };
-            if let Some(reported) = frame.as_ref().ok().and_then(frames::reported) {
-                link.say(reported);
+            for beside in frame.iter().flat_map(frames::beside) {
+                link.say(beside);
             }
             let answer = match frame.and_then(frames::said) {
                 Ok(Heard::WorkerMessage(said)) => {

@@ -91,6 +91,52 @@ async fn settings_limit_a_model_until_an_admin_does() {
 }
 
 #[tokio::test]
+async fn a_429_of_a_judge_closes_its_model_and_the_answer_counts() {
+    let server = Server::start();
+    let client = server.client("admin").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 5).await;
+    let confidence = json!({"method": "judge", "judgeModel": "j"});
+    let task = json!({"prompt": "p", "model": "m", "confidence": confidence});
+    let id = client.submit(&task).await;
+    let lease = worker.assignment().await["lease"].clone();
+    let usage = json!({"input": 3, "output": 5, "calls": 1});
+    let complete = json!({
+        "type": "complete", "lease": lease, "output": "x", "usage": usage,
+        "judge": {"model": "j", "usage": {"input": 0, "output": 0, "calls": 1}},
+        "limited": {"model": "j", "retryAfterMs": 30_000},
+    });
+    worker.send(complete.clone()).await;
+    assert_eq!(worker.receive("ack").await["result"], "applied");
+    assert_eq!(client.task(&id).await["status"], "completed");
+    assert!(client.model("j").await["closedUntil"].is_string());
+    assert!(client.model("m").await["closedUntil"].is_null(), "its own model is open");
+    let other = client.submit(&json!({"prompt": "p", "model": "j"})).await;
+    until("it waits", async || client.task(&other).await["waitingFor"] == "limit").await;
+    // A lease that is over closes nothing.
+    let mut late = complete;
+    late["limited"]["model"] = json!("n");
+    worker.send(late).await;
+    assert_eq!(worker.receive("ack").await["result"], "duplicate");
+    assert!(client.model("n").await["closedUntil"].is_null());
+}
+
+#[tokio::test]
+async fn a_failed_call_may_tell_what_it_used() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let id = client.submit(&json!({"prompt": "p", "model": "m"})).await;
+    let error = json!({"code": "PROVIDER_ERROR", "message": "cut"});
+    let fail = json!({
+        "type": "fail", "lease": worker.assignment().await["lease"], "error": error,
+        "retryable": false, "usage": {"input": 3, "output": 5, "calls": 1},
+    });
+    worker.send(fail).await;
+    assert_eq!(worker.receive("ack").await["result"], "applied");
+    assert_eq!(client.task(&id).await["error"]["code"], "PROVIDER_ERROR");
+}
+
+#[tokio::test]
 async fn a_429_closes_the_model_for_everybody_and_over_a_crash() {
     let mut server = Server::start();
     let client = server.client("admin").await;

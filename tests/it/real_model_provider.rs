@@ -92,6 +92,7 @@ async fn dropping_the_call_ends_the_generation() {
         ..ask("Write a very long story about a ship, with many chapters.")
     };
     let (sender, mut deltas) = mpsc::channel(1);
+    let sender = sender.into();
     tokio::select! {
         ended = provider.complete(&request, &sender) => panic!("the story was too short: {ended:?}"),
         delta = deltas.recv() => assert!(delta.is_some()),
@@ -139,6 +140,7 @@ async fn a_real_model_is_sampled_and_judged_in_one_call_of_the_worker() {
     for (method, source) in [(Method::Samples, Source::Samples), (Method::Judge, Source::Judge)] {
         let ask = Ask { method, n: Some(2), judge_model: judge_model.clone(), ..Ask::default() };
         let (sender, receiver) = mpsc::channel(1);
+        let sender = sender.into();
         drop(receiver);
         let until = tokio::time::Instant::now() + PATIENCE;
         let measured = confidence::complete(&provider, &request, Some(&ask), &sender, until).await;
@@ -174,6 +176,7 @@ async fn call(
     request: &Request,
 ) -> (Result<Completion, Failure>, Vec<String>) {
     let (sender, mut receiver) = mpsc::channel(1);
+    let sender = sender.into();
     let gather = async {
         let mut deltas = Vec::new();
         while let Some(delta) = receiver.recv().await {

@@ -72,6 +72,7 @@ fn retried(spec: Spec) -> Task {
         ending: Ending { code: EndingCode::ProviderError, message: "503".into() },
         retryable: true,
         retry_after: None,
+        usage: None,
     };
     let later = NOW.after(Duration::from_mins(1));
     let task = Task::submitted(spec).next;

@@ -83,6 +83,18 @@ impl ModelLimits {
     }
 }
 
+/// A further call of an attempt that the provider refused with 429 or 529: the model has no room, though
+/// the attempt has an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Limited {
+    /// The model of the call: the task's, or the judge's.
+    pub model: String,
+    /// The wait that the provider asks for, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
 /// A refused call: the model has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom {

@@ -101,7 +101,13 @@ impl Sum for Usage {
 /// An estimate of the tokens of a text: characters ÷ 4, rounded up.
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u64 {
-    u64::try_from(text.chars().count()).unwrap_or(u64::MAX).div_ceil(4)
+    estimate_tokens_of(u64::try_from(text.chars().count()).unwrap_or(u64::MAX))
+}
+
+/// An estimate of the tokens of a text of so many characters.
+#[must_use]
+pub const fn estimate_tokens_of(characters: u64) -> u64 {
+    characters.div_ceil(4)
 }
 
 #[cfg(test)]

@@ -459,7 +459,7 @@ async fn a_zombie_changes_nothing() {
 
 fn failure(retryable: bool) -> Failure {
     let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
-    Failure { ending, retryable, retry_after: None }
+    Failure { ending, retryable, retry_after: None, usage: None }
 }
 
 #[tokio::test(start_paused = true)]

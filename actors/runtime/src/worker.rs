@@ -27,7 +27,7 @@ use crate::texts::{LiveText, Run};
 mod message;
 mod roster;
 
-pub use message::{AckResult, Assignment, Of, Registration, WorkerCommand, WorkerMessage};
+pub use message::{AckResult, Assignment, Called, Of, Registration, WorkerCommand, WorkerMessage};
 pub(crate) use message::{AckSender, Message};
 pub use roster::View;
 pub(crate) use roster::Workers;
@@ -274,7 +274,19 @@ impl Held<WorkerItem> {
                     TaskAddress { environment: self.address.environment, task: lease.task };
                 self.node.send(address, task::Message::Reported(lease.lease, reported));
             }
+            WorkerMessage::Called(lease, called) => self.called(lease, &called),
             WorkerMessage::Draining => self.drain(),
+        }
+    }
+
+    /// A 429 of a sample or a judge closes its model, as that of an answer does.
+    fn called(&self, lease: LeaseToken, called: &Called) {
+        let environment = self.address.environment;
+        if let Some(limited) = &called.limited
+            && self.item.view().worker.holds(lease)
+        {
+            self.node.models.refused(environment, &limited.model, limited.retry_after_ms);
+            self.node.keep_closure(environment, &limited.model);
         }
     }
 

@@ -15,7 +15,7 @@ use std::fmt;
 
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::ask::Ask;
-use callboard_domain::model_limits::Reported;
+use callboard_domain::model_limits::{Limited, Reported};
 use callboard_domain::task::{Message, ServiceTier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,6 +25,14 @@ pub const MAX_FRAME: usize = 32 << 20;
 
 /// The name of [`Complete::thinking`] among the members that a server takes.
 pub const TAKES_THINKING: &str = "thinking";
+/// The name of [`Usage::calls`] among these members.
+pub const TAKES_CALLS: &str = "calls";
+/// The name of [`Complete::limited`] among these members.
+pub const TAKES_LIMITED: &str = "limited";
+/// The name of [`Fail::usage`] among these members.
+pub const TAKES_USAGE: &str = "usage";
+/// The members that this server takes and earlier ones refused.
+pub const TAKES: [&str; 4] = [TAKES_THINKING, TAKES_CALLS, TAKES_LIMITED, TAKES_USAGE];
 
 /// A frame from a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,11 +121,15 @@ pub struct Complete {
     pub limits: Option<Box<Reported>>,
     /// The usage of a judge, which `usage` leaves out: its price is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge: Option<JudgeUsage>,
+    pub judge: Option<Box<JudgeUsage>>,
     /// The thinking before the output, which is no part of it. Sent to servers that take it alone
     /// ([`Registered::takes`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
+    /// The further call, of a sample or of the judge, that the provider refused with 429 or 529. Sent to
+    /// servers that take it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited: Option<Box<Limited>>,
 }
 
 /// The usage of a judge's calls.
@@ -144,6 +156,15 @@ pub struct Usage {
     /// Tokens of the prompt that the provider wrote to its cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write: u64,
+    /// The requests that the tokens were used in; 0 if that is not known. Sent to servers that take it
+    /// alone.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub calls: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_none(calls: &u32) -> bool {
+    *calls == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -183,6 +204,9 @@ pub struct Fail {
     /// The provider's own limits, from the headers of its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Box<Reported>>,
+    /// The least usage of the call, as far as the worker saw it. Sent to servers that take it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// A code for programs and a sentence for people.
@@ -250,7 +274,7 @@ pub struct Registered {
     /// Resumed leases that are not the worker's any more.
     #[serde(default)]
     pub lost: Vec<String>,
-    /// The members of frames that this server takes and earlier ones refused: [`TAKES_THINKING`].
+    /// The members of frames that this server takes and earlier ones refused: [`TAKES`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub takes: Vec<String>,
 }

@@ -123,8 +123,9 @@ impl Item {
 }
 
 async fn call(provider: &OpenAi, request: &Request) -> Option<Completion> {
-    let (deltas, pieces) = mpsc::channel(1);
+    let (sender, pieces) = mpsc::channel(1);
     drop(pieces);
+    let deltas = sender.into();
     match provider.complete(request, &deltas).await {
         Ok(completion) => Some(completion),
         Err(failure) => {

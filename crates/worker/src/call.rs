@@ -18,7 +18,7 @@ use callboard_otlp::Spans;
 use callboard_domain::model_limits::Reported;
 
 use crate::confidence::{self, Measured};
-use crate::provider::{Code, Completion, Failure, Provider, Request};
+use crate::provider::{Code, Deltas, Failure, Provider, Request};
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::task::Sampling;
@@ -29,6 +29,8 @@ use callboard_protocol::workers::{
 
 /// The most time before the deadline in which no further call is made.
 const DELIVERY: Duration = Duration::from_secs(5);
+/// The most time before the deadline at which a call is ended, so that the report of its usage is in time.
+const REPORT: Duration = Duration::from_millis(250);
 /// The time for which text is gathered.
 const GATHER: Duration = Duration::from_millis(50);
 /// The bytes of text that go out at once, without waiting.
@@ -64,9 +66,13 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
     let span = CallSpan::begin(&means, context.as_deref(), &request);
     // Further calls leave the answer time to be sent.
     let until = Instant::now() + remaining.saturating_sub((remaining / 10).min(DELIVERY));
-    let measured = limited(&lease, (&request, ask.as_deref(), until), &means);
+    let (sender, pieces) = mpsc::channel(PIECES);
+    let deltas = Deltas::from(sender);
+    let asked = Asked { request: &request, ask: ask.as_deref(), until, deltas: &deltas };
+    let measured = limited(&lease, asked, pieces, &means);
     let called = AssertUnwindSafe(measured).catch_unwind();
-    let result = match timeout(remaining, called).await {
+    let result = match timeout(remaining.saturating_sub((remaining / 20).min(REPORT)), called).await
+    {
         Ok(Ok(result)) => result,
         // The panic's own text is not reported: it may hold parts of the prompt.
         Ok(Err(_panic)) => {
@@ -78,23 +84,35 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
             true,
         )),
     };
-    let result = result.map(|Measured { completion, judge }| (completion, judge));
-    span.end(result.as_ref().map(|(completion, _)| completion));
+    span.end(result.as_ref().map(|measured| &measured.completion));
     match result {
-        Ok((completion, judge)) => bounded(complete(lease, completion, judge)),
-        Err(failure) => fail(lease, failure),
+        Ok(measured) => bounded(complete(lease, measured)),
+        Err(failure) => {
+            let used = deltas.used(&request).map(|tokens| used(tokens, 1));
+            FromWorker::Fail(Fail { usage: used, ..fail(lease, failure) })
+        }
     }
+}
+
+/// The wishes of a lease, and the channel of its text.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    request: &'a Request,
+    ask: Option<&'a Ask>,
+    /// The end of the time for further calls.
+    until: Instant,
+    deltas: &'a Deltas,
 }
 
 async fn limited(
     lease: &str,
-    (request, ask, until): (&Request, Option<&Ask>, Instant),
+    Asked { request, ask, until, deltas }: Asked<'_>,
+    mut pieces: mpsc::Receiver<String>,
     means: &Means,
 ) -> Result<Measured, Failure> {
     let _slot = means.slots.acquire().await.expect("the semaphore is never closed");
-    let (sender, mut pieces) = mpsc::channel(PIECES);
     let provider = &*means.provider;
-    let mut call = Box::pin(confidence::complete(provider, request, ask, &sender, until));
+    let mut call = Box::pin(confidence::complete(provider, request, ask, deltas, until));
     let mut gathered = String::new();
     let mut since = Instant::now();
     let mut due = false;
@@ -142,24 +160,27 @@ fn request(task: Task, ask: Option<&Ask>) -> Request {
     }
 }
 
-fn complete(lease: String, completion: Completion, judge: Option<(String, Tokens)>) -> Complete {
-    let used = |Tokens { input, output, cache_read, cache_write }: Tokens| Usage {
-        input,
-        output,
-        cache_read,
-        cache_write,
-    };
+fn used(tokens: Tokens, calls: u32) -> Usage {
+    let Tokens { input, output, cache_read, cache_write } = tokens;
+    Usage { input, output, cache_read, cache_write, calls }
+}
+
+fn complete(lease: String, measured: Measured) -> Complete {
+    let Measured { completion, judge, calls, limited } = measured;
     Complete {
         lease,
         output: completion.output,
-        usage: used(completion.usage),
+        usage: used(completion.usage, calls.own),
         confidence: completion.confidence,
         confidence_source: Some(completion.confidence_source.into()),
         finish_reason: completion.finish_reason,
         service_tier: completion.service_tier,
         limits: limits_of(completion.limits),
-        judge: judge.map(|(model, tokens)| JudgeUsage { model, usage: used(tokens) }),
+        judge: judge.map(|(model, tokens)| {
+            Box::new(JudgeUsage { model, usage: used(tokens, calls.judge) })
+        }),
         thinking: completion.thinking,
+        limited: limited.map(Box::new),
     }
 }
 
@@ -176,7 +197,8 @@ fn bounded(complete: Complete) -> FromWorker {
     let why = format!(
         "the output takes {length} bytes as JSON, and a frame may have at most {MAX_FRAME}"
     );
-    fail(complete.lease, Failure::refused(why))
+    let usage = Some(complete.usage);
+    FromWorker::Fail(Fail { usage, ..fail(complete.lease, Failure::refused(why)) })
 }
 
 /// The limits that the provider reported, if any.
@@ -184,15 +206,16 @@ fn limits_of(limits: Reported) -> Option<Box<Reported>> {
     (!limits.is_none()).then(|| Box::new(limits))
 }
 
-fn fail(lease: String, failure: Failure) -> FromWorker {
+fn fail(lease: String, failure: Failure) -> Fail {
     let error = ErrorBody { code: failure.code.as_str().to_owned(), message: failure.message };
-    FromWorker::Fail(Fail {
+    Fail {
         lease,
         error,
         retryable: failure.retryable,
         retry_after_ms: failure.retry_after_ms,
         limits: failure.limits,
-    })
+        usage: None,
+    }
 }
 
 #[cfg(test)]

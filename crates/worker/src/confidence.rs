@@ -6,20 +6,22 @@
 //!           └─ judge: rubric, task and answer to another model ─▶ probability of its verdict
 //! ```
 //!
-//! A further call that fails costs the confidence, never the answer. Deliberately absent: the
+//! A further call that fails costs the confidence, never the answer; a 429 is told beside the answer, so
+//! that the model is given time. Deliberately absent: the
 //! measures, which [`callboard_domain::confidence`] has, and any use of the figure.
 
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::agreement::agreement;
-use callboard_domain::confidence::ask::{Ask, Method, VERDICT_TOKENS};
+use callboard_domain::confidence::ask::{self, Ask, Method, VERDICT_TOKENS};
 use callboard_domain::confidence::verdict::{JUDGE, probability, question, verdict};
+use callboard_domain::model_limits::Limited;
 use callboard_domain::schema::{Schema, parsed_output};
 use callboard_domain::task::Sampling;
 use callboard_domain::usage::Tokens;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use crate::provider::{Completion, Deltas, Failure, Provider, Request};
+use crate::provider::{Code, Completion, Deltas, Failure, Provider, Request};
 
 /// The least temperature of a sample: at 0 every sample would be the same.
 const SAMPLED: f64 = 0.7;
@@ -31,6 +33,10 @@ pub struct Measured {
     pub completion: Completion,
     /// The judge's model and the tokens of its calls.
     pub judge: Option<(String, Tokens)>,
+    /// The calls that were made, failed ones included.
+    pub calls: ask::Calls,
+    /// The further call that the provider refused with 429 or 529, after which none was made.
+    pub limited: Option<Limited>,
 }
 
 /// Makes the call of a task, and the further calls that `ask` wants until `until`.
@@ -45,8 +51,8 @@ pub async fn complete(
     until: Instant,
 ) -> Result<Measured, Failure> {
     let completion = provider.complete(request, deltas).await?;
-    let Some(ask) = ask else { return Ok(Measured { completion, judge: None }) };
-    let mut calls = Calls { provider, until, request };
+    let mut calls = Further { provider, until, request, made: 0, limited: None };
+    let Some(ask) = ask else { return Ok(calls.measured(completion, None)) };
     let (mut completion, mut judge) = (completion, None);
     // A cut or broken answer will not count, so its confidence is not worth a call.
     let is_whole = completion.finish_reason.as_deref() != Some("length")
@@ -69,7 +75,7 @@ pub async fn complete(
             completion = with(completion, confidence, Source::Judge);
         }
     }
-    Ok(Measured { completion, judge })
+    Ok(calls.measured(completion, judge))
 }
 
 fn with(completion: Completion, confidence: Option<f64>, source: Source) -> Completion {
@@ -85,21 +91,45 @@ fn add(usage: &mut Tokens, more: Tokens) {
 }
 
 /// The further calls of one task, one after the other: the lease has one slot.
-struct Calls<'a> {
+struct Further<'a> {
     provider: &'a dyn Provider,
     until: Instant,
     request: &'a Request,
+    /// The calls that were made.
+    made: u32,
+    limited: Option<Limited>,
 }
 
-impl Calls<'_> {
-    /// One further call, whose text is not sent on; `None` if it failed or took too long.
+impl Further<'_> {
+    /// One further call, whose text is not sent on; `None` if it failed or took too long. A call that
+    /// failed has used what was seen of it.
     async fn call(&mut self, request: &Request, used: &mut Tokens) -> Option<Completion> {
-        let (deltas, pieces) = mpsc::channel(1);
+        let (sender, pieces) = mpsc::channel(1);
         drop(pieces);
+        let deltas = Deltas::from(sender);
+        self.made += 1;
         let called = timeout_at(self.until, self.provider.complete(request, &deltas)).await;
-        let completion = called.ok()?.ok()?;
-        add(used, completion.usage);
-        Some(completion)
+        match called {
+            Ok(Ok(completion)) => {
+                add(used, completion.usage);
+                return Some(completion);
+            }
+            Ok(Err(Failure { code: Code::ProviderRateLimited, retry_after_ms, .. })) => {
+                self.limited = Some(Limited { model: request.model.clone(), retry_after_ms });
+            }
+            Ok(Err(_)) | Err(_) => {}
+        }
+        add(used, deltas.used(request).unwrap_or_default());
+        None
+    }
+
+    /// The answer after these calls: those of a judge are not the model's own.
+    fn measured(self, completion: Completion, judge: Option<(String, Tokens)>) -> Measured {
+        let calls = match judge {
+            Some(_) => ask::Calls { own: 1, judge: self.made },
+            None => ask::Calls { own: 1 + self.made, judge: 0 },
+        };
+        Measured { completion, judge, calls, limited: self.limited }
     }
 
     async fn samples(&mut self, ask: &Ask, answer: &str) -> (Option<f64>, Tokens) {

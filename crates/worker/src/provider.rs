@@ -13,6 +13,7 @@
 //! output or a key. The types that hold them say so in their `Debug`.
 
 pub mod anthropic;
+mod deltas;
 #[cfg(test)]
 mod described;
 #[cfg(test)]
@@ -39,8 +40,8 @@ use callboard_domain::task::{Message, Sampling, ServiceTier, Thinking};
 use callboard_domain::usage::Tokens;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
+pub use deltas::Deltas;
 pub use failure::{Code, Failure};
 pub use http::ConfigError;
 
@@ -49,9 +50,6 @@ use thinking::Filter;
 
 /// The greatest output that is taken, in bytes. A longer one is a failure.
 pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
-
-/// The channel of the output's pieces as they come. A closed receiver is no error.
-pub type Deltas = mpsc::Sender<String>;
 
 /// One way to run a prompt on a model.
 pub trait Provider: fmt::Debug + Send + Sync {
@@ -232,6 +230,7 @@ impl Output {
         deltas: &Deltas,
     ) -> Result<bool, Failure> {
         let thought = self.halves.1.join(content.thought, has_halves);
+        deltas.saw(&thought);
         let room = Thinking::MAX - self.thought.len();
         self.thought.push_str(&thought[..thought.floor_char_boundary(room)]);
         let piece = self.halves.0.join(content.text, has_halves);
@@ -242,7 +241,11 @@ impl Output {
         let (shown, is_thought) = match &mut self.filter {
             Some(filter) => {
                 let (ended, is_text) = (filter.ended(), !piece.is_empty());
+                let raw = filter.is_thinking().then(|| piece.clone());
                 let shown = filter.push(piece);
+                if let Some(raw) = raw.filter(|_| shown.is_empty()) {
+                    deltas.saw(&raw);
+                }
                 // White space after thinking is none of the answer.
                 let is_hidden = is_text && shown.is_empty() && ended > 0;
                 (shown, is_hidden || filter.is_thinking() || filter.ended() > ended)

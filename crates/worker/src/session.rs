@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use callboard_protocol::workers::{
-    Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, TAKES_THINKING, ToWorker,
+    Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, TAKES_CALLS, TAKES_LIMITED,
+    TAKES_THINKING, TAKES_USAGE, ToWorker,
 };
 
 /// The orders to the runner, performed in the given order.
@@ -53,8 +54,8 @@ pub(super) struct Session {
     worker_id: Option<String>,
     held: BTreeMap<String, Held>,
     draining: bool,
-    /// True if the server takes the thinking of a result.
-    takes_thinking: bool,
+    /// The members of results that earlier servers refuse and this one takes.
+    takes: Vec<String>,
 }
 
 impl Session {
@@ -66,7 +67,7 @@ impl Session {
             worker_id: None,
             held: BTreeMap::new(),
             draining: false,
-            takes_thinking: false,
+            takes: Vec::new(),
         }
     }
 
@@ -162,7 +163,7 @@ impl Session {
     fn registered(&mut self, registered: Registered) -> Vec<Effect> {
         self.link = Link::Up;
         self.worker_id = Some(registered.worker_id);
-        self.takes_thinking = registered.takes.iter().any(|member| member == TAKES_THINKING);
+        self.takes = registered.takes;
         let beat = Duration::from_millis(registered.heartbeat_ms.max(1));
         let mut effects = vec![Effect::BeatEvery(beat)];
         effects.extend(self.lost(registered.lost));
@@ -192,8 +193,26 @@ impl Session {
 
     /// The result without members that the server of this connection would refuse.
     fn taken(&self, mut result: FromWorker) -> FromWorker {
-        if let (FromWorker::Complete(complete), false) = (&mut result, self.takes_thinking) {
-            complete.thinking = None;
+        let takes = |name: &str| self.takes.iter().any(|member| member == name);
+        match &mut result {
+            FromWorker::Complete(complete) => {
+                complete.thinking.take_if(|_| !takes(TAKES_THINKING));
+                complete.limited.take_if(|_| !takes(TAKES_LIMITED));
+                if !takes(TAKES_CALLS) {
+                    complete.usage.calls = 0;
+                    complete.judge.iter_mut().for_each(|judge| judge.usage.calls = 0);
+                }
+            }
+            FromWorker::Fail(fail) => {
+                fail.usage.take_if(|_| !takes(TAKES_USAGE));
+                if let (Some(usage), false) = (&mut fail.usage, takes(TAKES_CALLS)) {
+                    usage.calls = 0;
+                }
+            }
+            FromWorker::Register(_)
+            | FromWorker::Heartbeat { .. }
+            | FromWorker::Delta(_)
+            | FromWorker::Drain {} => {}
         }
         result
     }

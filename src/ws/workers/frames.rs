@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use callboard_domain::confidence::ask::Calls;
 use callboard_domain::id::WorkerId;
+use callboard_domain::model_limits::Limited;
 use callboard_domain::task::{
     Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Sampling, Thinking,
 };
@@ -11,7 +13,9 @@ use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
     self, Ack, Assign, Complete, Fail, FromWorker, Of, Outcome, Register, Task, ToWorker,
 };
-use callboard_runtime::worker::{self, AckResult, Assignment, WorkerCommand, WorkerMessage};
+use callboard_runtime::worker::{
+    self, AckResult, Assignment, Called, WorkerCommand, WorkerMessage,
+};
 
 /// The most leases that one worker may hold, and name in a frame.
 pub(super) const MAX_CONCURRENCY: u32 = 10_000;
@@ -19,6 +23,8 @@ pub(super) const MAX_CONCURRENCY: u32 = 10_000;
 const MAX_VALUES: usize = 32_768;
 /// The characters of a worker's own name and version that are kept.
 const KEPT: usize = 128;
+/// The most calls of one model in an attempt that are counted: an answer, and nine further calls.
+const MAX_CALLS: u32 = 10;
 /// The longest message of a failure that is kept, in bytes of JSON: it stands in the task's row.
 const MAX_MESSAGE: usize = 1_200;
 
@@ -118,17 +124,34 @@ fn leases(texts: &[String]) -> (Vec<LeaseToken>, Vec<String>) {
     (leases, unreadable)
 }
 
-/// The provider's own limits in a frame, which are reported before its result.
-pub(super) fn reported(frame: &FromWorker) -> Option<WorkerMessage> {
-    let (lease, limits) = match frame {
-        FromWorker::Complete(complete) => (&complete.lease, complete.limits.as_ref()),
-        FromWorker::Fail(fail) => (&fail.lease, fail.limits.as_ref()),
+/// The provider's own limits in a frame, and the calls of its attempt, which are told before its result.
+pub(super) fn beside(frame: &FromWorker) -> impl Iterator<Item = WorkerMessage> {
+    let (lease, limits, called) = match frame {
+        FromWorker::Complete(complete) => (&*complete.lease, &complete.limits, called(complete)),
+        FromWorker::Fail(fail) => (&*fail.lease, &fail.limits, None),
         FromWorker::Register(_)
         | FromWorker::Heartbeat { .. }
         | FromWorker::Delta(_)
-        | FromWorker::Drain {} => return None,
+        | FromWorker::Drain {} => ("", &None, None),
     };
-    Some(WorkerMessage::Reported(lease.parse().ok()?, limits?.clone()))
+    let reported = |lease| Some(WorkerMessage::Reported(lease, limits.clone()?));
+    let called = |lease| called.map(|called| WorkerMessage::Called(lease, Box::new(called)));
+    let lease = lease.parse().ok();
+    [lease.and_then(reported), lease.and_then(called)].into_iter().flatten()
+}
+
+/// The calls of an attempt; none if the worker does not count them, and no call was refused.
+fn called(complete: &Complete) -> Option<Called> {
+    let judge = complete.judge.as_ref();
+    let calls = Calls {
+        own: complete.usage.calls.min(MAX_CALLS),
+        judge: judge.map_or(0, |judge| judge.usage.calls.min(MAX_CALLS)),
+    };
+    let limited = complete.limited.as_deref().map(|limited| Limited {
+        model: limited.model.chars().take(MAX_TARGET).collect(),
+        retry_after_ms: limited.retry_after_ms,
+    });
+    (calls.own > 0 || limited.is_some()).then_some(Called { calls, limited })
 }
 
 /// The message of a frame to the worker's actor.
@@ -198,6 +221,7 @@ pub(super) fn untrusted(said: WorkerMessage) -> WorkerMessage {
         | WorkerMessage::Delta(..)
         | WorkerMessage::Failed(..)
         | WorkerMessage::Reported(..)
+        | WorkerMessage::Called(..)
         | WorkerMessage::Draining => said,
     }
 }
@@ -210,7 +234,7 @@ fn failed(lease: LeaseToken, fail: &Fail) -> Heard {
     let retry_after = fail.retry_after_ms.map(Duration::from_millis);
     Heard::WorkerMessage(WorkerMessage::Failed(
         lease,
-        Failure { ending, retryable: fail.retryable, retry_after },
+        Failure { ending, retryable: fail.retryable, retry_after, usage: fail.usage.map(usage_of) },
     ))
 }
 

@@ -81,6 +81,42 @@ pub struct Expected {
     pub max_tokens: Option<u64>,
 }
 
+/// The number of calls that an attempt makes: of the task's own model, and of a judge's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calls {
+    /// The answer and its samples.
+    pub own: u32,
+    /// The verdicts.
+    pub judge: u32,
+}
+
+impl Calls {
+    /// The most calls of an attempt, known before it. A lease calls one of the task's models; a judge
+    /// with log-probabilities is called once.
+    #[must_use]
+    pub fn most(ask: Option<&Ask>) -> Self {
+        let further = ask.map_or(0, |ask| u32::from(ask.calls()));
+        match ask.map(|ask| ask.method) {
+            Some(Method::Samples) => Self { own: 1 + further, judge: 0 },
+            Some(Method::Judge) => Self { own: 1, judge: further },
+            Some(Method::Auto | Method::Logprobs | Method::None) | None => {
+                Self { own: 1, judge: 0 }
+            }
+        }
+    }
+
+    /// The calls of each model, that of the task first. A model that judges its own answers has one sum.
+    #[must_use]
+    pub fn by_model<'a>(self, model: &'a str, ask: Option<&'a Ask>) -> Vec<(&'a str, u32)> {
+        let judge = ask.and_then(|ask| ask.judge_model.as_deref()).filter(|_| self.judge > 0);
+        match judge {
+            Some(judge) if judge == model => vec![(model, self.own.saturating_add(self.judge))],
+            Some(judge) => vec![(model, self.own), (judge, self.judge)],
+            None => vec![(model, self.own)],
+        }
+    }
+}
+
 impl Ask {
     /// The number of calls of a method that names none.
     pub const DEFAULT_CALLS: u8 = 3;
@@ -211,6 +247,25 @@ mod tests {
         ];
         assert_eq!(found, expected.map(|(field, rule)| (field.to_owned(), Some(rule))));
         assert_eq!(Ask::default().faults("confidence"), []);
+    }
+
+    #[test]
+    fn the_calls_of_an_attempt_are_known_before_it() {
+        let ask = |method, n, judge: Option<&str>| {
+            let judge_model = judge.map(str::to_owned);
+            Ask { method, n, judge_model, ..Ask::default() }
+        };
+        for (ask, expected) in [
+            (None, vec![("m", 1)]),
+            (Some(ask(Method::Auto, Some(9), None)), vec![("m", 1)]),
+            (Some(ask(Method::None, None, Some("j"))), vec![("m", 1)]),
+            (Some(ask(Method::Samples, Some(2), None)), vec![("m", 3)]),
+            (Some(ask(Method::Samples, None, Some("j"))), vec![("m", 4)]),
+            (Some(ask(Method::Judge, Some(5), Some("j"))), vec![("m", 1), ("j", 5)]),
+            (Some(ask(Method::Judge, None, Some("m"))), vec![("m", 4)]),
+        ] {
+            assert_eq!(Calls::most(ask.as_ref()).by_model("m", ask.as_ref()), expected, "{ask:?}");
+        }
     }
 
     #[test]

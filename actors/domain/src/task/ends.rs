@@ -81,6 +81,7 @@ impl Task {
             },
             retryable: true,
             retry_after: None,
+            usage: None,
         };
         self.attempt_failed(failure, jitter, now).order(Effect::Revoke {
             lease,

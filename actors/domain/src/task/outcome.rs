@@ -123,7 +123,7 @@ pub struct JudgeUsage {
 }
 
 /// The failure of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// The code and the worker's own words.
     pub ending: Ending,
@@ -131,6 +131,8 @@ pub struct Failure {
     pub retryable: bool,
     /// The wait that the provider asked for.
     pub retry_after: Option<Duration>,
+    /// The least usage of the call, without its cost; `None` if the worker saw nothing of it.
+    pub usage: Option<Usage>,
 }
 
 /// The reason that ended a task or an attempt (PROTOCOL.md 2).

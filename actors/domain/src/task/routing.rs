@@ -150,7 +150,7 @@ mod tests {
 
     fn failure(code: EndingCode, retryable: bool) -> Failure {
         let ending = Ending { code, message: "no".into() };
-        Failure { ending, retryable, retry_after: None }
+        Failure { ending, retryable, retry_after: None, usage: None }
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn output_invalid(lease: LeaseId) -> Event {
 
 fn failed(lease: LeaseId, retryable: bool) -> Event {
     let ending = Ending { code: EndingCode::ProviderError, message: "503".into() };
-    let failure = Failure { ending, retryable, retry_after: None };
+    let failure = Failure { ending, retryable, retry_after: None, usage: None };
     Event::AttemptFailed { lease, failure, model_was_closed: false, jitter: JITTER }
 }
 
@@ -356,7 +356,7 @@ mod fallback {
 
     fn failing(lease: LeaseId, code: EndingCode, retryable: bool) -> Event {
         let ending = Ending { code, message: "no".into() };
-        let failure = Failure { ending, retryable, retry_after: None };
+        let failure = Failure { ending, retryable, retry_after: None, usage: None };
         Event::AttemptFailed { lease, failure, model_was_closed: false, jitter: Jitter(0) }
     }
 

@@ -197,7 +197,7 @@ fn an_end_that_no_setting_lists_orders_none_and_neither_does_a_task_without_an_a
 #[test]
 fn an_attempt_that_fails_orders_none() {
     let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
-    let failure = task::Failure { ending, retryable: true, retry_after: None };
+    let failure = task::Failure { ending, retryable: true, retry_after: None, usage: None };
     let jitter = retry::Jitter(0);
     let event =
         task::Event::AttemptFailed { lease: LEASE, failure, model_was_closed: false, jitter };

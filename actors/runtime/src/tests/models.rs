@@ -21,7 +21,7 @@ fn listed(models: &[&str]) -> Request {
 fn too_many(retry_after_s: Option<u64>) -> Failure {
     let ending = Ending { code: EndingCode::ProviderRateLimited, message: "429".into() };
     let retry_after = retry_after_s.map(Duration::from_secs);
-    Failure { ending, retryable: true, retry_after }
+    Failure { ending, retryable: true, retry_after, usage: None }
 }
 
 fn used(input: u64, output: u64) -> Completion {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
-use callboard_domain::model_limits::Reported;
+use callboard_domain::confidence::ask::Calls;
+use callboard_domain::model_limits::{Limited, Reported};
 use callboard_domain::task::{Completion, Failure, Inputs, LeaseToken, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::worker::{Leases, Profile};
@@ -90,8 +91,19 @@ pub enum WorkerMessage {
     Failed(LeaseToken, Failure),
     /// The provider's own limits, which came with the answer that follows.
     Reported(LeaseToken, Box<Reported>),
+    /// The calls of the attempt whose output follows.
+    Called(LeaseToken, Box<Called>),
     /// The worker takes nothing new.
     Draining,
+}
+
+/// The calls of an attempt.
+#[derive(Debug)]
+pub struct Called {
+    /// The number of calls; 0 if the worker does not count them.
+    pub calls: Calls,
+    /// The further call that the provider refused with 429 or 529.
+    pub limited: Option<Limited>,
 }
 
 /// A command to a worker on its connection.

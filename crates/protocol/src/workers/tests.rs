@@ -32,8 +32,13 @@ fn what_a_worker_says_has_exactly_the_members_of_the_protocol() {
         &json!({"type": "complete", "lease": "l1", "output": "a", "usage": {"input": 1, "output": 2},
         "confidence": 0.5, "confidenceSource": "logprobs", "finishReason": "stop", "thinking": "hm"}),
     );
+    up(
+        &json!({"type": "complete", "lease": "l1", "output": "a", "usage": {"input": 1, "output": 2, "calls": 4},
+        "judge": {"model": "j", "usage": {"input": 1, "output": 2, "calls": 3}},
+        "limited": {"model": "j", "retryAfterMs": 1000}}),
+    );
     up(&json!({"type": "fail", "lease": "l1", "error": {"code": "PROVIDER_ERROR", "message": "m"},
-        "retryable": true, "retryAfterMs": 1000}));
+        "retryable": true, "retryAfterMs": 1000, "usage": {"input": 1, "output": 2, "calls": 1}}));
     assert_eq!(up(&json!({"type": "drain"})), FromWorker::Drain {});
 }
 
@@ -45,7 +50,7 @@ fn what_the_server_says_has_exactly_the_members_of_the_protocol() {
     );
     down(
         &json!({"type": "registered", "workerId": "wrk_1", "leaseMs": 30000, "heartbeatMs": 10000,
-        "kept": [], "lost": [], "takes": ["thinking"]}),
+        "kept": [], "lost": [], "takes": ["thinking", "usage"]}),
     );
     down(
         &json!({"type": "assign", "lease": "l1", "attempt": 1, "deadlineAt": "2026-11-21T10:00:00.000Z",

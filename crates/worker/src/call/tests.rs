@@ -3,7 +3,7 @@ use callboard_domain::usage::Tokens;
 use futures_util::future::BoxFuture;
 
 use super::*;
-use crate::provider::Deltas;
+use crate::provider::{Completion, Deltas};
 use callboard_protocol::workers::ConfidenceSource;
 
 /// Sends these pieces, each after this time, and then ends as scripted.
@@ -86,7 +86,7 @@ async fn text_is_gathered_for_a_moment_and_the_rest_goes_before_the_result() {
     let expected = Complete {
         lease: "a".into(),
         output: "abcde".into(),
-        usage: Usage { input: 3, output: 2, cache_read: 1, cache_write: 0 },
+        usage: Usage { input: 3, output: 2, cache_read: 1, cache_write: 0, calls: 1 },
         confidence: Some(0.5),
         confidence_source: Some(ConfidenceSource::Logprobs),
         finish_reason: Some("stop".into()),
@@ -94,6 +94,7 @@ async fn text_is_gathered_for_a_moment_and_the_rest_goes_before_the_result() {
         limits: None,
         judge: None,
         thinking: None,
+        limited: None,
     };
     assert_eq!(frame, FromWorker::Complete(expected));
 }
@@ -132,9 +133,21 @@ async fn a_slow_server_does_not_hold_up_the_model() {
 async fn the_deadline_ends_a_call_that_may_be_tried_again() {
     let start = Instant::now();
     let (frame, _) = run_it(Scripted { pieces: vec![], end: End::Never }, 1).await;
-    assert_eq!(start.elapsed(), Duration::from_mins(1));
+    assert_eq!(start.elapsed() + REPORT, Duration::from_mins(1));
     let FromWorker::Fail(fail) = frame else { panic!("{frame:?}") };
     assert_eq!((fail.error.code.as_str(), fail.retryable), ("TASK_TIMEOUT", true));
+    assert_eq!(fail.usage, None, "nothing came");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_cut_has_used_its_prompt_and_the_streamed_text() {
+    let pieces = vec![after(0, "four"), after(1000, "four more")];
+    for end in [End::Never, End::Panic] {
+        let (frame, _) = run_it(Scripted { pieces: pieces.clone(), end }, 8).await;
+        let FromWorker::Fail(fail) = frame else { panic!("{frame:?}") };
+        let expected = Usage { input: 1, output: 4, calls: 1, ..Usage::default() };
+        assert_eq!(fail.usage, Some(expected), "{end:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,7 +90,8 @@ fn judge(n: u8) -> Ask {
 }
 
 async fn measured(provider: &Planned, request: &Request, ask: &Ask) -> (Measured, String) {
-    let (deltas, mut pieces) = mpsc::channel(64);
+    let (sender, mut pieces) = mpsc::channel(64);
+    let deltas = Deltas::from(sender);
     let until = Instant::now() + Duration::from_mins(1);
     let measured = complete(provider, request, Some(ask), &deltas, until).await.unwrap();
     drop(deltas);
@@ -118,6 +119,7 @@ async fn samples_agree_and_all_calls_count() {
     assert_eq!((found.completion.usage.input, found.completion.usage.output), (40, 4));
     let asked = provider.asked();
     assert_eq!((asked.len(), asked[0].temperature), (4, Some(0.1)));
+    assert_eq!((found.calls, found.limited), (ask::Calls { own: 4, judge: 0 }, None));
     assert!(asked[1..].iter().all(|sample| sample.temperature == Some(0.7)));
     assert!(asked.iter().all(|sample| sample.prompt == "the task"));
     // Each sample has a seed of its own, and the whole distribution.

@@ -79,19 +79,12 @@ impl Anthropic {
     async fn call(&self, request: &Request, deltas: &Deltas) -> Result<Completion, Failure> {
         let is_cached = self.prompts.comes_again(&request.model, &request.system_messages());
         // The API has one dialect, to which the whole schema is reduced.
-        let mut asking = self.memory.asking(request, Shape::Reduced);
-        loop {
-            let body = self.body(request, asking.quirks, asking.shape, is_cached);
-            let is_open = asking.quirks.opens_thinking;
-            match self.attempt(&body, (request, is_open), deltas).await {
-                Ok((completion, opens_thinking)) => {
-                    asking.quirks.opens_thinking |= opens_thinking;
-                    asking.keep();
-                    return Ok(completion);
-                }
-                Err(refusal) => asking.refused(refusal, &body)?,
-            }
-        }
+        let asking = self.memory.asking(request, Shape::Reduced);
+        let body = |quirks, shape| self.body(request, quirks, shape, is_cached);
+        let attempt = |body: Arc<Value>, is_open| async move {
+            self.attempt(&body, (request, is_open), deltas).await
+        };
+        asking.made(body, attempt).await
     }
 
     /// Makes the call once. The completion comes with true if the model's prompt opened its thinking.

@@ -8,6 +8,7 @@
 mod answer;
 
 use std::env;
+use std::sync::Arc;
 
 use callboard_domain::task::Sampling;
 use futures_util::FutureExt;
@@ -68,19 +69,12 @@ impl OpenAi {
             _ if self.is_strict => Shape::Reduced,
             _ => Shape::default(),
         };
-        let mut asking = self.memory.asking(request, least);
-        loop {
-            let body = body(request, asking.quirks, asking.shape);
-            let is_open = asking.quirks.opens_thinking;
-            match self.attempt(&body, (request, is_open), deltas).await {
-                Ok((completion, opens_thinking)) => {
-                    asking.quirks.opens_thinking |= opens_thinking;
-                    asking.keep();
-                    return Ok(completion);
-                }
-                Err(refusal) => asking.refused(refusal, &body)?,
-            }
-        }
+        let asking = self.memory.asking(request, least);
+        let body = |quirks, shape| body(request, quirks, shape);
+        let attempt = |body: Arc<Value>, is_open| async move {
+            self.attempt(&body, (request, is_open), deltas).await
+        };
+        asking.made(body, attempt).await
     }
 
     /// Makes the call once. The completion comes with true if the model's prompt opened its thinking.

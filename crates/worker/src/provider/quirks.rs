@@ -9,13 +9,13 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::Request;
 use super::failure::{Failure, Words};
 use super::http::Refusal;
+use super::{Completion, Request};
 
 /// The most models, and the most schemas of models, that are remembered; without room, all are forgotten.
 const REMEMBERED: usize = 10_000;
@@ -216,8 +216,8 @@ pub(super) struct Asking<'m> {
     memory: &'m Memory,
     model: &'m str,
     schema: Option<u64>,
-    pub(super) quirks: Quirks,
-    pub(super) shape: Shape,
+    quirks: Quirks,
+    shape: Shape,
 }
 
 impl Memory {
@@ -235,11 +235,38 @@ impl Memory {
 }
 
 impl Asking<'_> {
+    /// Makes the call that `body` writes and `attempt` sends, and repeats it without a member that the
+    /// model refuses: a refusal has generated nothing. `attempt` is told whether the model's prompt opens
+    /// its thinking, and returns with the completion whether it did.
+    ///
+    /// # Errors
+    /// The failure of the last attempt.
+    pub(super) async fn made<F>(
+        mut self,
+        body: impl Fn(Quirks, Shape) -> Value,
+        attempt: impl Fn(Arc<Value>, bool) -> F,
+    ) -> Result<Completion, Failure>
+    where
+        F: Future<Output = Result<(Completion, bool), Refusal>>,
+    {
+        loop {
+            let sent = Arc::new(body(self.quirks, self.shape));
+            match attempt(Arc::clone(&sent), self.quirks.opens_thinking).await {
+                Ok((completion, opens_thinking)) => {
+                    self.quirks.opens_thinking |= opens_thinking;
+                    self.keep();
+                    return Ok(completion);
+                }
+                Err(refusal) => self.refused(refusal, &sent)?,
+            }
+        }
+    }
+
     /// Learns from the refusal of a request, after which the call is made again.
     ///
     /// # Errors
     /// The failure of the call, if the refusal has another reason.
-    pub(super) fn refused(&mut self, refusal: Refusal, sent: &Value) -> Result<(), Failure> {
+    fn refused(&mut self, refusal: Refusal, sent: &Value) -> Result<(), Failure> {
         let Refusal { failure, answer } = refusal;
         let learned = answer.and_then(|(status, words)| {
             if let Some(quirks) = self.quirks.after(status, &words, sent) {
@@ -266,7 +293,7 @@ impl Asking<'_> {
     }
 
     /// Keeps what the call has learned. Models and schemas without quirks take no room.
-    pub(super) fn keep(&self) {
+    fn keep(&self) {
         let mut known = self.memory.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { models, shapes } = &mut *known;
         if models.get(self.model).copied().unwrap_or_default() != self.quirks {

@@ -211,7 +211,8 @@ mod tests {
     }
 
     async fn call(request: Request) -> Result<(Completion, String), Failure> {
-        let (deltas, mut pieces) = mpsc::channel(64);
+        let (sender, mut pieces) = mpsc::channel(64);
+        let deltas = Deltas::from(sender);
         let completion = Simulated::default().complete(&request, &deltas).await?;
         drop(deltas);
         let mut joined = String::new();

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::{Completion, Failure, Provider, Request};
+use super::{Completion, Deltas, Failure, Provider, Request};
 
 /// The server's script for one connection, after it read the request.
 #[derive(Debug, Clone)]
@@ -95,11 +95,12 @@ pub(super) async fn call(
     provider: &dyn Provider,
     request: &Request,
 ) -> (Result<Completion, Failure>, String) {
-    let (deltas, mut pieces) = mpsc::channel(1024);
+    let (pieces, mut received) = mpsc::channel(1024);
+    let deltas = Deltas::from(pieces);
     let result = provider.complete(request, &deltas).await;
     drop(deltas);
     let mut joined = String::new();
-    while let Some(piece) = pieces.recv().await {
+    while let Some(piece) = received.recv().await {
         joined.push_str(&piece);
     }
     (result, joined)

@@ -1,7 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use callboard_protocol::workers::{Complete, ErrorBody, Fail, Outcome, Task, Usage};
+use callboard_domain::model_limits::Limited;
+use callboard_protocol::workers::{
+    Complete, ErrorBody, Fail, JudgeUsage, Outcome, TAKES, Task, Usage,
+};
 
 fn register() -> Register {
     Register {
@@ -69,6 +72,7 @@ fn complete(lease: &str) -> FromWorker {
         limits: None,
         judge: None,
         thinking: None,
+        limited: None,
     })
 }
 
@@ -80,6 +84,7 @@ fn fail(lease: &str) -> FromWorker {
         retryable: true,
         retry_after_ms: None,
         limits: None,
+        usage: None,
     })
 }
 
@@ -306,24 +311,40 @@ proptest! {
 }
 
 #[test]
-fn thinking_goes_only_to_a_server_that_takes_it() {
-    let with_thinking = |mut frame: FromWorker| {
+fn members_that_earlier_servers_refuse_go_only_to_servers_that_take_them() {
+    let with_all = |mut frame: FromWorker| {
         if let FromWorker::Complete(complete) = &mut frame {
             complete.thinking = Some("hm".into());
+            let limited = Limited { model: "m".into(), retry_after_ms: Some(5) };
+            complete.limited = Some(Box::new(limited));
+            complete.usage.calls = 4;
+            let usage = Usage { calls: 3, ..Usage::default() };
+            complete.judge = Some(Box::new(JudgeUsage { model: "j".into(), usage }));
+        } else if let FromWorker::Fail(fail) = &mut frame {
+            fail.usage = Some(Usage { output: 3, calls: 1, ..Usage::default() });
         }
         frame
     };
-    let mut session = Session::new(register());
-    session.connected();
-    session.received(registered(&[], &[]));
-    session.received(ToWorker::Assign(assign("a")));
-    let sent = session.ended("a", with_thinking(complete("a")));
-    assert_eq!(sent, [Effect::Send(complete("a"))]);
-    // The connection breaks, and a newer server takes the result.
-    session.disconnected();
-    session.connected();
-    let ToWorker::Registered(mut newer) = registered(&["a"], &[]) else { unreachable!() };
-    newer.takes = vec![TAKES_THINKING.into()];
-    let effects = session.received(ToWorker::Registered(newer));
-    assert!(effects.contains(&Effect::Send(with_thinking(complete("a")))), "{effects:?}");
+    let without = |mut frame: FromWorker| {
+        if let FromWorker::Complete(complete) = &mut frame {
+            let usage = Usage::default();
+            complete.judge = Some(Box::new(JudgeUsage { model: "j".into(), usage }));
+        }
+        frame
+    };
+    for (lease, result) in [("a", complete("a")), ("b", fail("b"))] {
+        let mut session = Session::new(register());
+        session.connected();
+        session.received(registered(&[], &[]));
+        session.received(ToWorker::Assign(assign(lease)));
+        let sent = session.ended(lease, with_all(result.clone()));
+        assert_eq!(sent, [Effect::Send(without(result.clone()))]);
+        // The connection breaks, and a newer server takes the result.
+        session.disconnected();
+        session.connected();
+        let ToWorker::Registered(mut newer) = registered(&[lease], &[]) else { unreachable!() };
+        newer.takes = TAKES.map(str::to_owned).into();
+        let effects = session.received(ToWorker::Registered(newer));
+        assert!(effects.contains(&Effect::Send(with_all(result))), "{effects:?}");
+    }
 }

@@ -191,7 +191,10 @@ impl Player {
             }
             Err(retryable) => {
                 let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
-                WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after: None })
+                WorkerMessage::Failed(
+                    lease,
+                    Failure { ending, retryable, retry_after: None, usage: None },
+                )
             }
         });
     }

@@ -8,6 +8,7 @@ use callboard_domain::task::ServiceTier;
 use callboard_domain::usage::{Tokens, estimate_tokens};
 use serde_json::Value;
 
+use crate::provider::deltas::Counts;
 use crate::provider::lenient::{Content, Json, count, string};
 use crate::provider::{Completion, Deltas, Failure, Finished, Output, Request};
 
@@ -78,6 +79,7 @@ impl Answer {
             // A ping, the end of a block, a tool of the provider, or a kind that came later.
             _ => {}
         }
+        deltas.counted(self.usage.so_far());
         self.output.take(content, has_halves, deltas).await.map(drop)
     }
 
@@ -125,11 +127,23 @@ impl Answer {
 }
 
 impl Counted {
+    /// All tokens of the prompt.
+    fn input(&self) -> u64 {
+        let counts = [self.input, self.cache_read, self.cache_write];
+        counts.into_iter().flatten().fold(0, u64::saturating_add)
+    }
+
+    /// The counts as they are, of a call that may not end well.
+    fn so_far(&self) -> Counts {
+        let &Self { output, cache_read, cache_write, .. } = self;
+        Counts { input: self.input.map(|_| self.input()), output, cache_read, cache_write }
+    }
+
     /// The tokens of the answer. A count that is missing, or is nothing for a text, is estimated.
     fn tokens(&self, request: &Request, finished: &Finished) -> Tokens {
         let cache_read = self.cache_read.unwrap_or(0);
         let cache_write = self.cache_write.unwrap_or(0);
-        let input = self.input.unwrap_or(0).saturating_add(cache_read).saturating_add(cache_write);
+        let input = self.input();
         let thinking = finished.thinking.as_deref().unwrap_or_default();
         let estimated =
             || estimate_tokens(&finished.text).saturating_add(estimate_tokens(thinking));

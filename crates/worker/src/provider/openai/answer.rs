@@ -8,6 +8,7 @@ use callboard_domain::task::ServiceTier;
 use callboard_domain::usage::{Tokens, estimate_tokens};
 use serde_json::Value;
 
+use crate::provider::deltas::Counts;
 use crate::provider::lenient::{Content, Json, count, string};
 use crate::provider::{Completion, Deltas, Failure, Finished, OPENING, Output, Request};
 
@@ -70,6 +71,18 @@ impl Answer {
         self.usage.merge(chunk.get("usage"));
         self.usage.merge(chunk.pointer("/x_groq/usage"));
         self.timings.time(chunk.get("timings"));
+        let taken = self.take_choice(&chunk, has_halves, deltas).await;
+        deltas.counted(self.usage.or(&self.timings).so_far());
+        taken
+    }
+
+    /// Takes the choice of a chunk in, and sends the text that it adds.
+    async fn take_choice(
+        &mut self,
+        chunk: &Value,
+        has_halves: bool,
+        deltas: &Deltas,
+    ) -> Result<(), Failure> {
         // The request asks for one completion; some servers number their choices oddly.
         let choices = chunk.get("choices");
         let Some(choice) = choices.and_then(|choices| choices.get(0).or(Some(choices))) else {
@@ -189,6 +202,12 @@ impl Counted {
             cache_read: self.cache_read.or(other.cache_read),
             cache_write: self.cache_write.or(other.cache_write),
         }
+    }
+
+    /// The counts as they are, of a call that may not end well.
+    const fn so_far(&self) -> Counts {
+        let Self { input, output, cache_read, cache_write, total: _ } = *self;
+        Counts { input, output, cache_read, cache_write }
     }
 
     /// The tokens of the answer. A count that is missing, or is nothing for a text, is estimated.

@@ -241,6 +241,25 @@ async fn an_output_beyond_the_bound_is_refused() {
 }
 
 #[tokio::test]
+async fn a_call_that_breaks_has_used_what_was_counted_or_streamed() {
+    let counted = r#"{"choices":[{"delta":{"content":"lo"}}],"usage":{"prompt_tokens":12,"completion_tokens":9}}"#;
+    let overloaded = r#"{"error":{"message":"Overloaded","code":503}}"#;
+    for (events, expected) in [
+        (vec![HELLO[0], HELLO[1]], Some((request().estimated_tokens(), 1))),
+        (vec![HELLO[0], counted], Some((12, 9))),
+        (vec![counted, overloaded], Some((12, 9))),
+        (vec![overloaded], None),
+    ] {
+        let server = serve(vec![stream([data(&events)])]).await;
+        let (sender, _pieces) = mpsc::channel(64);
+        let deltas = Deltas::from(sender);
+        client(&server).complete(&request(), &deltas).await.unwrap_err();
+        let used = deltas.used(&request()).map(|used| (used.input, used.output));
+        assert_eq!(used, expected, "{events:?}");
+    }
+}
+
+#[tokio::test]
 async fn dropping_the_call_closes_the_providers_stream() {
     let script = vec![
         Step::Send(stream_head()),
@@ -249,7 +268,8 @@ async fn dropping_the_call_closes_the_providers_stream() {
     ];
     let mut server = serve(vec![script]).await;
     let (provider, request) = (client(&server), request());
-    let (deltas, mut pieces) = mpsc::channel(1);
+    let (sender, mut pieces) = mpsc::channel(1);
+    let deltas = Deltas::from(sender);
     tokio::select! {
         _ = provider.complete(&request, &deltas) => unreachable!("the stream has no end"),
         piece = pieces.recv() => assert_eq!(piece.as_deref(), Some("Hé")),
