@@ -50,6 +50,7 @@ pub mod serve;
 mod setup;
 mod signals;
 mod signing_key;
+mod sse;
 mod streams;
 mod system;
 mod tasks;

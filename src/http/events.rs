@@ -20,7 +20,7 @@ use super::describe::{Input, Operation};
 use super::feed::{Feed, FeedItem};
 use super::limit::OpenPermit;
 use super::serve::ConnectionHandle;
-use super::{App, Failure, Query};
+use super::{App, Failure, Query, sse};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The time in which a client may read up to the end of a stream whose right is gone.
@@ -134,7 +134,7 @@ impl Follower {
             if let StreamItem::Gap(from, to) = item {
                 return Some(self.gap(from, to));
             }
-            let event = Event::default().event(name_of(&item)).data(written(&item, "", self.prev));
+            let event = sse::data(&written(&item, "", self.prev)).event(name_of(&item));
             return Some(match item {
                 StreamItem::Stored(at, _) => {
                     (self.prev, self.told) = (Some(at), Some(at));

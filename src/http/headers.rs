@@ -55,11 +55,24 @@ impl RequestId {
     }
 }
 
-/// Puts the request id and the security headers on an answer.
+/// The headers of every stream of events: no proxy may gather it, compress it or keep it.
+/// (<https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering>)
+const OF_STREAMS: [(HeaderName, HeaderValue); 2] = [
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+];
+
+/// Puts the request id and the security headers on an answer, and those of streams on a stream.
 pub(super) fn stamp(headers: &mut HeaderMap, id: &RequestId) {
     headers.insert(X_REQUEST_ID, id.0.clone());
     for (name, value) in SECURITY {
         headers.insert(name, value);
+    }
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        for (name, value) in OF_STREAMS {
+            headers.insert(name, value);
+        }
     }
 }
 
@@ -78,6 +91,26 @@ mod tests {
     fn of(id: &'static [u8]) -> RequestId {
         let value = HeaderValue::from_bytes(id).expect("bytes of a header");
         RequestId::of(&HeaderMap::from_iter([(X_REQUEST_ID, value)]))
+    }
+
+    #[test]
+    fn a_stream_passes_proxies_as_it_is_written() {
+        let of_type = |kind: &'static str| {
+            let entries = [
+                (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+                (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            ];
+            let mut headers = HeaderMap::from_iter(entries);
+            stamp(&mut headers, &RequestId::made());
+            headers
+        };
+        for kind in ["text/event-stream", "text/event-stream; charset=utf-8"] {
+            let headers = of_type(kind);
+            let caching: Vec<_> = headers.get_all(header::CACHE_CONTROL).into_iter().collect();
+            assert_eq!(caching, ["no-cache, no-transform"]);
+            assert_eq!(headers["x-accel-buffering"], "no");
+        }
+        assert!(!of_type("application/json").contains_key("x-accel-buffering"));
     }
 
     #[test]

@@ -33,6 +33,7 @@ use callboard_runtime::tables::Subject;
 use callboard_runtime::texts::Run;
 use callboard_wire::events::{Wanted, action, name_of, written};
 use callboard_wire::executions::ExecutionBody;
+use callboard_wire::read::query::NoParameters;
 use callboard_wire::tasks::TaskBody;
 use futures_util::stream;
 use serde::Serialize;
@@ -42,7 +43,7 @@ use super::describe::{Input, Operation};
 use super::events::streamed;
 use super::limit::OpenPermit;
 use super::serve::ConnectionHandle;
-use super::{App, Failure, Id};
+use super::{App, Failure, Id, Query, sse};
 
 use text::{StepKey, Text, changed, restart};
 
@@ -84,6 +85,7 @@ pub(super) async fn of_task(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     reader: Reader,
+    Query(NoParameters): Query<NoParameters>,
     Id(id): Id<TaskId>,
 ) -> Result<Response, Failure> {
     app.may_read(&caller, id)?;
@@ -100,6 +102,7 @@ pub(super) async fn of_execution(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     reader: Reader,
+    Query(NoParameters): Query<NoParameters>,
     Id(id): Id<ExecutionId>,
 ) -> Result<Response, Failure> {
     let permit = app.streams.open(caller.account)?;
@@ -265,7 +268,7 @@ impl ItemStream {
             Whole::Snapshot => "snapshot",
             Whole::End => "end",
         };
-        self.ready.push_back((Event::default().event(name).data(json), permit));
+        self.ready.push_back((sse::data(json).event(name), permit));
         self.owed = (whole == Whole::Snapshot && has_ended).then_some(Whole::End);
         self.has_ended = whole == Whole::End;
     }
@@ -376,9 +379,9 @@ impl ItemStream {
 
     /// Sends the next piece of a text; false if all was sent.
     fn send_text(&mut self, text: usize) -> bool {
-        let events = self.texts[text].take();
-        let has_more = !events.is_empty();
-        self.ready.extend(events.into_iter().map(short));
+        let piece = self.texts[text].take();
+        let has_more = piece.is_some();
+        self.ready.extend(piece.map(short));
         has_more
     }
 
@@ -388,7 +391,13 @@ impl ItemStream {
         self.before(&event.event, &event.subject);
         if self.right.permits(action(name_of(item))) {
             let json = written(item, "", self.prev.replace(*at));
-            self.ready.push_back(short(Event::default().event(&*event.event).data(json)));
+            self.ready.push_back(short(sse::data(&json).event(&*event.event)));
+        }
+        if event.event == "task.started"
+            && let Some(text) = self.text_of(&event.subject)
+        {
+            // Pieces that came before the event of their run.
+            self.send_text(text);
         }
         if self.is_end(&event.event, &event.subject) {
             self.owed = Some(Whole::End);

@@ -34,6 +34,7 @@ mod openai;
 mod openapi;
 mod overload;
 mod plans;
+mod proxies;
 mod real_model;
 mod real_model_provider;
 mod retention;

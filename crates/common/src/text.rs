@@ -1,5 +1,6 @@
 //! Characters that a terminal or a log must not receive from outside.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Control characters, and those that turn the direction of text (Unicode's property `Bidi_Control`) or break
@@ -31,9 +32,38 @@ pub fn safe_json(text: &str) -> String {
     safe
 }
 
+/// A JSON text without the line breaks that only Unicode knows (U+0085, U+2028, U+2029): the same value, and
+/// one line for every reader.
+#[must_use]
+pub fn line_json(text: &str) -> Cow<'_, str> {
+    const BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+    if text.is_ascii() || !text.contains(BREAKS) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len() + 16);
+    for part in text.split_inclusive(BREAKS) {
+        let found = part.chars().next_back().filter(|last| BREAKS.contains(last));
+        line.push_str(found.map_or(part, |found| &part[..part.len() - found.len_utf8()]));
+        if let Some(found) = found {
+            let _ = write!(line, "\\u{:04x}", u32::from(found));
+        }
+    }
+    Cow::Owned(line)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_has_one_line_for_every_reader() {
+        let json = "{\"a\":\"x\u{2028}y\u{2029}\u{85}ü\u{202e}\",\"b\":\"\u{2028}\"}";
+        let expected = "{\"a\":\"x\\u2028y\\u2029\\u0085ü\u{202e}\",\"b\":\"\\u2028\"}";
+        assert_eq!(line_json(json), expected);
+        for plain in ["{}", "{\"a\":\"ü€🦀\"}"] {
+            assert!(matches!(line_json(plain), Cow::Borrowed(same) if same == plain));
+        }
+    }
 
     #[test]
     fn every_bidi_control_is_unsafe_and_letters_of_both_directions_are_not() {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::task::Task;
 use callboard_runtime::read::TaskDetail;
@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::limit::OpenPermit;
 use super::super::serve::{ConnectionHandle, ConnectionWatch};
+use super::super::sse;
 use super::follow::{End, Follow, Seen};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -48,7 +49,7 @@ pub(super) fn answer(
     };
     let events = stream::unfold(chat, |mut chat| async move {
         let event = chat.next().await?;
-        Some((Ok::<_, Infallible>(Event::default().data(event)), chat))
+        Some((Ok::<_, Infallible>(sse::data(&event)), chat))
     });
     // Without `Connection: close`: Node.js takes a broken stream that has it for a whole one.
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()

@@ -10,7 +10,7 @@ use callboard_runtime::texts::{Run, TextPosition, TextReader};
 use futures_util::future::select_all;
 use serde_json::{Value, json};
 
-use super::App;
+use super::{App, sse};
 
 /// A step by its id, and the item of its list.
 pub(super) type StepKey = (String, Option<u16>);
@@ -63,20 +63,17 @@ impl Text {
         is_anew.then(|| restart(self.step.as_ref(), run.attempt))
     }
 
-    /// The next piece of the unsent text; empty if all was sent. In JSON, a piece has at most six times
-    /// its bytes, too few to count as an answer.
-    pub(super) fn take(&mut self) -> Vec<Event> {
-        let Some((offset, text, at)) = self.following.after(self.sent, MAX_PIECE) else {
-            return Vec::new();
-        };
-        self.sent = at;
-        if at.run.version < self.version {
-            return Vec::new();
+    /// The next piece of the unsent text; none if all was sent, or the client does not know yet that its
+    /// run has begun. In JSON, a piece has at most six times its bytes, too few to count as an answer.
+    pub(super) fn take(&mut self) -> Option<Event> {
+        let (offset, text, at) = self.following.after(self.sent, MAX_PIECE)?;
+        if at.run.version > self.version {
+            return None;
         }
-        let mut events: Vec<_> = self.began(at.run).into_iter().collect();
-        let delta = of_step(self.step.as_ref(), json!({"text": text, "offset": offset}));
-        events.push(named("delta", &delta));
-        events
+        self.sent = at;
+        let is_now = at.run.version == self.version;
+        let delta = || of_step(self.step.as_ref(), json!({"text": text, "offset": offset}));
+        is_now.then(|| named("delta", &delta()))
     }
 }
 
@@ -95,7 +92,7 @@ fn of_step(step: Option<&StepKey>, mut members: Value) -> Value {
 }
 
 fn named(name: &str, data: &Value) -> Event {
-    Event::default().event(name).data(data.to_string())
+    sse::data(&data.to_string()).event(name)
 }
 
 /// The text that has more to send; never ready without one.

@@ -87,6 +87,61 @@ async fn a_late_reader_gets_the_text_so_far_and_then_the_rest() {
 }
 
 #[tokio::test]
+async fn a_stream_is_one_of_lines_and_takes_no_parameter() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let id = client.submit(&json!({"prompt": "p"})).await;
+    let assigned = worker.assignment().await;
+    let mut item = Sse::open(stream(&client, &id)).await;
+    let headers = item.response.headers();
+    assert_eq!(headers["cache-control"], "no-cache, no-transform");
+    assert_eq!(headers["x-accel-buffering"], "no");
+    let text = "one\u{2028}two\u{2029}three\u{85}four";
+    delta(&mut worker, &assigned, text).await;
+    worker.complete(&assigned["lease"], text).await;
+    let (mut raw, mut streamed) = (Vec::new(), String::new());
+    while let Some(chunk) = item.response.chunk().await.expect("a chunk") {
+        raw.extend(chunk);
+    }
+    let raw = String::from_utf8(raw).expect("UTF-8");
+    assert!(!raw.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{raw}");
+    for line in raw.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let data: Value = serde_json::from_str(line).expect("JSON");
+        streamed.push_str(data["text"].as_str().unwrap_or_default());
+    }
+    assert_eq!(streamed, text);
+    let refused = client.get(&format!("/api/tasks/{id}/stream?deltas=true")).await;
+    assert_eq!(refused.fault(), ("deltas".to_owned(), "unknown".to_owned()));
+    let execution = "/api/plans/executions/dt_exec_00000000000000000000000000/stream?from=1";
+    assert_eq!(client.get(execution).await.fault(), ("from".to_owned(), "unknown".to_owned()));
+}
+
+#[tokio::test]
+async fn no_piece_comes_before_its_attempt_has_begun() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    for _ in 0..30 {
+        let submit = client.request(Method::POST, "/api/tasks?stream=true");
+        let mut item = Sse::open(submit.json(&json!({"prompt": "p"}))).await;
+        let snapshot = item.expect("snapshot").await;
+        let assigned = worker.assignment().await;
+        delta(&mut worker, &assigned, "at once").await;
+        // The attempt may have begun before the snapshot.
+        if snapshot["status"] == "pending" {
+            item.expect("task.started").await;
+        }
+        if snapshot["output"].is_null() {
+            assert_eq!(item.expect("delta").await["text"], "at once");
+        }
+        worker.complete(&assigned["lease"], "at once").await;
+        item.expect("task.completed").await;
+        item.expect("end").await;
+    }
+}
+
+#[tokio::test]
 async fn a_long_delta_of_a_worker_is_passed_on_in_pieces() {
     let server = Server::start();
     let client = server.client("operator").await;
@@ -130,6 +185,9 @@ async fn an_attempt_that_begins_anew_says_so() {
     let mut reader = Sse::open(stream(&client, &id)).await;
     let (name, snapshot) = reader.next().await.expect("a snapshot");
     assert_eq!(name, "snapshot");
+    if snapshot["status"] == "pending" {
+        reader.expect("task.started").await;
+    }
     if snapshot.get("output").is_none() {
         assert_eq!(reader.expect("delta").await["text"], "void");
     }

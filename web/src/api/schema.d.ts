@@ -7362,6 +7362,7 @@ export interface operations {
                     "text/event-stream": Record<string, never>;
                 };
             };
+            400: components["responses"]["Failure"];
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
@@ -8162,6 +8163,7 @@ export interface operations {
                     "text/event-stream": Record<string, never>;
                 };
             };
+            400: components["responses"]["Failure"];
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];

@@ -3,6 +3,8 @@
 //! A connection that breaks is opened again; the new snapshot holds the missed part. Deliberately absent:
 //! the submission.
 
+use std::io::{self, IsTerminal as _};
+
 use callboard_client::{Call, Client, EventStream};
 use serde_json::Value;
 
@@ -125,7 +127,11 @@ fn print_piece(format: Format, said: Option<&str>, shown: &str) -> Result<(), Fa
     if let Some(said) = said {
         note(said);
     }
-    if shown.is_empty() { Ok(()) } else { print(&safe(shown)) }
+    if shown.is_empty() {
+        return Ok(());
+    }
+    // A pipe or a file gets the text as it is.
+    if io::stdout().is_terminal() { print(&safe(shown)) } else { print(shown) }
 }
 
 /// The text with its line breaks, without characters that command the terminal.

@@ -10,10 +10,24 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::fields::{Faults, Mode};
-use super::{Fields, Path, Read, Refused, refusal};
+use super::{Fields, Members, Path, Read, Refused, refusal};
 
 /// The parameter that carries a key (SPEC.md, Authentication).
 pub const API_KEY: &str = "api_key";
+
+/// The query of a request that takes no parameter.
+#[derive(Debug, Clone, Copy)]
+pub struct NoParameters;
+
+impl Read for NoParameters {
+    const NAME: &'static str = "NoParameters";
+
+    fn read(_: &mut Fields<'_>) -> Result<Self, Refused> {
+        Ok(Self)
+    }
+
+    fn describe(_: &mut Members<'_>) {}
+}
 
 const ROOT: Path<'static> = Path::Root("query");
 
