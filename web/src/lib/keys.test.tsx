@@ -41,6 +41,30 @@ test("a key runs its action, and none does while somebody types or holds a modif
   expect(ran).toEqual(["next"]);
 });
 
+test("a key counts by its place on the keyboard where it writes no Latin letter", () => {
+  press("ф", document.body, { code: "KeyA" });
+  press("α", document.body, { code: "KeyA" });
+  press("о", document.body, { code: "KeyJ" });
+  press("ש", document.body, { code: "KeyA" });
+  expect(ran).toEqual(["approve", "approve", "next", "approve"]);
+  // Of a Latin layout, what the key writes counts: on a French one, q stands where a is.
+  press("q", document.body, { code: "KeyA" });
+  press("ф", document.body, { code: "KeyQ" });
+  press("1", document.body, { code: "Digit1" });
+  expect(ran).toHaveLength(4);
+});
+
+test("caps lock changes no key, and shift does", () => {
+  press("A", document.body, { code: "KeyA" });
+  expect(ran).toEqual(["approve"]);
+  press("A", document.body, { code: "KeyA", shiftKey: true });
+  press("Ф", document.body, { code: "KeyA", shiftKey: true });
+  expect(ran).toEqual(["approve"]);
+  write(KEYS, { "t.approve": "ф" });
+  press("ф", document.body, { code: "KeyA" });
+  expect(ran).toEqual(["approve", "approve"]);
+});
+
 test("a held key decides nothing twice, but goes on to the next item", () => {
   press("a", document.body, { repeat: true });
   press("j", document.body, { repeat: true });

@@ -67,6 +67,22 @@ export function useKeys(title: string, keys: Key[], options: { inDialog?: boolea
   }, []);
 }
 
+/**
+ * The names of a pressed key: what it writes, and the letter that stands there on a Latin keyboard.
+ *
+ * With caps lock, or with a layout such as Greek or Cyrillic, `a` writes another character.
+ */
+function namesOf(event: KeyboardEvent): string[] {
+  const { key, code, shiftKey } = event;
+  if ([...key].length > 1) return [key];
+  const isLatin = /\p{Script=Latin}/u.test(key);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is the range of ASCII
+  const isForeign = !isLatin && !/^[\x00-\x7f]$/.test(key);
+  const letter = isLatin ? key : isForeign ? /^Key([A-Z])$/.exec(code)?.[1] : undefined;
+  if (letter === undefined) return [key];
+  return [key, shiftKey ? letter.toUpperCase() : letter.toLowerCase()];
+}
+
 /** Handles a key; true if it was one of ours. */
 export function pressed(event: KeyboardEvent): boolean {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing)
@@ -76,9 +92,12 @@ export function pressed(event: KeyboardEvent): boolean {
   // `?` always works: it is how the keys are turned on again.
   if (preference(KEYS_OFF, false) && event.key !== "?") return false;
   const inDialog = document.querySelector("dialog[open]") !== null;
+  const names = namesOf(event);
   for (const scope of [...scopes].reverse()) {
     if (inDialog && !scope.inDialog) continue;
-    const found = scope.keys.find((each) => keyOf(each.id, each.key) === event.key);
+    const found = names
+      .map((name) => scope.keys.find((each) => keyOf(each.id, each.key) === name))
+      .find((each) => each !== undefined);
     if (!found) continue;
     event.preventDefault();
     if (!found.off && !(event.repeat && found.key !== "j" && found.key !== "k")) {

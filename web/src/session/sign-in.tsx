@@ -153,8 +153,8 @@ export default function SignIn() {
         )}
         {methods.data?.setup && !isSetup && (
           <p className="soft small">
-            There is no admin yet. Open the setup link that <code>callboard serve</code> printed when it
-            started.
+            There is no admin yet. Open the setup link that <code translate="no">callboard serve</code>{" "}
+            printed when it started.
           </p>
         )}
       </div>

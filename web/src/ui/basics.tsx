@@ -36,7 +36,7 @@ export function Button({ kind, size, icon, hotkey, needs, busy, children, ...res
     >
       {busy ? <Icon name="running" spin /> : icon && <Icon name={icon} />}
       {children}
-      {hotkey && <kbd>{hotkey}</kbd>}
+      {hotkey && <kbd translate="no">{hotkey}</kbd>}
     </button>
   );
 }
@@ -104,7 +104,9 @@ export function Command({ children }: { children: string }) {
   };
   return (
     <div className="command">
-      <code ref={code}>{children}</code>
+      <code translate="no" ref={code}>
+        {children}
+      </code>
       <Button size="small" kind="quiet" icon={copied ? "check" : "copy"} onClick={copy}>
         {copied ? "Copied" : "Copy"}
       </Button>
@@ -146,7 +148,11 @@ export function Failed({ error, retry, what }: { error: Error; retry?: () => voi
         <div>
           <strong>{what ?? (api?.status === 404 ? "It does not exist" : "It cannot be shown")}</strong>
           <div>{error.message}</div>
-          {api?.requestId && api.status >= 500 && <div className="faint small mono">{api.requestId}</div>}
+          {api?.requestId && api.status >= 500 && (
+            <div translate="no" className="faint small mono">
+              {api.requestId}
+            </div>
+          )}
         </div>
       </div>
       {retry && api?.status !== 404 && (

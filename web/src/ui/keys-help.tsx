@@ -77,7 +77,7 @@ export default function KeysHelp({ onClose }: { onClose: () => void }) {
                     aria-label={`${each.label}: ${keyOf(each.id, each.key)}, change`}
                     onClick={() => setChanging(each.id)}
                   >
-                    <kbd>{keyOf(each.id, each.key)}</kbd>
+                    <kbd translate="no">{keyOf(each.id, each.key)}</kbd>
                   </Button>
                 )}
               </li>

@@ -14,7 +14,7 @@ export function LongText({ text, label }: { text: string; label: string }) {
   const parts = useMemo(() => pieces(visible(isCut ? text.slice(0, SHOWN) : text)), [text, isCut]);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and the keyboard must reach that
-    <div className="long-text" role="region" aria-label={label} tabIndex={0}>
+    <div className="long-text" translate="no" role="region" aria-label={label} tabIndex={0}>
       {text === "" ? (
         <p className="faint">(empty)</p>
       ) : (

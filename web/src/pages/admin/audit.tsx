@@ -28,7 +28,11 @@ export default function Audit() {
       id: "action",
       header: "What",
       width: "minmax(150px, 1fr)",
-      cell: (entry) => <span className="mono">{entry.action}</span>,
+      cell: (entry) => (
+        <span translate="no" className="mono">
+          {entry.action}
+        </span>
+      ),
     },
     {
       id: "actor",
@@ -51,7 +55,7 @@ export default function Audit() {
       width: "minmax(120px, 1fr)",
       cell: (entry) =>
         entry.target ? (
-          <span className="mono cut" data-tip={entry.target}>
+          <span translate="no" className="mono cut" data-tip={entry.target}>
             {emails.get(entry.target) ?? tail(entry.target)}
           </span>
         ) : (
@@ -78,7 +82,11 @@ export default function Audit() {
       header: "From",
       width: "120px",
       phone: false,
-      cell: (entry) => <span className="mono">{entry.address ?? <span className="faint">–</span>}</span>,
+      cell: (entry) => (
+        <span translate="no" className="mono">
+          {entry.address ?? <span className="faint">–</span>}
+        </span>
+      ),
     },
     {
       id: "number",

@@ -42,7 +42,11 @@ export default function Deliveries() {
       id: "event",
       header: "Event",
       width: "minmax(140px, 1fr)",
-      cell: (delivery) => <span className="mono">{delivery.event}</span>,
+      cell: (delivery) => (
+        <span translate="no" className="mono">
+          {delivery.event}
+        </span>
+      ),
     },
     { id: "status", header: "State", width: "110px", cell: (delivery) => <Status state={delivery.status} /> },
     {
@@ -50,7 +54,7 @@ export default function Deliveries() {
       header: "To",
       width: "minmax(150px, 2fr)",
       cell: (delivery) => (
-        <span className="cut mono" data-tip={delivery.url ?? delivery.to}>
+        <span translate="no" className="cut mono" data-tip={delivery.url ?? delivery.to}>
           {delivery.url ?? delivery.to ?? delivery.kind}
         </span>
       ),
@@ -60,7 +64,7 @@ export default function Deliveries() {
       header: "Task",
       width: "110px",
       cell: (delivery) => (
-        <Link className="mono" href={`/tasks/${delivery.taskId}`}>
+        <Link translate="no" className="mono" href={`/tasks/${delivery.taskId}`}>
           {tail(delivery.taskId)}
         </Link>
       ),

@@ -38,7 +38,7 @@ export default function Keys() {
       header: "Begins, ends",
       width: "190px",
       cell: (key) => (
-        <span className="mono">
+        <span translate="no" className="mono">
           {key.prefix}…{key.last4}
         </span>
       ),
@@ -125,8 +125,11 @@ export default function Keys() {
           }}
         >
           <p>
-            Programs with the key that ends in <span className="mono">{asked.key.last4}</span> are refused at
-            once, and their connections close. It cannot be taken back.
+            Programs with the key that ends in{" "}
+            <span translate="no" className="mono">
+              {asked.key.last4}
+            </span>{" "}
+            are refused at once, and their connections close. It cannot be taken back.
           </p>
         </Confirm>
       )}

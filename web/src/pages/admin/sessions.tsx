@@ -53,7 +53,11 @@ export default function Sessions() {
       header: "Session",
       width: "120px",
       phone: false,
-      cell: (session) => <span className="mono">{tail(session.id)}</span>,
+      cell: (session) => (
+        <span translate="no" className="mono">
+          {tail(session.id)}
+        </span>
+      ),
     },
     {
       id: "created",

@@ -38,8 +38,12 @@ export default function Settings() {
 function Setting({ name, value }: { name: string; value: string }) {
   return (
     <>
-      <dt className="mono">{name}</dt>
-      <dd className="mono">{value === "" ? <span className="faint">empty</span> : value}</dd>
+      <dt translate="no" className="mono">
+        {name}
+      </dt>
+      <dd translate="no" className="mono">
+        {value === "" ? <span className="faint">empty</span> : value}
+      </dd>
     </>
   );
 }

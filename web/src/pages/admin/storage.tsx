@@ -105,8 +105,8 @@ function Stored({ samples }: { samples: Sample[] }) {
           )}
         </dl>
         <p className="small soft">
-          <code>callboard compact</code> makes the data directory as small as what is in it, while the server
-          is stopped.
+          <code translate="no">callboard compact</code> makes the data directory as small as what is in it,
+          while the server is stopped.
         </p>
       </div>
     </Panel>

@@ -69,7 +69,7 @@ function common(label: string): Extension[] {
     highlightSpecialChars(),
     EditorView.lineWrapping,
     EditorView.perLineTextDirection.of(true),
-    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", translate: "no" }),
   ];
 }
 
@@ -164,7 +164,7 @@ export function YamlDiff({
     const fixed = [
       EditorState.readOnly.of(true),
       EditorView.editable.of(false),
-      EditorView.contentAttributes.of({ tabindex: "0" }),
+      EditorView.contentAttributes.of({ tabindex: "0", translate: "no" }),
     ];
     const folded = { margin: 3, minSize: 6 };
     if (isNarrow) {

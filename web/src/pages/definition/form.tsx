@@ -169,6 +169,7 @@ export function JsonInput({
       {(props) => (
         <textarea
           {...props}
+          translate="no"
           className="textarea mono definition-text"
           rows={8}
           value={text}

@@ -239,7 +239,7 @@ function Overrides({
           <tbody>
             {steps.map(({ id, model, queue }) => (
               <tr key={id}>
-                <th scope="row" className="mono">
+                <th scope="row" translate="no" className="mono">
                   {id}
                 </th>
                 <td>
@@ -354,7 +354,9 @@ function Limits({
                       setHeld(held.includes(id) ? held.filter((it) => it !== id) : [...held, id])
                     }
                   />
-                  <span className="mono">{id}</span>
+                  <span translate="no" className="mono">
+                    {id}
+                  </span>
                 </label>
               ))}
             </div>
@@ -415,7 +417,7 @@ function Estimate({ run }: { run: DryRun }) {
         <h3>Critical path</h3>
         <ol className="definition-path">
           {criticalPath.map((id) => (
-            <li key={id} className="mono">
+            <li key={id} translate="no" className="mono">
               {id}
             </li>
           ))}
@@ -446,7 +448,7 @@ function DrySteps({ run }: { run: DryRun }) {
           <tbody>
             {run.steps.map((step) => (
               <tr key={step.id}>
-                <th scope="row" className="mono">
+                <th scope="row" translate="no" className="mono">
                   {step.id}
                   {critical.has(step.id) && <span className="tag definition-tag">critical</span>}
                 </th>

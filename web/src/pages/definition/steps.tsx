@@ -50,14 +50,19 @@ const StepRow = memo(function StepRow({
       <span className="faint num">{number}</span>
       <div className="stack">
         <div className="row wrap">
-          <strong className="mono">{step.id}</strong>
+          <strong translate="no" className="mono">
+            {step.id}
+          </strong>
           <Gate gate={gate} />
           {step.condition && <span className="tag">conditional</span>}
         </div>
         <div className="row wrap small soft">
           {step.dependsOn.length > 0 ? (
             <span>
-              after <span className="mono">{step.dependsOn.join(", ")}</span>
+              after{" "}
+              <span translate="no" className="mono">
+                {step.dependsOn.join(", ")}
+              </span>
             </span>
           ) : (
             <span>starts at once</span>
@@ -80,7 +85,9 @@ const StepRow = memo(function StepRow({
         {step.condition && (
           <div className="small">
             <span className="faint">runs if </span>
-            <code className="text">{step.condition}</code>
+            <code translate="no" className="text">
+              {step.condition}
+            </code>
           </div>
         )}
         <details>

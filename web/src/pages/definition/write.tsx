@@ -115,7 +115,10 @@ export default function Write({ kind, initial, of }: { kind: Kind; initial: stri
                       </span>
                       <span>
                         <span className="definition-said">{fault.message}</span>
-                        <span className="faint small mono"> {fault.code}</span>
+                        <span translate="no" className="faint small mono">
+                          {" "}
+                          {fault.code}
+                        </span>
                       </span>
                     </button>
                   </li>

@@ -105,10 +105,12 @@ function One({
       }}
     >
       <summary>
-        <span className="docs-method mono" data-method={method}>
+        <span translate="no" className="docs-method mono" data-method={method}>
           {method}
         </span>
-        <span className="mono docs-path">{path}</span>
+        <span translate="no" className="mono docs-path">
+          {path}
+        </span>
         <span className="soft docs-summary">
           <Said text={summary} />
         </span>
@@ -202,7 +204,15 @@ function Rows({ document, rows, depth }: { document: Document; rows: Row[]; dept
 
 /** A text of the description, with its code in backticks. */
 function Said({ text = "" }: { text?: string }) {
-  return text.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part));
+  return text.split("`").map((part, index) =>
+    index % 2 ? (
+      <code translate="no" key={index}>
+        {part}
+      </code>
+    ) : (
+      part
+    ),
+  );
 }
 
 function Member({ document, row, depth }: { document: Document; row: Row; depth: number }) {
@@ -215,7 +225,9 @@ function Member({ document, row, depth }: { document: Document; row: Row; depth:
   return (
     <li>
       <div className="row wrap">
-        <span className="mono">{name}</span>
+        <span translate="no" className="mono">
+          {name}
+        </span>
         <span className="faint small">{typeText(document, schema)}</span>
         {where && <span className="faint small">in {where}</span>}
         {required && <span className="tag">required</span>}

@@ -48,8 +48,8 @@ function block(token: Token, place: Place, used: Map<string, number>): ReactNode
       // It scrolls, so the keyboard must reach it.
       return (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: as above
-        <pre tabIndex={0}>
-          <code>{(token as Tokens.Code).text}</code>
+        <pre translate="no" tabIndex={0}>
+          <code translate="no">{(token as Tokens.Code).text}</code>
         </pre>
       );
     case "blockquote":
@@ -152,7 +152,7 @@ function inline(token: Token, place: Place): ReactNode {
     case "del":
       return <del>{inlines((token as Tokens.Del).tokens, place)}</del>;
     case "codespan":
-      return <code>{(token as Tokens.Codespan).text}</code>;
+      return <code translate="no">{(token as Tokens.Codespan).text}</code>;
     case "br":
       return <br />;
     case "link": {

@@ -49,7 +49,9 @@ export function Drawer({
               <Icon name="warn" />
             </span>
             <div className="grow">
-              <strong className="mono">{result.error.code}</strong>
+              <strong translate="no" className="mono">
+                {result.error.code}
+              </strong>
               <div className="executions-wrap">{visible(result.error.message)}</div>
             </div>
           </div>
@@ -122,7 +124,12 @@ function Figures({ step }: { step: StepView }) {
       {result?.finishReason && <Fact name="Finish">{visible(result.finishReason)}</Fact>}
       <Fact name="Worker">
         {task?.workerId ? (
-          <Link href={`/workers?worker=${task.workerId}`} className="mono" data-tip={task.workerId}>
+          <Link
+            href={`/workers?worker=${task.workerId}`}
+            translate="no"
+            className="mono"
+            data-tip={task.workerId}
+          >
             {tail(task.workerId)}
           </Link>
         ) : (
@@ -133,14 +140,19 @@ function Figures({ step }: { step: StepView }) {
       <Fact name="Queue">{task?.queue ?? step.queue ?? "–"}</Fact>
       {result?.reusedFrom && (
         <Fact name="Taken over">
-          <Link href={`/tasks/${result.reusedFrom}`} className="mono" data-tip={result.reusedFrom}>
+          <Link
+            href={`/tasks/${result.reusedFrom}`}
+            translate="no"
+            className="mono"
+            data-tip={result.reusedFrom}
+          >
             {tail(result.reusedFrom)}
           </Link>
         </Fact>
       )}
       {taskId && (
         <Fact name="Task">
-          <Link href={`/tasks/${taskId}`} className="mono" data-tip={taskId}>
+          <Link href={`/tasks/${taskId}`} translate="no" className="mono" data-tip={taskId}>
             {tail(taskId)}
           </Link>
         </Fact>

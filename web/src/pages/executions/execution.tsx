@@ -167,11 +167,14 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
         <span>{usage.priceUnknown ? <Unpriced /> : money(usage.totalCost)}</span>
         {execution.forkedFrom && (
           <Link href={`/executions/${execution.forkedFrom.executionId}`}>
-            fork of <span className="mono">{tail(execution.forkedFrom.executionId)}</span>
+            fork of{" "}
+            <span translate="no" className="mono">
+              {tail(execution.forkedFrom.executionId)}
+            </span>
           </Link>
         )}
         {execution.templateId && (
-          <Link href={`/templates/${execution.templateId}`} className="mono">
+          <Link href={`/templates/${execution.templateId}`} translate="no" className="mono">
             {execution.templateId}
           </Link>
         )}
@@ -179,7 +182,9 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
       {error && execution.status !== "cancelled" && (
         <div className="notice" data-tone="bad">
           <div className="grow">
-            <strong className="mono">{error.code}</strong>{" "}
+            <strong translate="no" className="mono">
+              {error.code}
+            </strong>{" "}
             {error.stepId && (
               <>
                 in{" "}

@@ -67,7 +67,9 @@ export default function Executions() {
               cell: (it) => (
                 <Link href={`/executions/${it.id}`} data-tip={it.id}>
                   {visible(plans.get(it.planId) ?? it.templateId ?? "plan")}{" "}
-                  <span className="mono faint">{tail(it.id)}</span>
+                  <span translate="no" className="mono faint">
+                    {tail(it.id)}
+                  </span>
                 </Link>
               ),
             },

@@ -85,7 +85,7 @@ function Reviews() {
 function Waiting({ item }: { item: Approval }) {
   return (
     <li>
-      <Link href={`/review/${item.taskId}`} className="cut grow" dir="auto">
+      <Link href={`/review/${item.taskId}`} className="cut grow" translate="no" dir="auto">
         {visible(item.summary || item.taskId)}
       </Link>
       <span className="faint cut home-where">{item.stepId ?? item.queue}</span>
@@ -266,7 +266,9 @@ function Webhooks() {
               </Mark>
               {items.map((delivery) => (
                 <p key={delivery.id} className="small">
-                  <span className="mono">{visible(delivery.url ?? delivery.to ?? "")}</span>{" "}
+                  <span translate="no" className="mono">
+                    {visible(delivery.url ?? delivery.to ?? "")}
+                  </span>{" "}
                   <span className="faint">
                     {visible(delivery.lastError ?? "")} <Ago at={delivery.createdAt} />
                   </span>

@@ -340,7 +340,7 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
               <tbody>
                 {topReviewers.map((each) => (
                   <tr key={each.id}>
-                    <th scope="row" className="mono">
+                    <th scope="row" translate="no" className="mono">
                       {each.id}
                     </th>
                     <td className="num">{count(each.approvals)}</td>

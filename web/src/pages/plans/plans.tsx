@@ -186,7 +186,9 @@ function One({ id }: { id: string }) {
         {(plan) => (
           <>
             <div className="row wrap small soft">
-              <span className="mono">{plan.id}</span>
+              <span translate="no" className="mono">
+                {plan.id}
+              </span>
               <span>
                 created <Ago at={plan.createdAt} />
               </span>

@@ -43,7 +43,7 @@ export function BulkDialog({ items, onClose, onApprove }: Props) {
         {items.map((item) => (
           <li key={item.taskId}>
             <span className="num">{ratio(item.confidence)}</span>
-            <span className="cut" dir="auto">
+            <span className="cut" translate="no" dir="auto">
               {visible(item.summary ?? "")}
             </span>
           </li>

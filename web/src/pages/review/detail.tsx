@@ -247,7 +247,7 @@ function Tab({
 }) {
   return (
     <button type="button" role="tab" aria-selected={shown} onClick={choose}>
-      {name} {hotkey && <kbd>{hotkey}</kbd>}
+      {name} {hotkey && <kbd translate="no">{hotkey}</kbd>}
     </button>
   );
 }
@@ -306,7 +306,7 @@ function Facts({ item }: { item: Approval }) {
     <dl className="facts small">
       <dt>Task</dt>
       <dd>
-        <Link href={`/tasks/${item.taskId}`} className="mono">
+        <Link href={`/tasks/${item.taskId}`} translate="no" className="mono">
           {item.taskId}
         </Link>
       </dd>
@@ -334,7 +334,7 @@ function Facts({ item }: { item: Approval }) {
         <>
           <dt>Tries again</dt>
           <dd>
-            <Link href={`/review/${task.retryOf}`} className="mono">
+            <Link href={`/review/${task.retryOf}`} translate="no" className="mono">
               {task.retryOf}
             </Link>
           </dd>
@@ -387,7 +387,7 @@ function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () => void
             by {nameOf(decision.by)} <Ago at={decision.at} />
             {decision.wasModified && ", with an edit"}
             {decision.comment && (
-              <q className="review-said" dir="auto">
+              <q className="review-said" translate="no" dir="auto">
                 {visible(decision.comment)}
               </q>
             )}
@@ -463,6 +463,7 @@ function RejectDialog({ item, reason, setReason, onClose, onReject }: RejectProp
           {(props) => (
             <textarea
               {...props}
+              translate="no"
               className="textarea mono"
               value={prompt ?? item.prompt ?? ""}
               onChange={(event) => setPrompt(event.target.value)}

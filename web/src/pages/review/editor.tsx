@@ -46,7 +46,7 @@ function common(label: string): Extension[] {
     highlightSpecialChars(),
     EditorView.lineWrapping,
     EditorView.perLineTextDirection.of(true),
-    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "true" }),
+    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "true", translate: "no" }),
   ];
 }
 
@@ -99,7 +99,7 @@ export function Diff({ before, after, names }: { before: string; after: string; 
     if (!host.current) return;
     const { root, parent } = shadow(host.current);
     const only = [EditorState.readOnly.of(true), EditorView.editable.of(false)];
-    const focusable = EditorView.contentAttributes.of({ tabindex: "0" });
+    const focusable = EditorView.contentAttributes.of({ tabindex: "0", translate: "no" });
     const collapseUnchanged = { margin: 3, minSize: 6 };
     if (isNarrow) {
       const merged = unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged });

@@ -68,7 +68,7 @@ function Line({ entry }: { entry: Entry }) {
         {line(entry, nameOf)} <Ago at={entry.timestamp} />
       </span>
       {said && (
-        <q className="review-said" dir="auto">
+        <q className="review-said" translate="no" dir="auto">
           {visible(said)}
         </q>
       )}

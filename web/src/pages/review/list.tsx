@@ -64,11 +64,11 @@ export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, ta
                       checked={chosen.has(id)}
                       onChange={() => toggle(id)}
                     />
-                    {id === current && <kbd>{keyOf("review.select", "x")}</kbd>}
+                    {id === current && <kbd translate="no">{keyOf("review.select", "x")}</kbd>}
                   </span>
                 )}
                 <Link href={hrefOf(id)} aria-current={id === current ? "true" : undefined}>
-                  <span className="cut review-item-text" dir="auto">
+                  <span className="cut review-item-text" translate="no" dir="auto">
                     {visible(item.summary || "(empty)")}
                   </span>
                   <span className="review-item-facts">

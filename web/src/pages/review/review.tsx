@@ -135,7 +135,7 @@ export default function Review() {
       action: {
         label: (
           <>
-            Undo <kbd>{keyOf("review.undo", "z")}</kbd>
+            Undo <kbd translate="no">{keyOf("review.undo", "z")}</kbd>
           </>
         ),
         run: () => takeBack(made.id),

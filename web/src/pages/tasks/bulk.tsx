@@ -204,7 +204,10 @@ function Chosen({ title, rows, onClose }: Around & { rows: string[] }) {
           <Progress {...outcome} failed={outcome.failed.length} of={rows.length} verb="cancelled" />
           {outcome.failed.slice(0, 5).map(({ id, why }) => (
             <p key={id} className="small">
-              <span className="mono">{id}</span>: {why}
+              <span translate="no" className="mono">
+                {id}
+              </span>
+              : {why}
             </p>
           ))}
         </>

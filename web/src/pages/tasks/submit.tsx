@@ -134,7 +134,10 @@ export function Submit({ from, onClose }: { from?: Draft; onClose: () => void })
       </label>
       {others.map(({ field, message }) => (
         <p key={field} className="notice" data-tone="bad" role="alert">
-          <strong className="mono">{field}</strong> {message}
+          <strong translate="no" className="mono">
+            {field}
+          </strong>{" "}
+          {message}
         </p>
       ))}
     </Dialog>

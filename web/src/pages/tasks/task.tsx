@@ -78,7 +78,9 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
             <Icon name="warn" />
           </span>
           <div className="grow">
-            <strong className="mono">{task.error.code}</strong>
+            <strong translate="no" className="mono">
+              {task.error.code}
+            </strong>
             <div className="executions-wrap">{visible(task.error.message)}</div>
           </div>
         </div>
@@ -162,7 +164,12 @@ function Figures({ task }: { task: Task }) {
       {task.finishReason && <Fact name="Finish">{visible(task.finishReason)}</Fact>}
       <Fact name="Worker">
         {task.workerId ? (
-          <Link href={`/workers?worker=${task.workerId}`} className="mono" data-tip={task.workerId}>
+          <Link
+            href={`/workers?worker=${task.workerId}`}
+            translate="no"
+            className="mono"
+            data-tip={task.workerId}
+          >
             {tail(task.workerId)}
           </Link>
         ) : (
@@ -172,19 +179,24 @@ function Figures({ task }: { task: Task }) {
       {task.planExecutionId && (
         <Fact name="Execution">
           <Link href={`/executions/${task.planExecutionId}?step=${task.stepId}`}>
-            {task.stepId} <span className="mono">{tail(task.planExecutionId)}</span>
+            {task.stepId}{" "}
+            <span translate="no" className="mono">
+              {tail(task.planExecutionId)}
+            </span>
           </Link>
         </Fact>
       )}
       {task.retryOf && (
         <Fact name="Tries again">
-          <Link href={`/tasks/${task.retryOf}`} className="mono">
+          <Link href={`/tasks/${task.retryOf}`} translate="no" className="mono">
             {tail(task.retryOf)}
           </Link>
         </Fact>
       )}
       <Fact name="Id">
-        <span className="mono">{task.id}</span>
+        <span translate="no" className="mono">
+          {task.id}
+        </span>
       </Fact>
     </dl>
   );

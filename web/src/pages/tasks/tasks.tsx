@@ -154,7 +154,10 @@ const COLUMNS: Column<TaskRow>[] = [
     cell: (task) => (
       <>
         <Link href={`/tasks/${task.id}`} data-tip={task.id}>
-          {task.stepId ?? "task"} <span className="mono faint">{tail(task.id)}</span>
+          {task.stepId ?? "task"}{" "}
+          <span translate="no" className="mono faint">
+            {tail(task.id)}
+          </span>
         </Link>{" "}
         {task.tags.slice(0, 3).map((tag) => (
           <span key={tag} className="tag cut">

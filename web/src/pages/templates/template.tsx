@@ -125,7 +125,9 @@ function Head({ template }: { template: Template }) {
     <div className="stack">
       {template.description && <p className="templates-description">{visible(template.description)}</p>}
       <div className="row wrap small soft templates-facts">
-        <span className="mono">{template.id}</span>
+        <span translate="no" className="mono">
+          {template.id}
+        </span>
         <span>version {template.version}</span>
         <span>{template.industry}</span>
         <span>by {template.author}</span>

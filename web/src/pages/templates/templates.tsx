@@ -50,7 +50,9 @@ const COLUMNS: Column<Row>[] = [
     cell: (row) => (
       <span className="templates-name">
         <Link href={`/templates/${row.id}`}>{visible(row.name)}</Link>
-        <span className="faint small mono cut">{row.id}</span>
+        <span translate="no" className="faint small mono cut">
+          {row.id}
+        </span>
       </span>
     ),
   },
@@ -58,7 +60,11 @@ const COLUMNS: Column<Row>[] = [
     id: "version",
     header: "Version",
     width: "74px",
-    cell: (row) => <span className="mono">{row.version}</span>,
+    cell: (row) => (
+      <span translate="no" className="mono">
+        {row.version}
+      </span>
+    ),
   },
   { id: "industry", header: "Industry", width: "100px", cell: (row) => row.industry },
   {

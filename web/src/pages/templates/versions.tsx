@@ -34,7 +34,7 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
             <tbody>
               {versions.map((each) => (
                 <tr key={each.version}>
-                  <th scope="row" className="mono">
+                  <th scope="row" translate="no" className="mono">
                     <Link href={`/templates/${id}?version=${each.version}`}>{each.version}</Link>
                   </th>
                   <td>
@@ -114,7 +114,9 @@ function Difference({ id, before, after }: { id: string; before: string; after: 
                           <Mark tone={LOOKS[kind][0]} icon={LOOKS[kind][1]}>
                             {kind}
                           </Mark>
-                          <span className="mono">{what}</span>
+                          <span translate="no" className="mono">
+                            {what}
+                          </span>
                           {members.length > 0 && <span className="faint small">{members.join(", ")}</span>}
                         </li>
                       ))}

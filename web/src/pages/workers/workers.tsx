@@ -35,7 +35,9 @@ export default function Workers() {
       cell: (worker) => (
         <span className="workers-name">
           <Link href={`/workers?worker=${worker.id}`}>{worker.name}</Link>
-          <span className="faint small mono">{tail(worker.id)}</span>
+          <span translate="no" className="faint small mono">
+            {tail(worker.id)}
+          </span>
         </span>
       ),
     },
@@ -58,7 +60,11 @@ export default function Workers() {
       header: "Version",
       width: "80px",
       phone: false,
-      cell: (worker) => <span className="mono cut">{worker.version}</span>,
+      cell: (worker) => (
+        <span translate="no" className="mono cut">
+          {worker.version}
+        </span>
+      ),
     },
     {
       id: "connected",
@@ -187,7 +193,7 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
       header: "Task",
       width: "minmax(140px, 1fr)",
       cell: (task) => (
-        <Link className="mono" href={`/tasks/${task.id}`}>
+        <Link translate="no" className="mono" href={`/tasks/${task.id}`}>
           {task.stepId ?? tail(task.id)}
         </Link>
       ),
