@@ -8,8 +8,6 @@ const { default: OpenAI } = await import(pathToFileURL(require.resolve("openai")
 const { zodResponseFormat } = await import(pathToFileURL(require.resolve("openai/helpers/zod")));
 const { z } = await import(pathToFileURL(require.resolve("zod")));
 const person = zodResponseFormat(z.object({ name: z.string(), age: z.int() }), "person");
-// The schema names draft-07 and is the same in 2020-12, which is the draft that the server reads.
-delete person.json_schema.schema.$schema;
 const [url, key, text] = process.argv.slice(2);
 const request = JSON.parse(text);
 const tell = (what) => console.log(JSON.stringify(what));

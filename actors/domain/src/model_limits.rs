@@ -207,6 +207,12 @@ impl Meter {
         Call { at, demand, admitted: demand, tries: Tries::default() }
     }
 
+    /// Counts calls that were not reserved and have ended, such as those of a judge.
+    pub fn count_now(&mut self, requests: u64, input: u64, output: u64, now: Monotonic) {
+        self.window.evict(now);
+        self.window.add(now, Load { requests, input, output });
+    }
+
     /// Counts a call of before a restart that has ended.
     pub fn count(&mut self, at: Monotonic, input: u64, output: u64, now: Monotonic) {
         self.window.evict(now);
@@ -298,8 +304,8 @@ impl Meter {
         demand: Demand,
         now: Monotonic,
     ) -> Result<Call, NoRoom> {
-        let Demand { input, output, .. } = call.admitted;
-        if demand.input <= input && demand.output <= output {
+        let Demand { further, input, output, .. } = call.admitted;
+        if demand.further <= further && demand.input <= input && demand.output <= output {
             // A later reservation must not take the room of a call that has it.
             self.window.change(call.at, call.demand.load(), demand.load());
             return Ok(Call { demand, ..call });
@@ -324,7 +330,7 @@ impl Meter {
         match end {
             CallEnd::Used { input, output } => {
                 self.estimator.learn(call.demand, input, output);
-                let used = Load { requests: 1, input, output };
+                let used = Load { requests: reserved.requests, input, output };
                 if !self.window.change(call.at, reserved, used) {
                     // The call took longer than a minute: its output is of now.
                     self.window.add(now, Load { requests: 0, input: 0, output });

@@ -96,13 +96,11 @@ pub fn cost(pattern: &str) -> u64 {
     if pattern.len() > MAX_LENGTH {
         return pattern.len() as u64;
     }
-    let Work { characters, states, .. } = match Parser::new().parse(pattern) {
-        Ok(tree) => Work::of(&tree),
+    let (characters, states) = match Parser::new().parse(pattern).as_ref().map(Work::of) {
+        Ok(work) => (work.characters, work.states),
         // Only a schema's may have it, and only its parser knows how much that is.
-        Err(error) if *error.kind() == ErrorKind::UnsupportedLookAround => {
-            Work { states: MOST_STATES, ..Work::default() }
-        }
-        Err(_) => Work::default(),
+        Err(error) if *error.kind() == ErrorKind::UnsupportedLookAround => (0, MOST_STATES),
+        Err(_) => (0, 0),
     };
     // A class of more characters than this is refused before it is translated.
     let characters = characters.min(TRANSLATION);

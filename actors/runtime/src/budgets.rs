@@ -13,6 +13,7 @@
 
 mod fold;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,10 +24,12 @@ use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
 use callboard_domain::id::{BudgetId, Environment, TaskId};
 use callboard_domain::spending::{Budget, Fit, Ledger, MAX_BUDGETS, OnExceed, Passed, Subject};
-use callboard_domain::task::{Effect, State, Task};
+use callboard_domain::task::{Effect, Route, State, Task};
 use callboard_domain::unit::{Change, Unit};
 use callboard_domain::{Error, Rule, Timestamp};
 use callboard_store::{Error as StoreError, Op};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::holdings::CountedTask;
 use crate::node::Node;
@@ -36,8 +39,8 @@ use crate::task;
 
 /// The interval at which the periods and the parked tasks are looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// The number of these after which the rows of costs are folded.
-const FOLD: u32 = 60;
+/// The interval at which the rows of costs are folded.
+const FOLD: Duration = Duration::from_mins(1);
 /// The most parked tasks that go back to their queues at a time.
 const UNPARKED: usize = if cfg!(test) { 4 } else { 5_000 };
 /// The most budgets that one row of a cost names, so that it stays a small row, and the most rows of a cost.
@@ -61,19 +64,27 @@ pub(crate) struct Budgets {
 struct Inner {
     ledgers: BTreeMap<BudgetId, Ledger>,
     held: HashMap<TaskId, Reserved>,
-    /// The tasks that wait, each with the budget that had no room, and its highest cost.
-    parked: HashMap<TaskId, (BudgetId, Money)>,
-    /// The same tasks by their budgets, oldest first.
-    lines: BTreeMap<BudgetId, BTreeSet<TaskId>>,
+    /// The tasks that wait, each with the budget that had no room, its place there and its highest cost.
+    parked: HashMap<TaskId, (BudgetId, Place, Money)>,
+    /// The same tasks by their budgets, in the order of a queue.
+    lines: BTreeMap<BudgetId, BTreeSet<Place>>,
     /// The budgets in which something may fit that did not fit before.
     freed: BTreeMap<BudgetId, Round>,
+    /// Told when something may fit that did not fit before.
+    wake: Arc<Notify>,
 }
+
+/// The place of a task that waits: the highest priority first, then the oldest.
+type Place = (Reverse<u8>, TaskId);
+
+/// A task that may fit into the budget now, and its highest cost.
+type Fitting = (Place, BudgetId, Money);
 
 /// A round through the tasks that wait for a budget, which comes in parts: the oldest may cost too much, and must
 /// not keep the others from their turn.
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
-    looked_at: Option<TaskId>,
+    looked_at: Option<Place>,
     /// Something was freed since the round began.
     again: bool,
 }
@@ -286,12 +297,14 @@ impl Budgets {
         inner.roll(now);
         let id = task.spec.id;
         let has_paid = !cost_so_far(task).is_zero();
+        // Another model may be for budgets that the first one was not for.
+        let has_moved = task.route != Route::default();
         let matching = inner.matching(task, |_| true);
         for budget in &matching {
             let ledger = &inner.ledgers[budget];
             let asks = match ledger.budget.on_exceed {
                 OnExceed::Wait => true,
-                OnExceed::Reject => has_paid,
+                OnExceed::Reject => has_paid || has_moved && !inner.has_reserved(id, *budget),
                 OnExceed::Alert => false,
             };
             match ledger.fit(worst, Money::ZERO) {
@@ -300,7 +313,8 @@ impl Budgets {
                     return Room::Never(unpriced(*budget, task.model()));
                 }
                 Fit::Exceeds if asks => {
-                    inner.park(id, *budget, worst.unwrap_or_default());
+                    let place = (Reverse(task.priority()), id);
+                    inner.park(place, *budget, worst.unwrap_or_default());
                     return Room::Later;
                 }
                 Fit::Now | Fit::Exceeds | Fit::Unpriced => {}
@@ -406,14 +420,14 @@ impl Budgets {
     }
 
     /// Parked tasks that may fit now.
-    fn unpark(&self, now: Timestamp) -> Vec<(TaskId, BudgetId, Money)> {
+    fn unpark(&self, now: Timestamp) -> Vec<Fitting> {
         let mut inner = self.inner();
         inner.roll(now);
         let mut fitting = Vec::new();
         for (id, round) in std::mem::take(&mut inner.freed) {
             inner.look(id, round, &mut fitting);
         }
-        for (task, ..) in &fitting {
+        for ((_, task), ..) in &fitting {
             inner.leave(*task);
         }
         let idle = inner.ledgers.is_empty() && inner.parked.is_empty();
@@ -434,23 +448,24 @@ impl Inner {
     /// Something may fit into the budget that did not fit before.
     fn freed(&mut self, budget: BudgetId) {
         if self.lines.contains_key(&budget) {
+            self.wake.notify_one();
             let round = self.freed.entry(budget).or_default();
             round.again = round.looked_at.is_some();
         }
     }
 
     /// The task waits for the budget.
-    fn park(&mut self, task: TaskId, budget: BudgetId, worst: Money) {
-        self.leave(task);
-        self.parked.insert(task, (budget, worst));
-        self.lines.entry(budget).or_default().insert(task);
+    fn park(&mut self, place: Place, budget: BudgetId, worst: Money) {
+        self.leave(place.1);
+        self.parked.insert(place.1, (budget, place, worst));
+        self.lines.entry(budget).or_default().insert(place);
     }
 
     /// The task waits for no budget any more.
     fn leave(&mut self, task: TaskId) {
-        let Some((budget, _)) = self.parked.remove(&task) else { return };
+        let Some((budget, place, _)) = self.parked.remove(&task) else { return };
         if let Some(line) = self.lines.get_mut(&budget) {
-            line.remove(&task);
+            line.remove(&place);
             if line.is_empty() {
                 self.lines.remove(&budget);
             }
@@ -458,30 +473,37 @@ impl Inner {
     }
 
     /// Adds those of the tasks that wait for a budget that fit into it together, a part of a round.
-    fn look(&mut self, id: BudgetId, round: Round, fitting: &mut Vec<(TaskId, BudgetId, Money)>) {
+    fn look(&mut self, id: BudgetId, round: Round, fitting: &mut Vec<Fitting>) {
         let Some(line) = self.lines.get(&id) else { return };
         let ledger = self.ledgers.get(&id);
         let after = round.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
         let (mut taken, mut looked_at) = (Money::ZERO, 0);
-        for task in line.range((after, Bound::Unbounded)).take(UNPARKED) {
+        for place in line.range((after, Bound::Unbounded)).take(UNPARKED) {
             looked_at += 1;
-            let worst = self.parked.get(task).map_or(Money::ZERO, |(_, worst)| *worst);
+            let worst = self.parked.get(&place.1).map_or(Money::ZERO, |(.., worst)| *worst);
             // Without a budget, whoever waited for it goes on.
             if ledger.is_none_or(|ledger| ledger.fit(Some(worst), taken) == Fit::Now) {
                 taken += worst;
-                fitting.push((*task, id, worst));
+                fitting.push((*place, id, worst));
             }
         }
         let last = line.range((after, Bound::Unbounded)).take(UNPARKED).last().copied();
         if looked_at == UNPARKED {
             self.freed.insert(id, Round { looked_at: last, again: round.again });
+            self.wake.notify_one();
         } else if round.again {
             self.freed.insert(id, Round::default());
         }
     }
 
+    fn has_reserved(&self, task: TaskId, budget: BudgetId) -> bool {
+        let held = self.held.get(&task);
+        held.is_some_and(|held| held.of.iter().any(|(of, _)| *of == budget))
+    }
+
     fn matching(&self, task: &Task, wanted: impl Fn(&Budget) -> bool) -> Vec<BudgetId> {
-        let subject = Subject::from(&*task.spec);
+        // The model that is called next, or was called.
+        let subject = Subject { model: task.model(), ..Subject::from(&*task.spec) };
         let matches = |budget: &Budget| budget.matches.matches(subject) && wanted(budget);
         let all = self.ledgers.values().filter(|ledger| matches(&ledger.budget));
         all.map(|ledger| ledger.budget.id).collect()
@@ -552,12 +574,16 @@ fn exceeded(ledger: &Ledger) -> Error {
 
 /// Looks after periods, parked tasks and rows of costs, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
-    for look in 1_u32.. {
-        tokio::time::sleep(LOOK).await;
+    let wake = Arc::clone(&node.budgets.inner().wake);
+    let mut folded = Instant::now();
+    loop {
+        // What is freed is given on at once; the clock frees the amounts of a new period.
+        let _ = tokio::time::timeout(LOOK, wake.notified()).await;
         if node.budgets.is_idle(Environment::Live) {
             continue;
         }
-        for (task, budget, worst) in node.budgets.unpark(node.now()) {
+        for (place, budget, worst) in node.budgets.unpark(node.now()) {
+            let task = place.1;
             let (store, environment) = (node.store(), Environment::Live);
             match tables::task(store, environment, task).await {
                 Ok(Some(found)) if found.task.state == State::Ready => {
@@ -568,15 +594,18 @@ pub(crate) async fn run(node: Arc<Node>) {
                 Err(error) => {
                     tracing::warn!(%error, "a task that waits for a budget cannot be read");
                     let mut inner = node.budgets.inner();
-                    inner.park(task, budget, worst);
-                    inner.freed(budget);
+                    inner.park(place, budget, worst);
+                    drop(inner);
+                    tokio::time::sleep(LOOK).await;
+                    node.budgets.inner().freed(budget);
                 }
             }
         }
-        if look % FOLD == 0
-            && let Err(error) = node.budgets.fold(&node).await
-        {
-            tracing::warn!(%error, "the costs of budgets could not be summed up");
+        if folded.elapsed() >= FOLD {
+            folded = Instant::now();
+            if let Err(error) = node.budgets.fold(&node).await {
+                tracing::warn!(%error, "the costs of budgets could not be summed up");
+            }
         }
     }
 }

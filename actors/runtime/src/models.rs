@@ -16,6 +16,7 @@ use std::time::Duration;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::model_limits::{Meter, MeterStatus, ModelLimits, NoRoom, Reported};
 use callboard_domain::task::Task;
+use callboard_domain::usage::Usage;
 use callboard_domain::worker::Monotonic;
 
 use crate::ports::Clock;
@@ -174,7 +175,7 @@ impl Models {
         Some(CallPermit::new(Arc::clone(&self.shared), Arc::clone(model), call))
     }
 
-    /// The call with the demand of its own texts, which have about `input` tokens.
+    /// The call with the demand of its own texts, which have about `input` tokens, for so many calls.
     ///
     /// # Errors
     /// [`NoRoom`].
@@ -182,7 +183,7 @@ impl Models {
         &self,
         task: &Task,
         call: Option<CallPermit>,
-        input: u64,
+        (input, calls): (u64, u64),
     ) -> Result<CallPermit, NoRoom> {
         let (model, id) = (task.model(), (task.spec.id, task.spec.queue.as_str()));
         let now = self.shared.clock.moment();
@@ -191,7 +192,7 @@ impl Models {
         let reserved = {
             let mut meters = self.shared.lock();
             let (name, meter) = meter_of(&mut meters, model);
-            let demand = meter.demand(input, task.spec.max_tokens);
+            let demand = meter.demand(input, task.spec.max_tokens).times(calls);
             let begun = match call {
                 Some(call) => meter.resize(id, call, demand, now),
                 None => meter.begin_with(id, demand, now),
@@ -261,6 +262,17 @@ impl Models {
         if meters.len() < MAX_MODELS || meters.contains_key(model) {
             meter_of(&mut meters, model).1.refused_uncounted(bound, retry_after_ms, now);
             self.shared.is_metering.store(true, Ordering::Release);
+        }
+    }
+
+    /// Counts calls that were not reserved, those of a judge.
+    pub(crate) fn called(&self, environment: Environment, model: &str, calls: u64, usage: Usage) {
+        if !self.meters(environment, model) {
+            return;
+        }
+        let now = self.shared.clock.moment();
+        if let Some(meter) = self.shared.lock().get_mut(model) {
+            meter.count_now(calls, usage.input, usage.output, now);
         }
     }
 

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use callboard_domain::Error;
 use callboard_domain::access::Action as Permission;
+use callboard_domain::confidence::ask::Calls;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{
-    self, Chance, Completion, Effect, Event, Inputs, LeaseId, LeaseToken, State, Task,
+    self, Chance, Completion, Effect, Event, Failure, Inputs, LeaseId, LeaseToken, State, Task,
 };
 use callboard_domain::unit::{self, Refusal};
 use ractor::ActorProcessingErr;
@@ -49,6 +50,8 @@ pub(crate) struct TaskItem {
     inputs: Option<Inputs>,
     /// What the task holds of the limits while it runs.
     permits: Permits,
+    /// The calls of the answer that follows.
+    called: Option<Calls>,
     /// The schema of the output, while a worker holds the task; the execution knows that of a step.
     schema: Option<Schema>,
 }
@@ -81,6 +84,9 @@ impl Item for TaskItem {
             Message::Lease(slot, permits) => held.lease(slot, permits).await?,
             Message::Result(result) => held.result(*result).await?,
             Message::Reported(lease, reported) => held.reported(lease, &reported),
+            Message::Called(lease, called, bound) => {
+                Box::pin(held.called(lease, *called, bound)).await?;
+            }
             // A lease that is not current any more is refused, as the sender wants.
             Message::LeaseExpired(lease) => drop(held.take(Event::LeaseExpired { lease }).await?),
             Message::Undelivered(lease) => drop(held.take(Event::Undelivered { lease }).await?),
@@ -257,7 +263,7 @@ impl Held<TaskItem> {
         let (Some(task), Some(inputs)) = (&self.item.task, &self.item.inputs) else {
             return Ok(Room::Now);
         };
-        let called = task.spec.called().once();
+        let called = task.called_next();
         let amended = task.correction.is_some().then(|| task.amended(inputs.clone()));
         let inputs = amended.as_ref().unwrap_or(inputs);
         let worst = self.node.worst_cost(called, inputs, task.max_tokens());
@@ -274,7 +280,8 @@ impl Held<TaskItem> {
                 let event = Event::Completed { lease, completion, chance };
                 unit::Event::Task { event, output: Some(output) }
             }
-            Answer::Failure(failure) => {
+            Answer::Failure(mut failure) => {
+                self.price_of_failure(&mut failure);
                 let jitter = self.jitter();
                 let event = Event::AttemptFailed { lease, failure, model_was_closed, jitter };
                 unit::Event::Task { event, output: None }
@@ -325,6 +332,14 @@ impl Held<TaskItem> {
         if let Some(judge) = &mut completion.judge {
             judge.usage = prices.usage_in(&judge.model, None, judge.usage.tokens());
             completion.usage += judge.usage;
+        }
+    }
+
+    /// Fills in the cost of a call that failed, as far as the worker saw its usage.
+    fn price_of_failure(&self, failure: &mut Failure) {
+        if let (Some(usage), Some(task)) = (&mut failure.usage, &self.item.task) {
+            let prices = &self.node.settings.prices;
+            *usage = prices.usage_in(task.model(), task.spec.service_tier(), usage.tokens());
         }
     }
 

@@ -274,20 +274,19 @@ impl Held<WorkerItem> {
                     TaskAddress { environment: self.address.environment, task: lease.task };
                 self.node.send(address, task::Message::Reported(lease.lease, reported));
             }
-            WorkerMessage::Called(lease, called) => self.called(lease, &called),
+            WorkerMessage::Called(lease, called) => {
+                let address =
+                    TaskAddress { environment: self.address.environment, task: lease.task };
+                let message = task::Message::Called(lease.lease, called, self.bound());
+                self.node.send(address, message);
+            }
             WorkerMessage::Draining => self.drain(),
         }
     }
 
-    /// A 429 of a sample or a judge closes its model, as that of an answer does.
-    fn called(&self, lease: LeaseToken, called: &Called) {
-        let environment = self.address.environment;
-        if let Some(limited) = &called.limited
-            && self.item.view().worker.holds(lease)
-        {
-            self.node.models.refused(environment, &limited.model, limited.retry_after_ms);
-            self.node.keep_closure(environment, &limited.model);
-        }
+    /// The queues that the worker's key is bound to, if it is.
+    fn bound(&self) -> Arc<[String]> {
+        self.item.link.as_ref().map(|link| Arc::clone(&link.bound)).unwrap_or_default()
     }
 
     /// Streams a text in pieces, and lets others have the thread in between; drops a text of a lease that
@@ -320,7 +319,7 @@ impl Held<WorkerItem> {
         let worker = self.address;
         let ack = AckSender::new(Arc::clone(&self.node), worker, lease, of);
         let address = TaskAddress { environment: worker.environment, task: lease.task };
-        let bound = self.item.link.as_ref().map(|link| Arc::clone(&link.bound)).unwrap_or_default();
+        let bound = self.bound();
         self.node.send(
             address,
             task::Message::Result(Box::new(task::WorkerResult { lease, answer, bound, ack })),

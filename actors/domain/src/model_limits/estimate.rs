@@ -11,9 +11,11 @@ const WEIGHT: f64 = 0.125;
 /// The deviations above the average that are reserved.
 const DEVIATIONS: f64 = 1.5;
 
-/// The tokens that a call is expected to use.
+/// The tokens that the calls of an attempt are expected to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Demand {
+    /// The calls beyond the first.
+    pub further: u64,
     /// Tokens of the prompt.
     pub input: u64,
     /// Tokens of the output.
@@ -24,11 +26,26 @@ pub struct Demand {
 
 impl Demand {
     pub(super) const fn quarter(self) -> Self {
-        Self { input: self.input / 4, output: self.output / 4, plain: 0 }
+        Self { further: 0, input: self.input / 4, output: self.output / 4, plain: 0 }
+    }
+
+    pub(super) const fn requests(self) -> u64 {
+        self.further.saturating_add(1)
+    }
+
+    /// The demand of so many calls like this one.
+    #[must_use]
+    pub const fn times(self, calls: u64) -> Self {
+        Self {
+            further: calls.saturating_sub(1),
+            input: self.input.saturating_mul(calls),
+            output: self.output.saturating_mul(calls),
+            plain: self.plain,
+        }
     }
 
     pub(super) const fn load(self) -> Load {
-        Load { requests: 1, input: self.input, output: self.output }
+        Load { requests: self.requests(), input: self.input, output: self.output }
     }
 }
 
@@ -55,7 +72,7 @@ impl Estimator {
         if self.results == 0 {
             return Demand::default();
         }
-        Demand { input: whole(self.input), output: self.expected_output(), plain: 0 }
+        Demand { further: 0, input: whole(self.input), output: self.expected_output(), plain: 0 }
     }
 
     /// The demand of a call whose texts have about `plain` tokens.
@@ -65,7 +82,7 @@ impl Estimator {
         } else {
             self.expected_output().min(max_tokens.unwrap_or(u64::MAX))
         };
-        Demand { input: whole(number(plain) * self.ratio), output, plain }
+        Demand { further: 0, input: whole(number(plain) * self.ratio), output, plain }
     }
 
     fn expected_output(&self) -> u64 {
@@ -73,7 +90,8 @@ impl Estimator {
     }
 
     pub(super) fn learn(&mut self, demand: Demand, input: u64, output: u64) {
-        let (input, output) = (number(input), number(output));
+        let calls = number(demand.requests());
+        let (input, output) = (number(input) / calls, number(output) / calls);
         if self.results == 0 {
             (self.input, self.output, self.deviation) = (input, output, output / 2.0);
         } else {

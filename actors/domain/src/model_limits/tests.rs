@@ -301,7 +301,7 @@ proptest! {
         let (mut now, mut begun): (u64, Vec<(u64, u64)>) = (0, Vec::new());
         for (pause, input, is_patient) in steps {
             now += pause;
-            let demand = Demand { input, output: 0, plain: 0 };
+            let demand = Demand { further: 0, input, output: 0, plain: 0 };
             let begin = match meter.begin_with(TASK, demand, at(now)) {
                 Err(NoRoom { until: Some(until) }) if is_patient => {
                     prop_assert!(until.0 > now && until.0 <= now + 60_510);
@@ -355,4 +355,19 @@ proptest! {
         prop_assert_eq!(status.in_flight, 0);
         prop_assert!(meter.room(QUEUE, at(status.closed_until.map_or(now, |until| until.0))).is_ok());
     }
+}
+
+#[test]
+fn the_samples_of_an_attempt_are_requests_too() {
+    let mut meter = requests(6);
+    let demand = meter.demand(10, Some(20)).times(4);
+    assert_eq!((demand.input, demand.output), (40, 80));
+    let call = meter.begin_with(TASK, demand, at(0)).unwrap();
+    assert_eq!(meter.status(at(0)).requests, 4);
+    assert!(meter.begin_with(TASK, demand, at(0)).is_err(), "four more are too many");
+    meter.settle(call, CallEnd::Used { input: 44, output: 60 }, at(10));
+    let status = meter.status(at(10));
+    assert_eq!((status.requests, status.input_tokens, status.output_tokens), (4, 44, 60));
+    meter.count_now(2, 5, 5, at(20));
+    assert_eq!(meter.room(QUEUE, at(20)), until(60_510), "a judge's calls count as well");
 }

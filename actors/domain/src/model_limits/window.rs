@@ -113,7 +113,12 @@ impl Window {
             limit.map(|limit| self.fits_at(Metric { limit, need, of, foreign }, now))
         };
         let earliest = [
-            at(limits.requests_per_minute, 1, |load| load.requests, foreign.requests),
+            at(
+                limits.requests_per_minute,
+                demand.requests(),
+                |load| load.requests,
+                foreign.requests,
+            ),
             at(limits.input_tokens_per_minute, input, |load| load.input, foreign.input),
             at(limits.output_tokens_per_minute, output, |load| load.output, foreign.output),
             at(limits.tokens_per_minute, both, Load::tokens, foreign.tokens),

@@ -7,7 +7,8 @@
 use regex_automata::util::look;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look, Repetition};
 
-use super::{Invalid, RANGE};
+use super::Invalid;
+use super::work::RANGE;
 
 /// The most groups within each other.
 const MAX_DEPTH: usize = 100;

@@ -70,7 +70,7 @@ fn the_translation_of_patterns_has_a_budget() {
         "a".repeat(MAX_LENGTH + 1),
     ] {
         let work = Parser::new().parse(&pattern).expect("it is a pattern");
-        let Ok(work) = ast::visit(&work, Work::default());
+        let work = Work::of(&work).characters;
         let compiled = Patterns::with_budget(1 << 20).compile(&pattern, 1 << 18);
         let start: String = pattern.chars().take(20).collect();
         assert_eq!(compiled.err(), Some(Invalid::TooLarge), "{start}");

@@ -11,7 +11,7 @@ use regex_syntax::ast::{
 
 /// The work of a range, in characters. It stands for memory rather than for time: a definition's patterns
 /// take up to ten megabytes while they are translated.
-const RANGE: u64 = 20;
+pub(super) const RANGE: u64 = 20;
 
 /// The states of a range of characters beyond ASCII: ranges share most of those of UTF-8.
 const RANGE_STATES: u64 = 1;

@@ -106,6 +106,22 @@ impl Task {
         completion
     }
 
+    /// The task with the usage of a call that failed.
+    pub(super) fn having_paid(&self, usage: Usage) -> Self {
+        let answer = self.with_earlier(Completion {
+            usage,
+            confidence: None,
+            confidence_source: None,
+            finish_reason: None,
+            service_tier: None,
+            judge: None,
+            thinking: None,
+        });
+        let amendment = self.correction.as_ref().map(|it| it.amendment.clone());
+        let amendment = amendment.unwrap_or_default();
+        Self { correction: Some(Box::new(Correction { amendment, answer })), ..self.clone() }
+    }
+
     /// Keeps an answer that did not count, but was paid for: it is shown if no other came.
     pub(super) fn keep_paid_answer(&mut self) {
         if let Some(correction) = self.correction.take() {

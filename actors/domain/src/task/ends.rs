@@ -44,6 +44,10 @@ impl Task {
         jitter: Jitter,
         now: Timestamp,
     ) -> Step<Self> {
+        if let Some(usage) = failure.usage {
+            let failure = Failure { usage: None, ..failure };
+            return self.having_paid(usage).call_failed(failure, model_was_closed, jitter, now);
+        }
         let before = self.turned_away.as_deref();
         let since = before.map_or(now, |before| before.since);
         let counts = !model_was_closed || now.since(since) >= PATIENCE;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, FailureKind, State, Task};
+use super::{Called, Failure, FailureKind, State, Task};
 
 /// The place in a list of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,6 +30,12 @@ impl Task {
         let routing = self.spec.routing.as_deref();
         let listed = routing.and_then(|routing| routing.models.get(usize::from(self.route.index)));
         listed.map_or(&self.spec.model, String::as_str)
+    }
+
+    /// The one call of the current lease, or of the next one, for its highest cost.
+    #[must_use]
+    pub fn called_next(&self) -> Called<'_> {
+        Called::one(self.model(), self.spec.service_tier())
     }
 
     /// The model that has the task or had it last; `None` before the first lease, and while another

@@ -109,6 +109,12 @@ impl<'a> Called<'a> {
         Self { model, listed, tier, all_answer }
     }
 
+    /// One call of this model.
+    #[must_use]
+    pub const fn one(model: &'a str, tier: Option<ServiceTier>) -> Self {
+        Self { model, listed: &[], tier, all_answer: false }
+    }
+
     /// The same for one call, of any of the models.
     #[must_use]
     pub const fn once(self) -> Self {

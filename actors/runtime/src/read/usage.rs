@@ -31,7 +31,7 @@ pub enum GroupBy {
     Account,
     /// The template of the task's execution.
     Template,
-    /// The model.
+    /// The model that answered.
     Model,
     /// The day of the task's creation, in UTC.
     Day,
@@ -66,7 +66,7 @@ impl GroupBy {
             }
             Self::Account => vec![Some(spec.account.clone())],
             Self::Template => vec![spec.origin.template.clone()],
-            Self::Model => vec![Some(spec.model.clone())],
+            Self::Model => vec![Some(task.model().to_owned())],
             Self::Day => vec![Some(spec.id.created_at().to_string()[..10].to_owned())],
         }
     }

@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
+use callboard_domain::confidence::ask::Calls;
 use callboard_domain::model_limits::{CallEnd, NoRoom, Reported};
 use callboard_domain::task::{Effect, FailureKind, LeaseId, State};
 use callboard_domain::usage::estimate_tokens;
 use ractor::ActorProcessingErr;
 
 use super::{Answer, TaskItem, perform};
-use crate::item::Held;
+use crate::item::{Done, Held};
 use crate::models::CallPermit;
 use crate::tables;
+use crate::worker::Called;
 
 impl Held<TaskItem> {
     /// Reserves the demand of the task's own texts. A task without room is in its queue again: it
@@ -33,8 +35,11 @@ impl Held<TaskItem> {
             Box::pin(tables::inputs(store, environment, self.address.task)).await?
         };
         let tokens = inputs.texts().map(estimate_tokens).fold(0, u64::saturating_add);
+        let ask = inputs.confidence.as_deref();
+        let calls = Calls::most(ask).by_model(task.model(), ask);
+        let calls = calls.first().map_or(1, |(_, calls)| u64::from(*calls));
         self.item.inputs = Some(inputs);
-        let reserved = models.reserve(task, call, tokens);
+        let reserved = models.reserve(task, call, (tokens, calls));
         if reserved.is_err() {
             perform(&self.node, self.address, task, Effect::Enqueue);
         }
@@ -53,9 +58,15 @@ impl Held<TaskItem> {
             return false;
         };
         let (environment, models) = (self.address.environment, &self.node.models);
+        let called = self.item.called.take();
         let end = match answer {
             Answer::Output(_, completion) => {
                 let usage = completion.usage;
+                if let Some(judge) = completion.judge.as_ref().filter(|it| it.model != task.model())
+                {
+                    let calls = called.map_or(1, |calls| u64::from(calls.judge.max(1)));
+                    models.called(environment, &judge.model, calls, judge.usage);
+                }
                 CallEnd::Used { input: usage.input, output: usage.output }
             }
             Answer::Failure(failure) => match failure.kind() {
@@ -84,6 +95,36 @@ impl Held<TaskItem> {
             self.node.keep_closure(environment, task.model());
         }
         was_closed
+    }
+
+    /// The calls of the attempt whose answer follows. A 429 of a sample or a judge closes its model, as that of an
+    /// answer does.
+    pub(super) async fn called(
+        &mut self,
+        lease: LeaseId,
+        called: Called,
+        bound: Arc<[String]>,
+    ) -> Done {
+        let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) else {
+            return Ok(());
+        };
+        self.item.called = Some(called.calls);
+        let Some(limited) = called.limited else { return Ok(()) };
+        let (environment, id) = (self.address.environment, self.address.task);
+        let mut is_its = limited.model == task.model();
+        if !is_its {
+            let store = &*self.node.shard(id.partition()).store;
+            let inputs = Box::pin(tables::inputs(store, environment, id)).await?;
+            let judge = inputs.confidence.as_deref().and_then(|ask| ask.judge_model.as_deref());
+            is_its = judge == Some(&limited.model);
+        }
+        // A worker speaks of no other models.
+        if is_its {
+            let wait = limited.retry_after_ms;
+            self.node.models.refused(environment, &limited.model, &bound, wait);
+            self.node.keep_closure(environment, &limited.model);
+        }
+        Ok(())
     }
 
     /// The provider's own figures count for every task of the model.

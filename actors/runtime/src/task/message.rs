@@ -12,7 +12,7 @@ use crate::flow::Share;
 use crate::join::Join;
 use crate::permits::Permits;
 use crate::shard::TaskAddress;
-use crate::worker::AckSender;
+use crate::worker::{AckSender, Called};
 
 /// A message to a task.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(crate) enum Message {
     Reprioritize(u8, oneshot::Sender<Result<(), Error>>),
     /// The task's approval ends the wait for a reviewer.
     Join(Box<Join>),
+    /// The calls that the worker, whose key may be bound to queues, made under the lease.
+    Called(LeaseId, Box<Called>, Arc<[String]>),
     /// The server was started again while a worker had the task, which holds these permits.
     Recover(Permits),
     /// The task, if it runs, holds these shares too.

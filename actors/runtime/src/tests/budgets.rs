@@ -480,3 +480,86 @@ async fn a_reviewer_s_retry_is_admitted_like_a_submission() {
     answer(&mut worker, lease, 1).await;
     assert_eq!(stands(&bench, id), (7.0, 0.0));
 }
+
+async fn fails(worker: &mut Worker, lease: LeaseToken, usage: Option<Usage>) {
+    let ending = Ending { code: EndingCode::ProviderError, message: "503".into() };
+    let failure = Failure { ending, retryable: true, retry_after: None, usage };
+    worker.link.say(WorkerMessage::Failed(lease, failure));
+    assert_eq!(worker.ack(lease, Of::Fail).await, AckResult::Applied);
+}
+
+async fn waits_for_a_budget(bench: &Bench, task: TaskId) {
+    let pauses = Pauses::begin();
+    while bench.handle.waiting_in(Environment::Live, &bench.task(task).await) != Some("budget") {
+        pauses.one().await;
+    }
+}
+
+#[tokio::test]
+async fn a_budget_of_a_model_is_for_the_calls_that_fall_back_to_it() {
+    let bench = bench().await;
+    let matches = Match { model: Some("n".into()), ..Match::default() };
+    let of_n = Budget { matches, ..budget(&bench, 10.0, OnExceed::Reject) };
+    let id = bench.handle.create_budget(of_n).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    let models = vec!["m".to_owned(), "n".to_owned()];
+    let routing = Some(Box::new(Routing { models, ..Routing::default() }));
+    let listed = || Request { routing: routing.clone(), ..costing(6) };
+    bench.submit(listed()).await;
+    let lease = worker.assignment().await.lease;
+    assert_eq!(stands(&bench, id), (0.0, 0.0), "the first model is none of it");
+    fails(&mut worker, lease, None).await;
+    let lease = worker.assignment().await.lease;
+    assert_eq!(stands(&bench, id), (0.0, 6.0), "the reservation moves with the call");
+    answer(&mut worker, lease, 6).await;
+    assert_eq!(stands(&bench, id), (6.0, 0.0));
+    let second = bench.submit(listed()).await;
+    let lease = worker.assignment().await.lease;
+    fails(&mut worker, lease, None).await;
+    waits_for_a_budget(&bench, second).await;
+    assert_eq!(stands(&bench, id), (6.0, 0.0));
+}
+
+#[tokio::test]
+async fn a_call_that_failed_costs_what_its_worker_saw_of_it() {
+    let bench = bench().await;
+    let id = bench.handle.create_budget(budget(&bench, 10.0, OnExceed::Wait)).await;
+    let id = id.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    let task = bench.submit(costing(4)).await;
+    let lease = worker.assignment().await.lease;
+    let usage = Usage { output: 3, ..Usage::default() };
+    fails(&mut worker, lease, Some(usage)).await;
+    assert_eq!(stands(&bench, id), (3.0, 0.0));
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (3.0, 0.0));
+    let mut worker = bench.worker(1).await;
+    let lease = worker.assignment().await.lease;
+    assert_eq!(lease.task, task);
+    answer(&mut worker, lease, 1).await;
+    assert_eq!(stands(&bench, id), (4.0, 0.0), "once, with the answer that counts");
+    let usage = bench.task(task).await.result.expect("a result").usage;
+    assert_eq!(usage.output, 4);
+}
+
+#[tokio::test]
+async fn the_tasks_that_wait_for_a_budget_go_on_in_the_order_of_a_queue() {
+    let bench = bench().await;
+    let id = bench.handle.create_budget(budget(&bench, 10.0, OnExceed::Wait)).await;
+    id.expect("it is taken");
+    let mut worker = bench.worker(5).await;
+    bench.submit(costing(6)).await;
+    let first = worker.assignment().await.lease;
+    let mut waiting = Vec::new();
+    for priority in [2, 9, 5] {
+        let task = bench.submit(Request { priority, ..costing(6) }).await;
+        waits_for_a_budget(&bench, task).await;
+        waiting.push(task);
+    }
+    answer(&mut worker, first, 0).await;
+    for expected in [waiting[1], waiting[2], waiting[0]] {
+        let lease = worker.assignment().await.lease;
+        assert_eq!(lease.task, expected);
+        answer(&mut worker, lease, 0).await;
+    }
+}
