@@ -114,7 +114,7 @@ impl Plan {
     /// # Errors
     /// Every fault, if one of them keeps the steps from being what they were.
     pub fn restored(source: PlanSource) -> Result<Self, Problems> {
-        let mut checker = Checker::new(Inputs::Any, &[], Compiles::Conditions);
+        let mut checker = Checker::of_stored();
         let (steps, graph) = checker.steps(&source.steps);
         let is_whole = steps.len() == source.steps.len() && steps.iter().all(Step::is_whole);
         if !is_whole || checker.problems.iter().any(|problem| problem.code.changes_steps()) {
@@ -172,7 +172,7 @@ impl Step {
     fn is_whole(&self) -> bool {
         let source = &self.source;
         self.condition.is_some() == source.condition.is_some()
-            && self.for_each.is_some() != source.map.is_none()
+            && (self.for_each.is_some() != source.map.is_none() || source.wait.is_some())
             && self.wait.is_some() == source.wait.is_some()
             && self.output_schema.is_some() == source.output_schema.is_some()
     }

@@ -77,6 +77,8 @@ pub(crate) struct Checker<'a> {
     /// The number of steps with a list so far.
     maps: usize,
     depth: Compiles,
+    /// True for a definition that passed the checks of its time.
+    is_stored: bool,
 }
 
 /// The parts of a definition that its check compiles.
@@ -94,10 +96,24 @@ pub(crate) enum Compiles {
 type Positions<'s> = HashMap<&'s str, u16>;
 
 impl<'a> Checker<'a> {
+    /// The checker of a stored definition, whose fields may have had another meaning once.
+    pub(crate) fn of_stored() -> Self {
+        Self { is_stored: true, ..Self::new(Inputs::Any, &[], Compiles::Conditions) }
+    }
+
     pub(crate) fn new(inputs: Inputs<'a>, env_allow: &'a [String], depth: Compiles) -> Self {
         let patterns = Patterns::with_budget(MAX_PLAN_PATTERNS);
         let problems = Vec::new();
-        Self { problems, inputs, env_allow, patterns, conditions: 0, maps: 0, depth }
+        Self {
+            problems,
+            inputs,
+            env_allow,
+            patterns,
+            conditions: 0,
+            maps: 0,
+            depth,
+            is_stored: false,
+        }
     }
 
     pub(crate) fn fault(&mut self, rule: Rule, field: impl Into<String>, says: &str) {
@@ -247,8 +263,9 @@ impl StepChecker<'_, '_, '_> {
 
     /// The wait of a step of that type; the fields that such a step has no use for are reported here.
     fn wait(&mut self) -> Option<Wait> {
-        let (at, depth) = (format!("steps[{}]", self.index), self.checker.depth);
-        let compiled = self.source.wait.as_ref()?.compile(self.source, &at, depth);
+        let at = format!("steps[{}]", self.index);
+        let Checker { depth, is_stored, .. } = *self.checker;
+        let compiled = self.source.wait.as_ref()?.compile(self.source, &at, depth, is_stored);
         compiled.map_err(|faults| self.checker.problems.extend(faults)).ok()
     }
 
@@ -370,9 +387,17 @@ impl StepChecker<'_, '_, '_> {
                 );
             }
         }
+        if self.source.wait.is_some() {
+            return;
+        }
         let routing = self.source.routing.faults(self.source.model.is_some());
         for (name, rule, says) in routing.into_iter().chain(self.source.sampling.faults()) {
             self.breaks(rule, &name, &says);
+        }
+        let is_alone = self.source.model.is_some() && self.source.routing.fallback_on.is_some();
+        if is_alone && !self.checker.is_stored {
+            let says = "does not apply beside model, which has no other model to fall back on: name models";
+            self.breaks(Rule::Unknown, "fallbackOn", says);
         }
     }
 
@@ -454,6 +479,8 @@ impl StepChecker<'_, '_, '_> {
         check_range(problems, &format!("{prefix}retry.backoffMs"), backoff_ms, 0, MAX_BACKOFF_MS);
         check_max_tokens(problems, &format!("{prefix}maxTokens"), *max_tokens);
         check_fraction(problems, &format!("{prefix}temperature"), *temperature);
-        check_whole_flow(problems, &prefix, &self.source.flow);
+        if self.source.wait.is_none() {
+            check_whole_flow(problems, &prefix, &self.source.flow);
+        }
     }
 }

@@ -44,14 +44,16 @@ impl WaitSource {
         self.signal.len() + self.schema.as_ref().map_or(0, |schema| schema.to_string().len())
     }
 
-    /// Checks and compiles the wait of `step`; `at` is the path of the step, such as `steps[2]`.
+    /// Checks and compiles the wait of `step`; `at` is the path of the step, such as `steps[2]`. Some fields
+    /// without a meaning were taken once, so one that is stored may have them.
     pub(super) fn compile(
         &self,
         step: &StepSource,
         at: &str,
         depth: Compiles,
+        is_stored: bool,
     ) -> Result<Wait, Vec<Problem>> {
-        let mut problems = foreign(step, at);
+        let mut problems = if is_stored { Vec::new() } else { foreign(step, at) };
         if !is_signal_name(&self.signal) {
             problems.push(Problem::rule(Rule::Pattern, format!("{at}.signal"), SIGNAL_RULE));
         }
@@ -119,6 +121,7 @@ pub fn is_signal_name(name: &str) -> bool {
 
 /// A fault for each field that a wait has no use for.
 fn foreign(step: &StepSource, at: &str) -> Vec<Problem> {
+    let StepSource { map, routing, flow, .. } = step;
     let given = [
         ("prompt", !step.prompt.is_empty()),
         ("systemPrompt", step.system_prompt.is_some()),
@@ -129,9 +132,30 @@ fn foreign(step: &StepSource, at: &str) -> Vec<Problem> {
         ("retry", step.retry.is_some()),
         ("maxTokens", step.max_tokens.is_some()),
         ("temperature", step.temperature.is_some()),
+        ("forEach", map.for_each.is_some()),
+        ("item", map.item.is_some()),
+        ("maxItems", map.max_items.is_some()),
+        ("concurrency", map.concurrency.is_some()),
+        ("onItemError", map.on_item_error.is_some()),
+        ("minSuccess", map.min_success.is_some()),
+        ("models", !routing.models.is_empty()),
+        ("fallbackOn", routing.fallback_on.is_some()),
+        ("serviceTier", routing.service_tier.is_some()),
+        ("concurrencyKey", flow.concurrency_key.is_some()),
+        ("concurrencyLimit", flow.concurrency_limit.is_some()),
+        ("onConflict", flow.on_conflict.is_some()),
+        ("fairnessKey", flow.fairness_key.is_some()),
+        ("weight", flow.weight.is_some()),
+        ("outputSchema", step.output_schema.is_some()),
+        ("confidence", step.confidence.is_some()),
     ];
     let fault = |(name, _): (&str, bool)| {
-        let says = "does not apply to a step of the type wait, which calls no model";
+        let says = match name {
+            "outputSchema" => {
+                "does not apply to a step of the type wait: describe its payload in schema"
+            }
+            _ => "does not apply to a step of the type wait, which calls no model",
+        };
         Problem::rule(Rule::Unknown, format!("{at}.{name}"), says)
     };
     let sampling = step.sampling.given().map(|name| (name, true));
@@ -143,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::{Plan, PlanSource};
+    use crate::plan::{MapSource, Plan, PlanSource};
 
     fn wait(id: &str, signal: &str) -> StepSource {
         let wait = Some(WaitSource { signal: signal.into(), schema: None });
@@ -193,6 +217,22 @@ mod tests {
         };
         let expected = ["prompt", "model", "requiresApproval", "maxTokens"];
         assert_eq!(faults(step), expected.map(|field| fault(field, "unknown")));
+    }
+
+    /// They were taken once, and meant nothing; `forEach` in a wait crashed its execution.
+    #[test]
+    fn a_stored_wait_keeps_the_fields_that_mean_nothing() {
+        let for_each = Some("{{input.list}}".into());
+        let step = StepSource {
+            map: MapSource { for_each, max_items: Some(5), ..MapSource::default() },
+            output_schema: Some(json!({"type": "object"})),
+            ..wait("a", "go")
+        };
+        let expected = ["forEach", "maxItems", "outputSchema"];
+        assert_eq!(faults(step.clone()), expected.map(|field| fault(field, "unknown")));
+        let source = PlanSource { name: "p".into(), steps: vec![step], ..PlanSource::default() };
+        let plan = Plan::restored(source).expect("it was taken");
+        assert!(plan.steps()[0].wait().is_some() && plan.steps()[0].for_each().is_none());
     }
 
     #[test]

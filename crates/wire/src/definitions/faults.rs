@@ -138,18 +138,24 @@ mod tests {
 
     use super::*;
 
+    mod pairs;
+
     fn faults(plan: Value) -> Vec<(String, String)> {
-        let check = |source| Plan::outer_faults(source, &[]);
-        match read::<PlanSource>(plan, check).finish(|_| false) {
-            Err(Error::InvalidDefinition(problems)) => {
-                let of = |problem: &Problem| {
-                    let rule = problem.code.rule().map_or(problem.code.as_str(), |it| it.as_str());
-                    (problem.field.clone(), rule.to_owned())
-                };
-                problems.all().iter().map(of).collect()
-            }
-            other => panic!("{other:?}"),
-        }
+        let check = |source| match Plan::compile(source, &[]) {
+            Ok(_) => Vec::new(),
+            Err(problems) => problems.all().to_vec(),
+        };
+        let outer = |source| Plan::outer_faults(source, &[]);
+        let problems = match read::<PlanSource>(plan, outer).finish(|_| false) {
+            Ok(source) => check(source),
+            Err(Error::InvalidDefinition(problems)) => problems.all().to_vec(),
+            Err(other) => panic!("{other:?}"),
+        };
+        let of = |problem: &Problem| {
+            let rule = problem.code.rule().map_or(problem.code.as_str(), |it| it.as_str());
+            (problem.field.clone(), rule.to_owned())
+        };
+        problems.iter().map(of).collect()
     }
 
     #[test]

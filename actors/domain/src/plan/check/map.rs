@@ -16,7 +16,7 @@ impl StepChecker<'_, '_, '_> {
     /// The compiled list of the step; `None` also if it has faults.
     pub(super) fn for_each(&mut self) -> Option<ForEach> {
         let map = &self.source.map;
-        if map.is_none() {
+        if map.is_none() || self.source.wait.is_some() {
             return None;
         }
         if map.for_each.is_none() {
