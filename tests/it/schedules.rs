@@ -63,6 +63,11 @@ async fn a_schedule_is_made_changed_triggered_listed_and_deleted() {
     assert_eq!((&started["prompt"], &started["tags"]), (&json!("p"), &json!(["n"])));
     let again = client.post(&format!("{path}/trigger"), &json!({})).await;
     assert_eq!(again.refused(409), "INVALID_STATE", "overlap is skip");
+    let way = format!(
+        "task {} is in progress, and overlap is skip",
+        run["taskId"].as_str().expect("an id")
+    );
+    assert_eq!(again.body["error"]["message"], way);
     let runs = client.get(&format!("{path}/runs")).await;
     assert_eq!(runs.body["pagination"]["total"], 1);
     assert_eq!(runs.expect_ok()[0], run);

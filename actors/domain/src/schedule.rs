@@ -247,6 +247,35 @@ impl Schedule {
         self
     }
 
+    /// The runs and occurrences in the way of another occurrence, as the subject of a sentence.
+    #[must_use]
+    pub fn in_the_way(&self) -> String {
+        let runs = self.running.of(self.id);
+        let newest = runs.iter().max_by_key(|(at, _)| *at).map(|(_, run)| match run {
+            Started::Task(id) => format!("task {id}"),
+            Started::Execution(id) => format!("execution {id}"),
+        });
+        let more = runs.len().saturating_sub(1);
+        match newest {
+            Some(newest) if more == 0 => format!("{newest} is in progress"),
+            Some(newest) => format!("{newest} and {more} more are in progress"),
+            None => "an earlier occurrence waits".to_owned(),
+        }
+    }
+
+    /// The reason why an occurrence is left out.
+    #[must_use]
+    pub fn reason_to_skip(&self) -> String {
+        let why = match self.settings.overlap {
+            Overlap::Queue => {
+                format!(", and {} occurrences wait, which is the most", self.queued.len())
+            }
+            Overlap::Allow => ", which is the most".to_owned(),
+            Overlap::Skip | Overlap::CancelRunning => String::new(),
+        };
+        self.in_the_way() + &why
+    }
+
     /// The delay of an occurrence: random, but the same whenever it is asked for.
     #[must_use]
     pub fn delay(&self, at: Timestamp) -> std::time::Duration {

@@ -231,7 +231,7 @@ impl Schema {
             return Ok(Ok(repaired));
         }
         let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
-        Ok(Err(format!("the output does not match its schema: {}", messages.join("; "))))
+        Ok(Err(messages.join("; ")))
     }
 
     fn faults(

@@ -170,7 +170,7 @@ impl Held<ScheduleItem> {
 
     async fn decide(&mut self, due: &Due) -> Done {
         if let Some(missed) = due.missed {
-            self.record(missed, Outcome::Missed, |schedule| schedule).await?;
+            self.record(missed, Outcome::Missed, None, |schedule| schedule).await?;
         }
         for at in &due.run {
             let depends_on_ends = self.item.0.as_ref().is_some_and(|own| {
@@ -212,11 +212,12 @@ impl Held<ScheduleItem> {
         &mut self,
         at: Timestamp,
         outcome: Outcome,
+        error: Option<String>,
         change: impl FnOnce(Schedule) -> Schedule,
     ) -> Done {
         let Some(own) = &self.item.0 else { return Ok(()) };
         let row = own.decided(at, change);
-        let run = RunRow::of(at, outcome, self.node.wall());
+        let run = RunRow { error, ..RunRow::of(at, outcome, self.node.wall()) };
         let rows = self.rows_of_run(&row, &run);
         self.commit(row, rows).await
     }
@@ -362,10 +363,8 @@ impl Held<ScheduleItem> {
             Decision::Start => {}
             Decision::CancelAndStart => self.cancel_running().await,
             Decision::Queue | Decision::Skip => {
-                let why = format!(
-                    "schedule {id} has a run under way, and its overlap is {}",
-                    settings.overlap
-                );
+                let in_the_way = own.row.schedule.in_the_way();
+                let why = format!("{in_the_way}, and overlap is {}", settings.overlap);
                 let _ = reply.send(Err(Error::InvalidState(why)));
                 return Ok(());
             }

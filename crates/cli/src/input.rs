@@ -72,8 +72,11 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// The text of a file, or of standard input for `-`.
 pub(super) fn text(path: &Path) -> Result<String, Failure> {
-    let refused = |_| invalid(path, "it is not valid UTF-8");
-    String::from_utf8(bytes(path)?).map_err(refused)
+    let bytes = bytes(path)?;
+    if let Some(encoding) = json::wide(&bytes) {
+        return Err(invalid(path, format!("it is {encoding}; save it as UTF-8")));
+    }
+    String::from_utf8(bytes).map_err(|_| invalid(path, "it is not valid UTF-8; save it as UTF-8"))
 }
 
 /// The format of a file: by its extension; without one, JSON begins with a bracket.

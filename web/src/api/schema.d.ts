@@ -3014,7 +3014,7 @@ export interface components {
              * @description The time of the decision.
              */
             decidedAt: string;
-            /** @description The reason why the work could not be started. */
+            /** @description The reason why the work could not be started; of a skipped one, the run that was in the way. */
             error?: string;
             /** @description The execution that the occurrence started. */
             executionId?: string;

@@ -114,7 +114,8 @@ impl Handle {
                     && compiled.checked() == Some(step)
                     && let Err(fault) = output.check_output(&payload_text(&payload), &mut fuel)?
                 {
-                    return Ok(Err(vec![Problem::rule(Rule::Format, "payload", fault)]));
+                    let says = format!("must match the outputSchema: {fault}");
+                    return Ok(Err(vec![Problem::rule(Rule::Format, "payload", says)]));
                 }
             }
             Ok(Ok(()))

@@ -23,13 +23,16 @@ impl Held<ScheduleItem> {
                 self.begin(at, true).await.map(drop)
             }
             Decision::Queue => {
-                self.record(at, Outcome::Queued, |mut schedule| {
+                self.record(at, Outcome::Queued, None, |mut schedule| {
                     schedule.queued.push(at);
                     schedule
                 })
                 .await
             }
-            Decision::Skip => self.record(at, Outcome::Skipped, |schedule| schedule).await,
+            Decision::Skip => {
+                let why = own.row.schedule.reason_to_skip();
+                self.record(at, Outcome::Skipped, Some(why), |schedule| schedule).await
+            }
         }
     }
 

@@ -239,6 +239,12 @@ async fn while_a_run_is_under_way_the_overlap_policy_says_what_happens() {
         let outcomes = bench.outcomes(id).await;
         assert_eq!(outcomes[..2], expected[..2], "{overlap}");
         assert!(outcomes.ends_with(&expected[2..]), "{overlap}: {outcomes:?}");
+        if overlap == Overlap::Skip {
+            let runs = bench.runs(id).await;
+            let Some(Started::Task(task)) = runs[0].started else { panic!("{runs:?}") };
+            let why = format!("task {task} is in progress");
+            assert_eq!(runs[1].error.as_deref(), Some(why.as_str()));
+        }
         let triggered = bench.handle.trigger_schedule(Environment::Live, id).await;
         let refused = matches!(triggered, Err(Error::InvalidState(_)));
         assert_eq!(refused, matches!(overlap, Overlap::Skip | Overlap::Queue), "{triggered:?}");

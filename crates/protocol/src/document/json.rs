@@ -34,11 +34,28 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
 /// The text of a document in any format, or its fault.
 pub(super) fn text_of(bytes: &[u8]) -> Result<&str, String> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
-        return Err("it begins with a byte-order mark".to_owned());
+        return Err("it begins with a byte-order mark; save it as UTF-8 without one".to_owned());
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| format!("no UTF-8 at byte {}", error.valid_up_to() + 1))?;
+    if let Some(encoding) = wide(bytes) {
+        return Err(format!("it is {encoding}; save it as UTF-8"));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        format!("no UTF-8 at byte {}; save it as UTF-8", error.valid_up_to() + 1)
+    })?;
     if text.trim_ascii().is_empty() { Err("it is empty".to_owned()) } else { Ok(text) }
+}
+
+/// The encoding of a text in units of several bytes, by its mark or by the zeros of its first character.
+#[must_use]
+pub fn wide(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0xff, 0xfe, 0, 0, ..]
+        | [0, 0, 0xfe, 0xff, ..]
+        | [0, 0, 0, 1..=255, ..]
+        | [1..=255, 0, 0, 0, ..] => Some("UTF-32"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=255, ..] | [1..=255, 0, ..] => Some("UTF-16"),
+        _ => None,
+    }
 }
 
 fn invalid(what: impl Into<String>) -> Error {
@@ -176,9 +193,10 @@ mod tests {
         for (bytes, says) in [
             (&b""[..], "it is empty"),
             (b" \r\n\t ", "it is empty"),
-            (b"\xef\xbb\xbf{}", "it begins with a byte-order mark"),
-            (b"{\"a\":\"\xff\"}", "no UTF-8 at byte 7"),
-            (b"\"\xed\xa0\x80\"", "no UTF-8 at byte 2"),
+            (b"\xef\xbb\xbf{}", "it begins with a byte-order mark; save it as UTF-8 without one"),
+            (b"{\"a\":\"\xff\"}", "no UTF-8 at byte 7; save it as UTF-8"),
+            (b"\"\xed\xa0\x80\"", "no UTF-8 at byte 2; save it as UTF-8"),
+            (b"{\0}\0", "it is UTF-16; save it as UTF-8"),
             (b"{\"a\":1,\n \"a\":2}", "\"a\" is given twice at line 2 column 4"),
             (
                 b"[{\"x\":{\"a\":1,\"b\":2,\"\\u0061\":3}}]",

@@ -115,7 +115,9 @@ impl Builder {
 
     fn enter(&mut self, open: Open) -> Result<(), String> {
         if let Some(Open::Object(_, _, None)) = self.open.last() {
-            return Err("a name must be a string, not a list or an object".to_owned());
+            let says = "a name must be a string, not a list or an object; put a text that begins with { or \
+                        [, such as \"{{input.x}}\", in quotes";
+            return Err(says.to_owned());
         }
         self.open.push(open);
         if self.open.len() > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }

@@ -210,8 +210,13 @@ where
     T: Copy + Display + Into<i128> + TryFrom<i128>,
 {
     let (from, to) = (*range.start(), *range.end());
-    let says =
-        move |found: String| format!("must be a whole number from {from} to {to}, not {found}");
+    let says = move |found: String| match to.into() {
+        // The end of the type is no rule that anybody made.
+        to if to >= i128::from(i64::MAX) => {
+            format!("must be a whole number of {from} or more, not {found}")
+        }
+        to => format!("must be a whole number from {from} to {to}, not {found}"),
+    };
     rule(
         move |field| {
             let number = match &field.value {
@@ -424,12 +429,14 @@ impl<T, P: Parse<T>> Parse<Vec<T>> for Commas<P> {
     }
 }
 
+const STRING: &str = "a string";
+
 fn take_text(mut field: Field<'_>) -> Result<(Path<'_>, Mode<'_>, String), Refused> {
     match field.value {
         Value::String(text) => Ok((field.path, field.mode, text)),
         other => {
             field.value = other;
-            Err(wrong_type(&field, "a string"))
+            Err(wrong_type(&field, STRING))
         }
     }
 }
@@ -458,7 +465,10 @@ fn take_object(mut field: Field<'_>) -> Result<Object<'_>, Refused> {
 
 fn wrong_type(field: &Field<'_>, wanted: &str) -> Refused {
     let found = kind(&field.value);
-    field.refuse(Rule::Type, format_args!("must be {wanted}, not {found}"))
+    // In YAML, 1.0 and true are strings in quotes only.
+    let is_scalar = matches!(&field.value, Value::Bool(_) | Value::Number(_));
+    let remedy = if wanted == STRING && is_scalar { "; put it in quotes" } else { "" };
+    field.refuse(Rule::Type, format_args!("must be {wanted}, not {found}{remedy}"))
 }
 
 fn check_size(path: &Path<'_>, mode: Mode<'_>, text: &str, size: &Size) -> Result<(), Refused> {
@@ -493,8 +503,12 @@ fn check_count(
     if count.contains(&found) {
         return Ok(());
     }
-    let (from, to) = (count.start(), count.end());
-    let says = format!("must have {from} to {to} {unit}, not {found}");
+    let (from, to) = (*count.start(), *count.end());
+    let says = if to == usize::MAX {
+        format!("must have at least {from} {unit}, not {found}")
+    } else {
+        format!("must have {from} to {to} {unit}, not {found}")
+    };
     Err(mode.refuse(path, Rule::Length, says))
 }
 

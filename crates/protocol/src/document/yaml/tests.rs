@@ -68,19 +68,25 @@ fn an_anchor_can_be_used_again_and_nothing_can_be_unfolded_without_end() {
     assert!(!refusal("a: *nobody").is_empty());
 }
 
+const KEY: &str = "a name must be a string, not a list or an object; put a text that begins with { or [, such \
+                   as \"{{input.x}}\", in quotes";
+
 #[test]
 fn what_the_service_does_not_take_is_refused_by_name_and_place() {
     for (text, says) in [
         ("", "it is empty"),
-        ("\u{feff}a: 1", "it begins with a byte-order mark"),
+        ("\u{feff}a: 1", "it begins with a byte-order mark; save it as UTF-8 without one"),
         ("# nothing\n", "it is empty"),
         ("a: 1\na: 2\n", "\"a\" is given twice at line 2 column 1"),
         ("a: {b: 1, 'b': 2}", "\"b\" is given twice at line 1 column 11"),
         ("1: x", "a name must be a string, not 1; put it in quotes at line 1 column 1"),
         ("true: x", "a name must be a string, not true; put it in quotes at line 1 column 1"),
         ("~: x", "a name must be a string, not null; put it in quotes at line 1 column 1"),
-        ("[a]: x", "a name must be a string, not a list or an object at line 1 column 1"),
-        ("? {a: 1}\n: x", "a name must be a string, not a list or an object at line 1 column 3"),
+        ("prompt: {{input.x}}", &format!("{KEY} at line 1 column 10")),
+        ("prompt: {{input.x}}: {{input.y}}", &format!("{KEY} at line 1 column 10")),
+        ("- {{ item }}", &format!("{KEY} at line 1 column 4")),
+        ("[a]: x", &format!("{KEY} at line 1 column 1")),
+        ("? {a: 1}\n: x", &format!("{KEY} at line 1 column 3")),
         ("a: 1\n---\nb: 2\n", "there is a second document at line 2 column 1"),
         ("a: .inf", "number out of range at line 1 column 4"),
         ("a: -.Inf", "number out of range at line 1 column 4"),
@@ -95,7 +101,13 @@ fn what_the_service_does_not_take_is_refused_by_name_and_place() {
         let (what, place) = says.split_once(" at line").unwrap_or((says, ""));
         assert!(found.starts_with(what) && found.contains(place), "{text:?}: {found}");
     }
-    assert_eq!(refusal(b"a: \xff"), "no UTF-8 at byte 4");
+    assert_eq!(refusal(b"a: \xff"), "no UTF-8 at byte 4; save it as UTF-8");
+    for utf_16 in [&b"\xff\xfea\0:\0"[..], b"\xfe\xff\0a\0:", b"a\0:\0 \x001\0", b"\0a\0:"] {
+        assert_eq!(refusal(utf_16), "it is UTF-16; save it as UTF-8");
+    }
+    for utf_32 in [&b"\xff\xfe\0\0a\0\0\0"[..], b"\0\0\xfe\xff\0\0\0a", b"a\0\0\0:\0\0\0"] {
+        assert_eq!(refusal(utf_32), "it is UTF-32; save it as UTF-8");
+    }
     for broken in ["a: [1", "a: 'x", "a: {b", "a: b: c", "- a\nb: c", "%", "@x", "a: `x"] {
         assert!(refusal(broken).contains(" at line "), "{broken}: {}", refusal(broken));
     }

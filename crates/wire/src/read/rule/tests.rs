@@ -39,6 +39,8 @@ fn a_whole_number_stays_whole_and_in_its_range() {
     ] {
         assert_eq!(read(value.clone(), whole(1_u8..=10)), expected, "{value}");
     }
+    let says = "be a whole number of 1 or more, not 0";
+    assert_eq!(read(json!(0), whole(1..=u64::MAX)), refused(Rule::Range, says));
     assert_eq!(read(json!(u64::MAX), whole(0..=u64::MAX)), Ok(u64::MAX));
     assert_eq!(read(json!(i64::MIN), whole(i64::MIN..=0)), Ok(i64::MIN));
 }
@@ -74,7 +76,11 @@ fn a_text_is_measured_in_its_unit() {
             refused(Rule::Length, "have at least 3 characters, not 2"),
         ),
         (json!(""), bytes(1..=5), refused(Rule::Length, "not be empty")),
-        (json!(7), bytes(1..=5), refused(Rule::Type, "be a string, not a number")),
+        (
+            json!(7),
+            bytes(1..=5),
+            refused(Rule::Type, "be a string, not a number; put it in quotes"),
+        ),
         (json!(["a"]), bytes(1..=5), refused(Rule::Type, "be a string, not an array")),
     ] {
         assert_eq!(read(value.clone(), text(size)), expected, "{value}");
@@ -95,7 +101,10 @@ fn a_word_is_one_of_those_listed() {
     assert_eq!(read(json!("email"), channel()), Ok("email"));
     let says = "be one of email, dashboard, not \"Email\\n\"";
     assert_eq!(read(json!("Email\n"), channel()), refused(Rule::Enum, says));
-    assert_eq!(read(json!(0), channel()), refused(Rule::Type, "be a string, not a number"));
+    assert_eq!(
+        read(json!(0), channel()),
+        refused(Rule::Type, "be a string, not a number; put it in quotes")
+    );
 }
 
 #[test]
@@ -104,7 +113,10 @@ fn an_instant_is_iso_8601() {
     assert_eq!(read(json!("1970-01-01T00:00:00Z"), instant()), Ok(epoch));
     let says = "be an instant of ISO 8601 such as 2026-11-21T04:53:00.000Z, not \"a b\"";
     assert_eq!(read(json!("a b"), instant()), refused(Rule::Format, says));
-    assert_eq!(read(json!(0), instant()), refused(Rule::Type, "be a string, not a number"));
+    assert_eq!(
+        read(json!(0), instant()),
+        refused(Rule::Type, "be a string, not a number; put it in quotes")
+    );
 }
 
 #[test]
@@ -178,4 +190,25 @@ fn a_list_is_counted_before_its_items_are_read() {
     let null = read(json!([null]), tags());
     assert_eq!(null, Err((Rule::Type, "it[0] must be a string, not null".to_owned())));
     assert_eq!(read(json!("a"), tags()), refused(Rule::Type, "be an array, not a string"));
+}
+
+/// In YAML, `version: 1.0` is a number.
+#[test]
+fn a_number_for_a_string_is_told_to_have_quotes() {
+    let any = || text(characters(0..=usize::MAX));
+    for (value, says) in [
+        (json!(1.0), "be a string, not a number; put it in quotes"),
+        (json!(true), "be a string, not true or false; put it in quotes"),
+        (json!(null), "be a string, not null"),
+        (json!([]), "be a string, not an array"),
+    ] {
+        assert_eq!(read(value.clone(), any()), refused(Rule::Type, says), "{value}");
+    }
+}
+
+#[test]
+fn an_end_that_is_no_rule_is_not_told() {
+    let none = || list(1..=usize::MAX, text(characters(0..=9)));
+    let says = "have at least 1 items, not 0";
+    assert_eq!(read(json!([]), none()), refused(Rule::Length, says));
 }
