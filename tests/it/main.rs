@@ -25,6 +25,7 @@ mod executions;
 mod executions_survive;
 mod forks;
 mod help;
+mod limits;
 mod mail;
 mod maps;
 mod metrics;
