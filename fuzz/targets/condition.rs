@@ -1,6 +1,10 @@
 //! Conditions: compiled, and evaluated within their fuel.
 #![no_main]
 
+#[path = "../bound.rs"]
+mod bound;
+
+use bound::bounded;
 use callboard_domain::condition::{Condition, FUEL, MAX_PLAN_PATTERNS};
 use callboard_domain::fuel::Fuel;
 use callboard_domain::pattern::Patterns;
@@ -26,13 +30,12 @@ impl Scope for Values {
 }
 
 fuzz_target!(|text: &str| {
-    let Ok(condition) = Condition::compile(text, &mut Patterns::with_budget(MAX_PLAN_PATTERNS)) else {
-        return;
-    };
+    let mut patterns = Patterns::with_budget(MAX_PLAN_PATTERNS);
+    let Ok(condition) = bounded(|| Condition::compile(text, &mut patterns)) else { return };
     let input = serde_json::json!({"n": 7, "list": [3, 1, 2], "text": "aaaaaaaaaaaaaaaaaaaaaaaa!", "o": {"p": true}});
     let Value::Object(input) = input else { unreachable!("it is an object") };
     let mut fuel = Fuel::new(FUEL);
-    let first = condition.evaluate(&Values(input.clone()), &mut fuel);
+    let first = bounded(|| condition.evaluate(&Values(input.clone()), &mut fuel));
     let second = condition.evaluate(&Values(input), &mut Fuel::new(FUEL));
     assert_eq!(first.is_ok(), second.is_ok(), "the same values give the same result");
 });

@@ -1,15 +1,21 @@
 //! The worst cases of what a caller's data makes the server compute: seconds, and memory at its peak.
 //!
-//! Each case is the worst that is known within a body of 2 MiB. `brief` cases are what the server
-//! computes while others wait; all others run on threads of their own.
+//! Each case is the worst that is known within a body of 2 MiB. `brief` cases, and texts such as cron
+//! expressions, are what the server computes while others wait; all others run on threads of their own. The
+//! bench fails if a case takes longer than its kind may, or more than 110 MB.
 
 #![expect(clippy::print_stdout, reason = "it prints its result")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
+#[path = "budgets/texts.rs"]
+mod texts;
+
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use callboard_domain::Timestamp;
 use callboard_domain::condition::{self, Condition};
@@ -31,15 +37,39 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Measures one case, prints it and returns its result.
+/// The longest time of a case that runs on a thread of its own. Another account waits for one of them.
+const ASIDE: Duration = Duration::from_millis(1_500);
+
+/// The longest time of a case for which others wait.
+const BRIEF: Duration = Duration::from_millis(100);
+
+/// The most memory of a case, in MB.
+const MOST_MEMORY: f32 = 110.0;
+
+/// True once a case took more than it may.
+static EXCEEDED: AtomicBool = AtomicBool::new(false);
+
+/// Measures one case that runs on a thread of its own, prints it and returns its result.
 fn case<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    measured(name, ASIDE, work)
+}
+
+/// Measures one case for which others wait.
+fn brief<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    measured(name, BRIEF, work)
+}
+
+fn measured<T>(name: &str, bound: Duration, work: impl FnOnce() -> T) -> T {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage_as_mb();
     let started = Instant::now();
     let result = black_box(work());
     let elapsed = started.elapsed();
     let peak = MEMORY.peak_usage_as_mb() - before;
-    println!("{name:<72} {:>9.2} ms {peak:>8.1} MB", elapsed.as_secs_f64() * 1e3);
+    let is_over = elapsed > bound || peak > MOST_MEMORY;
+    EXCEEDED.fetch_or(is_over, Ordering::Relaxed);
+    let note = if is_over { "  MORE THAN IT MAY" } else { "" };
+    println!("{name:<72} {:>9.2} ms {peak:>8.1} MB{note}", elapsed.as_secs_f64() * 1e3);
     result
 }
 
@@ -116,9 +146,7 @@ fn conditions() {
         let _ = case(&format!("condition: {name}"), || {
             compiled.evaluate(&given, &mut Fuel::new(condition::FUEL))
         });
-        let started = Instant::now();
-        let _ = black_box(compiled.evaluate(&given, &mut Fuel::new(50_000)));
-        println!("{:<72} {:>9.2} ms", "    brief", started.elapsed().as_secs_f64() * 1e3);
+        let _ = brief("    brief", || compiled.evaluate(&given, &mut Fuel::new(50_000)));
     }
 }
 
@@ -211,7 +239,8 @@ const LOOKING: &str = "^(?!(?:[ab]*a[ab]{9}c)+$)(?:(?=(?!c)[ab]{1,20}(?<![^ab]))
 /// A class of nearly all characters, in eight bytes.
 const ALL: &str = "[!-\u{10ffff}]";
 
-fn properties(count: usize, of: &dyn Fn(usize) -> Value) -> Value {
+/// A schema of so many properties.
+fn with(count: usize, of: &dyn Fn(usize) -> Value) -> Value {
     let properties = (0..count).map(|n| (format!("p{n}"), of(n)));
     json!({"properties": properties.collect::<Map<_, _>>()})
 }
@@ -229,9 +258,8 @@ fn validate_each(cases: &[(&str, Value, Value)]) {
         let _ = case(&format!("schema, validated: {name}"), || {
             schema.check_input(value, &mut Fuel::new(schema::FUEL))
         });
-        let started = Instant::now();
-        let _ = black_box(schema.check_input(value, &mut Fuel::new(schema::BRIEF_FUEL)));
-        println!("{:<72} {:>9.2} ms", "    brief", started.elapsed().as_secs_f64() * 1e3);
+        let _ =
+            brief("    brief", || schema.check_input(value, &mut Fuel::new(schema::BRIEF_FUEL)));
     }
 }
 
@@ -242,7 +270,7 @@ fn patterns() {
         ("one pattern of 1 MB", json!({"pattern": r"^(?=.{1,253}$)(?!.{1,300}x).{1,300}$"})),
         (
             "250 patterns that look around",
-            properties(250, &|n| json!({"pattern": format!("^(?!.*a)(?=[a-z]*{n})[a-z]+$")})),
+            with(250, &|n| json!({"pattern": format!("^(?!.*a)(?=[a-z]*{n})[a-z]+$")})),
         ),
     ]);
     validate_each(&[
@@ -270,6 +298,7 @@ fn patterns() {
 }
 
 fn schemas() {
+    let properties = with;
     let mut doubling = Map::from_iter([("s0".to_owned(), json!({"type": "object"}))]);
     for level in 1..60 {
         let below = json!({"$ref": format!("#/$defs/s{}", level - 1)});
@@ -366,11 +395,63 @@ fn defaults() {
     let _ = case("schema, declared fields: 62 anchors to search", || schema.declared().map(drop));
 }
 
-fn main() {
+/// The schemas of a definition, by their number, and a name for them.
+type Kind = (&'static str, fn(usize) -> Value);
+
+/// Whole definitions of the highest cost that is not refused, and of more.
+fn definitions() {
+    let kinds: [Kind; 4] = [
+        ("classes of all characters", |seed| {
+            with(15, &|n| json!({"pattern": format!("(?i){ALL}{seed}-{n}")}))
+        }),
+        ("patterns of 200 KB", |seed| {
+            with(4, &|n| json!({"pattern": format!(r"\w{{8}}{seed}-{n}")}))
+        }),
+        ("small patterns", |seed| {
+            with(100, &|n| json!({"pattern": format!("^[a-z]{{1,9}}{seed}-{n}$")}))
+        }),
+        ("values", |_| with(600, &|_| json!({"minimum": 1}))),
+    ];
+    for (name, schema) in kinds {
+        let of = |count: usize| {
+            plan(count, |n| StepSource {
+                prompt: "x".into(),
+                output_schema: Some(schema(n)),
+                ..StepSource::default()
+            })
+        };
+        // The most steps whose schemas are within the cost.
+        let is_taken = |count: &usize| Plan::compile(of(*count), &[]).is_ok();
+        let most = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 500];
+        let count = most.into_iter().take_while(is_taken).last().unwrap_or(1);
+        let (taken, refused) = (of(count), of(500));
+        let _ = case(&format!("definition: {name} in the schemas of {count} steps"), || {
+            Plan::compile(taken, &[])
+        });
+        let _ = case(&format!("definition: {name} in the schemas of 500 steps"), || {
+            Plan::compile(refused, &[])
+        });
+    }
+    let faulty = plan(500, |n| StepSource {
+        prompt: "x".into(),
+        output_schema: Some(kinds[0].1(n)),
+        condition: Some("input.x.matches('(?i)[\u{0}-\u{10ffff}]')".into()),
+        ..StepSource::default()
+    });
+    let _ = brief("definition: the faults of one that cannot be read", || {
+        Plan::outer_faults(faulty, &[])
+    });
+}
+
+fn main() -> ExitCode {
+    texts::texts();
+    texts::documents();
     conditions();
     plans();
+    definitions();
     renders();
     schemas();
     patterns();
     defaults();
+    if EXCEEDED.load(Ordering::Relaxed) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
