@@ -593,9 +593,7 @@ pub(crate) async fn run(node: Arc<Node>) {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "a task that waits for a budget cannot be read");
-                    let mut inner = node.budgets.inner();
-                    inner.park(place, budget, worst);
-                    drop(inner);
+                    node.budgets.inner().park(place, budget, worst);
                     tokio::time::sleep(LOOK).await;
                     node.budgets.inner().freed(budget);
                 }
