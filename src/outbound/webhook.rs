@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, HeaderName, Request, Response};
 use callboard_common::text::is_unsafe;
 use callboard_domain::delivery::Failure;
@@ -157,7 +157,9 @@ where
     }
     let retry_after = retry_after(response.headers());
     let words = if status.is_redirection() {
-        "redirects are not followed".to_owned()
+        let to = response.headers().get(LOCATION).map(|to| one_line(to.as_bytes()));
+        let to = to.map(|to| format!("; its Location is {to}")).unwrap_or_default();
+        format!("redirects are not followed{to}")
     } else {
         timeout(WORDS, words(response.map(Body::new))).await.unwrap_or_default()
     };
@@ -182,7 +184,12 @@ async fn words(response: Response<Body>) -> String {
             break;
         }
     }
-    let text = String::from_utf8_lossy(&bytes);
+    one_line(&bytes)
+}
+
+/// The beginning of a receiver's text.
+fn one_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
     let line = text.trim().chars().take(SHOWN_WORDS);
     line.map(|c| if is_unsafe(c) { ' ' } else { c }).collect()
 }
@@ -302,7 +309,10 @@ mod tests {
             assert_eq!((failure.status, failure.permanent), (Some(status), false));
             assert_eq!(
                 failure.message,
-                format!("the receiver answered {status}: redirects are not followed")
+                format!(
+                    "the receiver answered {status}: redirects are not followed; its Location is \
+                     http://127.0.0.1:{port}/"
+                )
             );
         }
         let connected = timeout(Duration::from_millis(50), trap.accept()).await;
