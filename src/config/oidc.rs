@@ -47,6 +47,7 @@ impl Oidc {
             role_map: source.get(SECTION, "role_map", rule::list(mapping))?,
             default_role: source.get(SECTION, "default_role", rule::one_of(DEFAULT_ROLES))?,
             allowed_domains: source.get(SECTION, "allowed_domains", rule::list(domain))?,
+            trusts_email: source.get(SECTION, "trust_email", rule::flag)?,
         };
         let wrong = |name: &str, says: &str| {
             Err(Error { place: source.place(SECTION, name), says: says.to_owned() })

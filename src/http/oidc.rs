@@ -12,7 +12,10 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, State};
-use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE};
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY,
+    SET_COOKIE,
+};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -130,9 +133,14 @@ fn sign_on(app: &App) -> Result<&SignOn, Error> {
 )]
 pub(super) async fn start(
     State(app): State<Arc<App>>,
+    headers: HeaderMap,
     Query(start): Query<StartOidc>,
 ) -> Result<Response, Failure> {
-    let on = sign_on(&app)?;
+    shown(&headers, begin(&app, start).await)
+}
+
+async fn begin(app: &App, start: StartOidc) -> Result<Response, Error> {
+    let on = sign_on(app)?;
     let waiting = Waiting { port: start.port, challenge: start.challenge };
     let attempt = on.attempts.begin(&waiting, app.handle.now());
     let derived = on.attempts.derive(&attempt);
@@ -162,11 +170,20 @@ pub(super) async fn callback(
     headers: HeaderMap,
     Callback(callback): Callback,
 ) -> Result<Response, Failure> {
-    let on = sign_on(&app)?;
-    let (cookie, now) = (on.find(&headers), app.handle.now());
+    shown(&headers, finish(&app, by, &headers, callback).await)
+}
+
+async fn finish(
+    app: &App,
+    by: By,
+    headers: &HeaderMap,
+    callback: OidcCallback,
+) -> Result<Response, Error> {
+    let on = sign_on(app)?;
+    let (cookie, now) = (on.find(headers), app.handle.now());
     let (attempt, waiting) = match on.attempts.finish(cookie, callback.state.as_deref(), now) {
         Ok(finished) => finished,
-        Err(error) => return Err(refuse(&app, by, None, error).await.into()),
+        Err(error) => return Err(refuse(app, by, None, error).await),
     };
     let derived = on.attempts.derive(&attempt);
     let signed_in = match (callback.code, callback.error) {
@@ -174,12 +191,12 @@ pub(super) async fn callback(
             let redirect_uri = &on.redirect_uri();
             let (verifier, nonce) = (&*derived.verifier, &*derived.nonce);
             let grant = AuthorizationGrant { code: &code, verifier, nonce, redirect_uri };
-            admit(&app, on, by, grant).await
+            admit(app, on, by, grant).await
         }
         (_, error) => {
             let error: String = error.unwrap_or_default().chars().take(64).collect();
             let message = format!("the identity provider gave no code: {error:?}");
-            Err(refuse(&app, by, None, Error::Forbidden(message)).await)
+            Err(refuse(app, by, None, Error::Forbidden(message)).await)
         }
     };
     let issued = signed_in.and_then(|user| match (waiting.port, waiting.challenge) {
@@ -192,10 +209,48 @@ pub(super) async fn callback(
         (Ok(code), None) => format!("{}/#{}", on.base, query(&[("code", &code)])),
         // The program would wait in vain.
         (Err(error), Some(port)) => return Ok(on.redirect(&told(port, &error), "", 0)),
-        (Err(error), None) => return Err(error.into()),
+        (Err(error), None) => return Err(error),
     };
     // The cookie stays: the code and the ticket count only with it.
     Ok(on.redirect(&location, attempt.as_str(), ATTEMPT_LIFETIME.as_secs()))
+}
+
+/// An answer to a browser or a program; a browser gets a refusal as a page.
+fn shown(headers: &HeaderMap, answer: Result<Response, Error>) -> Result<Response, Failure> {
+    let accepts = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    match answer {
+        Err(error) if accepts.is_some_and(|types| types.contains("text/html")) => Ok(page(&error)),
+        answer => answer.map_err(Failure),
+    }
+}
+
+/// The page of a refused sign-in: its reason, and the way back.
+fn page(error: &Error) -> Response {
+    let reason = error.to_string();
+    let escaped: String = reason.chars().map(escaped).collect();
+    let text = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Not signed in</title>\
+         <h1>Not signed in</h1><p>{escaped}</p><p><a href=\"/sign-in\">Sign in another way</a></p></html>"
+    );
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; form-action 'none'"),
+    ];
+    (row(error).status, headers, text).into_response()
+}
+
+/// A character of a text, in HTML.
+fn escaped(character: char) -> String {
+    match character {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => "&quot;".to_owned(),
+        '\'' => "&#39;".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 fn query(pairs: &[(&str, &str)]) -> String {
@@ -364,5 +419,29 @@ impl Input for Callback {
         let parameters = operation.components.parameters::<OidcCallback>();
         operation.parameters.extend(parameters);
         operation.refusals.insert(400);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_browser_gets_a_refusal_as_a_page_and_a_program_as_json() {
+        let refused = || Err(Error::Forbidden("the claim <b>&email\"'".to_owned()));
+        let accept =
+            |types: &'static str| HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(types))]);
+        let browser = accept("text/html,application/xhtml+xml,*/*;q=0.8");
+        let page = shown(&browser, refused()).expect("a page");
+        assert_eq!(page.status(), StatusCode::FORBIDDEN);
+        assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+        let text = to_bytes(page.into_body(), 4096).await.expect("a body");
+        let text = String::from_utf8(text.into()).expect("UTF-8");
+        assert!(text.contains("<p>the claim &lt;b&gt;&amp;email&quot;&#39;</p>"), "{text}");
+        for program in [accept("*/*"), accept("application/json"), HeaderMap::new()] {
+            assert!(shown(&program, refused()).is_err(), "{program:?}");
+        }
     }
 }

@@ -262,6 +262,25 @@ async fn an_e_mail_alone_makes_nobody_somebody_else() {
 }
 
 #[tokio::test]
+async fn an_e_mail_that_the_provider_says_nothing_of_counts_only_where_the_settings_say_so() {
+    let provider = Provider::start().await;
+    let mut claims = ada();
+    claims.as_object_mut().expect("an object").remove("email_verified");
+    provider.user("9", &claims).await;
+    let server = Server::with(&settings(&provider.issuer));
+    let (status, _, message) = refusal(Browser::default().sign_in(&server, "9").await).await;
+    assert_eq!(status, 403);
+    for part in ["the claim email_verified is missing", "oidc.trust_email = true"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let trusting = [&settings(&provider.issuer)[..], &[("OIDC__TRUST_EMAIL", "true")]].concat();
+    let server = Server::with(&trusting);
+    let mut browser = Browser::default();
+    let answer = browser.sign_in(&server, "9").await;
+    session(&server, &browser, &answer).await;
+}
+
+#[tokio::test]
 async fn a_callback_counts_once_and_only_in_the_browser_that_began() {
     let provider = Provider::start().await;
     let server = Server::with(&settings(&provider.issuer));

@@ -30,6 +30,8 @@ pub struct Policy {
     pub default_role: Option<Role>,
     /// The domains of admitted e-mails, in lower case; none admits all.
     pub allowed_domains: Vec<String>,
+    /// True if an e-mail counts as verified where the provider tells no `email_verified`.
+    pub trusts_email: bool,
 }
 
 /// A user who may sign in.
@@ -51,12 +53,30 @@ impl Policy {
     pub fn admit(&self, claims: &Map<String, Value>) -> Result<Admitted, Error> {
         let refused = |why: &str| Error::Forbidden(format!("this user may not sign in: {why}"));
         let email = claims.get("email").and_then(Value::as_str);
-        let email = email.ok_or_else(|| refused("the identity provider tells no e-mail"))?;
-        // Some providers write the flag as a text.
-        let is_verified = matches!(claims.get("email_verified"), Some(Value::Bool(true)))
-            || claims.get("email_verified").and_then(Value::as_str) == Some("true");
-        if !is_verified {
-            return Err(refused("the identity provider has not verified the e-mail"));
+        let email = email.ok_or_else(|| {
+            refused(
+                "the identity provider tells no e-mail: the claim email is missing. Let the provider \
+                 put it into the ID token, and let the user have an e-mail there",
+            )
+        })?;
+        match claims.get("email_verified") {
+            Some(Value::Bool(true)) => {}
+            // Some providers write the flag as a text.
+            Some(Value::String(flag)) if flag == "true" => {}
+            None | Some(Value::Null) if self.trusts_email => {}
+            None | Some(Value::Null) => {
+                return Err(refused(
+                    "the identity provider has not verified the e-mail: the claim email_verified is \
+                     missing. Let the provider send it, or set oidc.trust_email = true if only its \
+                     admins set e-mails",
+                ));
+            }
+            Some(_) => {
+                return Err(refused(
+                    "the identity provider has not verified the e-mail: the claim email_verified is \
+                     not true. The user verifies the e-mail there, and signs in again",
+                ));
+            }
         }
         let email = Email::parse(email)
             .map_err(|_| refused("the e-mail must be an address such as ada@example.com"))?;
@@ -65,7 +85,7 @@ impl Policy {
             return Err(refused("the domain of the e-mail is not in oidc.allowed_domains"));
         }
         let role = self.role(claims);
-        let role = role.ok_or_else(|| refused("no role of oidc.role_map is theirs"))?;
+        let role = role.ok_or_else(|| refused(&self.without_role(claims)))?;
         let name = claims.get("name").and_then(Value::as_str).unwrap_or_default();
         let name: String =
             name.trim().chars().filter(|it| !it.is_control()).take(MAX_NAME).collect();
@@ -79,7 +99,20 @@ impl Policy {
     pub fn lacks(&self, claims: &Map<String, Value>) -> bool {
         let is_role_open =
             || self.role_claim.as_deref().is_some_and(|it| find(claims, it).is_none());
-        !claims.contains_key("email") || !claims.contains_key("email_verified") || is_role_open()
+        let is_unverified = !self.trusts_email && !claims.contains_key("email_verified");
+        !claims.contains_key("email") || is_unverified || is_role_open()
+    }
+
+    /// The reason why these claims give no role.
+    fn without_role(&self, claims: &Map<String, Value>) -> String {
+        let why = match self.role_claim.as_deref() {
+            None => "oidc.role_claim is not set".to_owned(),
+            Some(name) if find(claims, name).is_none() => {
+                format!("the claim {name} is missing. Let the provider put it into the ID token")
+            }
+            Some(name) => format!("the claim {name} has none of its values"),
+        };
+        format!("no role of oidc.role_map is theirs: {why}, or set oidc.default_role")
     }
 
     fn role(&self, claims: &Map<String, Value>) -> Option<Role> {
@@ -117,6 +150,7 @@ mod tests {
             role_map: vec![("chiefs".into(), Role::Admin), ("staff".into(), Role::Operator)],
             default_role: None,
             allowed_domains: vec!["example.com".into()],
+            trusts_email: false,
         }
     }
 
@@ -186,6 +220,22 @@ mod tests {
             assert!(refused.contains(why), "{changes}: {refused}");
         }
         assert!(admit(&policy(), json!({"email_verified": "true"})).is_ok());
+        let missing = admit(&policy(), json!({"email_verified": null})).expect_err("refused");
+        assert!(missing.contains("email_verified is missing"), "{missing}");
+        assert!(missing.contains("oidc.trust_email"), "{missing}");
+        // What a provider says counts, also where its silence is trusted.
+        let trusting = Policy { trusts_email: true, ..policy() };
+        assert!(admit(&trusting, json!({"email_verified": null})).is_ok());
+        for said in [json!(false), json!("false"), json!(0)] {
+            let refused = admit(&trusting, json!({"email_verified": said})).expect_err("refused");
+            assert!(refused.contains("email_verified is not true"), "{refused}");
+        }
+        let claims = |text: &str| serde_json::from_str(text).expect("an object");
+        let entra = claims(r#"{"email": "ada@example.com", "groups": []}"#);
+        assert!(policy().lacks(&entra) && !trusting.lacks(&entra));
+        let missing = policy().without_role(&claims("{}"));
+        assert!(missing.contains("the claim groups is missing"), "{missing}");
+        assert!(policy().without_role(&entra).contains("groups has none of its values"));
         let anywhere = Policy { allowed_domains: Vec::new(), ..policy() };
         assert!(admit(&anywhere, json!({"email": "ada@evil.example"})).is_ok());
     }
