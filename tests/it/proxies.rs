@@ -1,4 +1,4 @@
-//! Real proxies between a client and the server: nginx in front of streams.
+//! Real proxies between a client and the server: nginx in front of streams, and tinyproxy on the way of a worker.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
 
-use crate::support::{Client, FakeWorker, Server, until};
+use crate::support::{Client, FakeWorker, PROGRAM, Server, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -29,7 +30,7 @@ fn installed() -> (String, String) {
 struct Proxy {
     child: Child,
     url: String,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Drop for Proxy {
@@ -68,9 +69,29 @@ impl Proxy {
         Self::started(command, dir, port).await
     }
 
+    /// A proxy of a company, which wants a user and a password.
+    async fn tinyproxy() -> Self {
+        let (_, program) = installed();
+        let (dir, port) = (tempfile::tempdir().expect("a directory"), free_port());
+        let config = format!(
+            "Port {port}\nListen 127.0.0.1\nTimeout 600\nMaxClients 20\nBasicAuth ada hunter2\n\
+             LogFile \"{}/log\"\nLogLevel Connect\n",
+            dir.path().display()
+        );
+        let file = dir.path().join("tinyproxy.conf");
+        std::fs::write(&file, config).expect("it is written");
+        let mut command = Command::new(program);
+        command.arg("-d").arg("-c").arg(&file).stdout(Stdio::null());
+        Self::started(command, dir, port).await
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
     async fn started(mut command: Command, dir: tempfile::TempDir, port: u16) -> Self {
         let child = command.stdin(Stdio::null()).spawn().expect("the proxy starts");
-        let proxy = Self { child, url: format!("http://127.0.0.1:{port}"), _dir: dir };
+        let proxy = Self { child, url: format!("http://127.0.0.1:{port}"), dir };
         let address = (Ipv4Addr::LOCALHOST, port);
         until("the proxy listens", async || tokio::net::TcpStream::connect(address).await.is_ok())
             .await;
@@ -145,4 +166,84 @@ async fn pieces_pass_nginx_one_by_one_compressed_or_not() {
     chat.has("third").await;
     worker.complete(&lease, "third").await;
     chat.has("[DONE]").await;
+}
+
+/// The program with this proxy in its environment.
+fn program(proxy: &str, except: &str) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(PROGRAM);
+    for name in ["HTTPS_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy", "no_proxy"] {
+        command.env_remove(name);
+    }
+    command.env("HTTP_PROXY", proxy).env("NO_PROXY", except);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+#[tokio::test]
+async fn a_worker_and_every_client_go_through_the_proxy_of_the_environment() {
+    let server = Server::start();
+    let proxy = Proxy::tinyproxy().await;
+    let client = server.client("admin").await;
+    let key = server.key("worker").await;
+    let key_file = proxy.dir.path().join("key");
+    std::fs::write(&key_file, &key).expect("it is written");
+    // An address of this machine that is not taken for one: proxies are for others.
+    let port = server.url.rsplit(':').next().expect("a port");
+    let url = format!("http://[::ffff:127.0.0.1]:{port}");
+    let with_password = proxy.url.replace("//", "//ada:hunter2@");
+    let doctor = async |proxy: &str, except: &str| {
+        let mut command = program(proxy, except);
+        command.args(["doctor", "--server", &url, "-o", "json"]).env("CALLBOARD_API_KEY", &key);
+        let home = tempfile::tempdir().expect("a directory");
+        let output = command.env("HOME", home.path()).output().await.expect("it ends");
+        let found: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+        let of = |check: &str| {
+            let found = found.iter().find(|finding| finding["check"] == check);
+            found.cloned().unwrap_or_default()
+        };
+        (of("route"), of("reachable"))
+    };
+
+    let (route, reachable) = doctor(&with_password, "").await;
+    assert_eq!(route["detail"], format!("through the proxy {}", proxy.url));
+    assert_eq!(reachable["state"], "ok", "{reachable}");
+    let (_, reachable) = doctor(&proxy.url, "").await;
+    assert_eq!(reachable["state"], "fail");
+    let advice = reachable["advice"].as_str().expect("advice");
+    assert!(reachable["detail"].to_string().contains("407"), "{reachable}");
+    assert!(advice.contains("USER:PASSWORD") && advice.contains("NO_PROXY"), "{advice}");
+    let (route, reachable) = doctor(&proxy.url, "::ffff:127.0.0.1").await;
+    assert_eq!(
+        (&route["detail"], &reachable["state"]),
+        (&json!("direct, without a proxy"), &json!("ok"))
+    );
+
+    let worker = |proxy: &str, name: &str| {
+        let mut command = program(proxy, "");
+        command.args(["worker", "--server", &url, "--provider", "simulated", "--name", name]);
+        command.arg("--key-file").arg(&key_file);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().expect("it starts")
+    };
+    let running = worker(&with_password, "inside");
+    let is_active = async || {
+        let workers = client.get("/api/workers").await.expect_ok();
+        workers.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "inside"))
+    };
+    until("the worker is connected", is_active).await;
+    let id = client.submit(&json!({"prompt": "p"})).await;
+    until("it works", async || client.task(&id).await["status"] == "completed").await;
+    assert!(proxy.log().contains("CONNECT [::ffff:"), "{}", proxy.log());
+    drop(running);
+
+    let mut turned_away = worker(&proxy.url, "outside");
+    let mut lines = BufReader::new(turned_away.stderr.take().expect("it is piped")).lines();
+    loop {
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("in time");
+        let line = line.expect("UTF-8").expect("the worker goes on");
+        if line.contains("407") {
+            assert!(line.contains(&proxy.url) && line.contains("USER:PASSWORD"), "{line}");
+            break;
+        }
+    }
 }

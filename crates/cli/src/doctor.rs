@@ -5,6 +5,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use callboard_client::{Call, Client, Credential, HeaderMap, Page};
+use callboard_common::proxy::Route;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use serde_json::{Value, json};
@@ -63,13 +64,22 @@ pub(super) async fn run(access: &Access) -> Result<(), Failure> {
 
 async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
     let server = client.server();
-    let mut findings = vec![address(client)];
+    let route = callboard_common::proxy::route(&server.to_string());
+    let mut findings = vec![address(client), way(&route)];
     let answer = match client.anonymous().send(&Call::get(&["health"]).at_once()).await {
         Ok(answer) => answer,
         Err(error) => {
             let failure = Failure::from(error);
-            let advice = "start it with callboard serve, or name another server with --server or \
-                          CALLBOARD_SERVER";
+            let advice = match route {
+                Route::Direct => {
+                    "start it with callboard serve, or name another server with --server or \
+                     CALLBOARD_SERVER"
+                }
+                Route::Through(_) => {
+                    "put the proxy's user and password into HTTPS_PROXY \
+                     (http://USER:PASSWORD@HOST:PORT), or the server's host into NO_PROXY"
+                }
+            };
             findings.push(Finding::fail("reachable", &failure, advice));
             return (findings, Some(failure));
         }
@@ -105,6 +115,14 @@ fn address(client: &Client) -> Finding {
     }
     let advice = "turn on TLS at the server or at a proxy before it, and use https";
     Finding::warn("server", format!("{server} is not encrypted: keys can be read"), advice)
+}
+
+/// The way to the server, which workers and all other clients take.
+fn way(route: &Route) -> Finding {
+    match route {
+        Route::Direct => Finding::ok("route", "direct, without a proxy"),
+        Route::Through(proxy) => Finding::ok("route", format!("through the proxy {proxy}")),
+    }
 }
 
 fn versions(server: &str) -> Option<Finding> {

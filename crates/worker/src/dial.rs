@@ -1,28 +1,34 @@
-//! Reaching the server: the address, the key in its header, and the upgrade to a web socket.
+//! Reaching the server: the address, the key in its header, the tunnel through a proxy of the environment, and
+//! the upgrade to a web socket.
 //!
 //! Deliberately absent: retries (the runner's), and the frames.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use callboard_common::proxy::{Proxy, Route, is_local, route};
 use futures_util::{Sink, Stream};
 use reqwest::Url;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Response};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{
-    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
+    Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
+    connect_async_tls_with_config,
 };
 
 use super::Error;
 
 const PATH: &str = "/api/workers/connect";
+/// The most bytes of a proxy's answer.
+const MAX_HEAD: usize = 8 << 10;
 
 /// A web socket over any transport.
 pub(super) trait Socket:
@@ -90,6 +96,9 @@ impl Identity {
 /// The connections over TCP, with TLS if the address demands it.
 pub(super) struct Tcp {
     request: Request,
+    /// The server's host and port.
+    target: String,
+    route: Route,
     identity: Option<Identity>,
 }
 
@@ -104,11 +113,8 @@ impl Tcp {
             }
             identity.connector().map_err(Error::Certificate)?;
         }
-        let local = address.host_str().is_some_and(|host| {
-            let host = host.trim_matches(['[', ']']);
-            host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
-        });
-        if address.scheme() == "ws" && !local {
+        let host = address.host_str().unwrap_or_default();
+        if address.scheme() == "ws" && !is_local(host) {
             tracing::warn!(
                 "the worker's key travels unencrypted: the server's address is not https"
             );
@@ -121,7 +127,13 @@ impl Tcp {
             HeaderValue::try_from(format!("Bearer {}", key.trim())).map_err(|_| Error::Key)?;
         value.set_sensitive(true);
         request.headers_mut().insert("authorization", value);
-        Ok(Self { request, identity })
+        let target = format!("{host}:{}", address.port_or_known_default().unwrap_or_default());
+        // ws is http, and wss is https.
+        let route = route(&format!("http{}", address.as_str().trim_start_matches("ws")));
+        if let Route::Through(proxy) = &route {
+            tracing::info!(%proxy, "the server is reached through the proxy of the environment");
+        }
+        Ok(Self { request, target, route, identity })
     }
 }
 
@@ -135,11 +147,57 @@ impl Dial for Tcp {
         // The files of the certificate may be about to change.
         let connector = connector.map_err(DialError::Away)?;
         let request = self.request.clone();
-        match connect_async_tls_with_config(request, None, without_delay, connector).await {
+        let connected = match &self.route {
+            Route::Direct => {
+                connect_async_tls_with_config(request, None, without_delay, connector).await
+            }
+            Route::Through(proxy) => {
+                let stream = tunnel(proxy, &self.target).await.map_err(|why| {
+                    DialError::Away(format!("the proxy {proxy} gives no way to the server: {why}"))
+                })?;
+                client_async_tls_with_config(request, stream, None, connector).await
+            }
+        };
+        match connected {
             Ok((socket, _)) => Ok(socket),
             Err(tungstenite::Error::Http(response)) => Err(refused(&response)),
             Err(error) => Err(DialError::Away(error.to_string())),
         }
+    }
+}
+
+/// A connection to `target` through an HTTP proxy (RFC 9110, section 9.3.6).
+async fn tunnel(proxy: &Proxy, target: &str) -> Result<TcpStream, String> {
+    if proxy.scheme != "http" {
+        return Err("only proxies of http:// are supported".to_owned());
+    }
+    let host = proxy.host.trim_matches(['[', ']']);
+    let broken = |error: std::io::Error| error.to_string();
+    let mut stream = TcpStream::connect((host, proxy.port)).await.map_err(broken)?;
+    stream.set_nodelay(true).map_err(broken)?;
+    let mut head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").into_bytes();
+    if let Some(authorization) = &proxy.authorization {
+        head.extend_from_slice(b"Proxy-Authorization: ");
+        head.extend_from_slice(authorization);
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    stream.write_all(&head).await.map_err(broken)?;
+    let mut answer = Vec::new();
+    // The server says nothing before it is spoken to, so nothing follows the head of a success.
+    while !answer.windows(4).any(|four| four == b"\r\n\r\n") {
+        if answer.len() >= MAX_HEAD || stream.read_buf(&mut answer).await.map_err(broken)? == 0 {
+            return Err("its answer has no end".to_owned());
+        }
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    let status = answer.split(' ').nth(1).unwrap_or_default();
+    match status {
+        "200" => Ok(stream),
+        "407" => Err("it answered 407, as it wants a user and a password: write them into the address, as in \
+                      HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT"
+            .to_owned()),
+        _ => Err(format!("it answered {}", answer.lines().next().unwrap_or_default())),
     }
 }
 
@@ -180,8 +238,6 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> DialError {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt;
-
     use super::*;
 
     #[test]

@@ -3,7 +3,6 @@
 //! Deliberately absent: credentials in an address, which are refused.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
@@ -64,10 +63,7 @@ impl Server {
     /// True if the server is on this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default();
-        let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
-        let named = host == "localhost" || host.ends_with(".localhost");
-        address.map_or(named, |address| address.is_loopback())
+        callboard_common::proxy::is_local(self.url.host_str().unwrap_or_default())
     }
 
     /// True if the connection is encrypted.

@@ -8,9 +8,9 @@
 
 use std::error::Error as _;
 use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
+use callboard_common::proxy::is_local;
 use callboard_common::sse::{Event, Parser};
 use callboard_domain::model_limits::Reported;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -332,10 +332,7 @@ fn broken(what: &str, error: reqwest::Error) -> Failure {
 }
 
 fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
-    let local_name = host == "localhost" || host.ends_with(".localhost");
-    address.map_or(local_name, |address| address.is_loopback())
+    is_local(url.host_str().unwrap_or_default())
 }
 
 #[cfg(test)]
