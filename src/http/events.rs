@@ -134,7 +134,7 @@ impl Follower {
             if let StreamItem::Gap(from, to) = item {
                 return Some(self.gap(from, to));
             }
-            let event = sse::data(&written(&item, "", self.prev)).event(name_of(&item));
+            let event = sse::named(name_of(&item), &written(&item, "", self.prev));
             return Some(match item {
                 StreamItem::Stored(at, _) => {
                     (self.prev, self.told) = (Some(at), Some(at));

@@ -6,7 +6,12 @@
 use axum::response::sse::Event;
 use callboard_common::text::line_json;
 
-/// An event of this JSON, in one line for every reader.
+/// An event without a name, of this JSON, in one line for every reader.
 pub(super) fn data(json: &str) -> Event {
     Event::default().data(line_json(json))
+}
+
+/// The same with a name, which stands first.
+pub(super) fn named(name: &str, json: &str) -> Event {
+    Event::default().event(name).data(line_json(json))
 }

@@ -268,7 +268,7 @@ impl ItemStream {
             Whole::Snapshot => "snapshot",
             Whole::End => "end",
         };
-        self.ready.push_back((sse::data(json).event(name), permit));
+        self.ready.push_back((sse::named(name, json), permit));
         self.owed = (whole == Whole::Snapshot && has_ended).then_some(Whole::End);
         self.has_ended = whole == Whole::End;
     }
@@ -391,7 +391,7 @@ impl ItemStream {
         self.before(&event.event, &event.subject);
         if self.right.permits(action(name_of(item))) {
             let json = written(item, "", self.prev.replace(*at));
-            self.ready.push_back(short(sse::data(&json).event(&*event.event)));
+            self.ready.push_back(short(sse::named(&event.event, &json)));
         }
         if event.event == "task.started"
             && let Some(text) = self.text_of(&event.subject)

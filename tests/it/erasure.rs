@@ -259,7 +259,7 @@ async fn an_erased_word_is_nowhere_whoever_has_quoted_it() {
     fail(true).await;
     fail(false).await;
     let ended = client.execution_with_status(&execution, "failed").await;
-    let step = ended["steps"][0]["taskId"].as_str().expect("an id").to_owned();
+    let step = ended["steps"]["a"]["taskId"].as_str().expect("an id").to_owned();
     let before = told(&client).await;
     assert!(before.contains(COMMENT) && before.contains("task.retrying"), "{before}");
 

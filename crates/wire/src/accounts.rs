@@ -249,10 +249,10 @@ fn plan() -> impl Parse<Tier> {
 }
 
 request! {
-    /// What becomes of the work of a user who is deleted.
+    /// The fate of the work of a user who is deleted.
     #[derive(Debug, Clone, Copy)]
     pub struct DeleteUser as "DeleteUser" {
-        /// What becomes of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it
+        /// The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it
         /// from now on. Required if there is such work.
         work: Option<WorkLeft> = optional("work", work()),
     }

@@ -92,7 +92,7 @@ fn of_step(step: Option<&StepKey>, mut members: Value) -> Value {
 }
 
 fn named(name: &str, data: &Value) -> Event {
-    sse::data(&data.to_string()).event(name)
+    sse::named(name, &data.to_string())
 }
 
 /// The text that has more to send; never ready without one.

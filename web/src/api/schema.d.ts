@@ -518,7 +518,8 @@ export interface paths {
         get: operations["bulk_get"];
         put?: never;
         post?: never;
-        delete?: never;
+        /** Stop a bulk job: it acts on no further task, and what it has done stays. */
+        delete: operations["bulk_stop"];
         options?: never;
         head?: never;
         patch?: never;
@@ -825,6 +826,23 @@ export interface paths {
         put: operations["system_set_limits"];
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/{name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End the pause of a model after a 429 or 529: its tasks go on at once. */
+        delete: operations["system_end_pause"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1801,12 +1819,14 @@ export interface components {
              * @description The new priority.
              */
             priority?: number;
+            /** @description The reason why a cancelled job ended before it had acted on every task. */
+            reason?: string;
             /**
              * Format: int32
              * @description The tasks that the action does not fit, such as ended ones for cancel.
              */
             skipped: number;
-            /** @description running or completed; `dry_run` of a dry run. */
+            /** @description running, completed or cancelled; `dry_run` of a dry run. */
             status: string;
             /**
              * Format: int32
@@ -1932,6 +1952,16 @@ export interface components {
              */
             claimedUntil?: string;
             taskId: string;
+        };
+        /** @description A queue for which a model is closed. */
+        ClosedQueue: {
+            /** @description The queue. */
+            queue: string;
+            /**
+             * Format: date-time
+             * @description The time before which no call begins.
+             */
+            until: string;
         };
         /** @description The state of one component. */
         Component: {
@@ -2606,6 +2636,8 @@ export interface components {
         };
         /** @description A model; a figure that nobody set or reported is left out. */
         ModelState: {
+            /** @description The queues for whose tasks alone no call begins: their workers' keys serve no other queues. */
+            closedQueues?: components["schemas"]["ClosedQueue"][];
             /**
              * Format: date-time
              * @description The time before which no call begins, after a 429 or 529.
@@ -4794,7 +4826,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set")[];
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: string;
                 /** @description Only entries before this instant. */
@@ -5779,7 +5811,13 @@ export interface operations {
     };
     auth_delete_user: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it
+                 *      from now on. Required if there is such work.
+                 */
+                work?: string;
+            };
             header?: never;
             path: {
                 /** @description the id of the user */
@@ -5804,6 +5842,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["Failure"];
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
@@ -6178,6 +6217,42 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Bulk"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    bulk_stop: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the bulk job */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the job has ended, also after a restart */
             200: {
                 headers: {
                     "X-Request-Id": string;
@@ -6904,6 +6979,42 @@ export interface operations {
             408: components["responses"]["Failure"];
             413: components["responses"]["Failure"];
             415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_end_pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the model */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the model is open, also after a restart */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ModelState"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

@@ -14,7 +14,11 @@ type Kind = { id: string; detail: string[]; lists: string[] };
 
 /** By kind of resource: the member that identifies a row, the details and the lists that show it. */
 const KINDS: Record<string, Kind> = {
-  task: { id: "id", detail: ["/api/tasks/{id}"], lists: ["/api/tasks", "/api/queues", "/api/workers", "/api/models"] },
+  task: {
+    id: "id",
+    detail: ["/api/tasks/{id}"],
+    lists: ["/api/tasks", "/api/queues", "/api/workers", "/api/models"],
+  },
   execution: { id: "id", detail: ["/api/plans/executions/{id}"], lists: ["/api/plans/executions"] },
   step: {
     id: "",

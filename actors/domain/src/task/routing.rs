@@ -111,9 +111,11 @@ impl Routing {
         } else {
             self.models.clone()
         };
+        // A step's own model has no other to fall back on.
+        let fallback_on = defaults.fallback_on.as_ref().filter(|_| !models.is_empty());
         Self {
             models,
-            fallback_on: self.fallback_on.clone().or_else(|| defaults.fallback_on.clone()),
+            fallback_on: self.fallback_on.clone().or_else(|| fallback_on.cloned()),
             service_tier: self.service_tier.or(defaults.service_tier),
         }
     }

@@ -343,7 +343,10 @@ function Paused() {
                   Its provider refused a call; the next one is tried <Ago at={model.closedUntil} />.
                 </>
               ) : (
-                <>Its provider refuses calls for {(model.closedQueues ?? []).map((own) => own.queue).join(", ")}.</>
+                <>
+                  Its provider refuses calls for{" "}
+                  {(model.closedQueues ?? []).map((own) => own.queue).join(", ")}.
+                </>
               )}
             </span>
             {may("models: manage") && (
