@@ -94,7 +94,7 @@ impl<T: Read> Input for OptionalBody<T> {
     }
 }
 
-/// A definition that was received, to be read by its own module ([`App::read`]).
+/// A definition that was received, to be read by its own module (`App::read`).
 #[derive(Debug)]
 pub struct Unread {
     /// The text.

@@ -8,7 +8,7 @@
 //! `.json` (the output parsed as JSON, null if it is not JSON), and `meta`. A skipped step's output
 //! is the empty string, its JSON is null, and `has()` of them is false.
 //!
-//! Numbers of JSON have no type ([`number`]). A member that is absent is an error, and `has()` is false for
+//! Numbers of JSON have no type (`number`). A member that is absent is an error, and `has()` is false for
 //! it and for everything below it.
 //!
 //! The library parses; the evaluator is our own, because the library's has no hook by which its work

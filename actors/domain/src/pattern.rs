@@ -4,7 +4,7 @@
 //! counted on its syntax tree, before it is done; the size of the automaton is counted while it is built.
 //! A match runs on a lazy automaton, which is linear in the text. Each step costs next to nothing,
 //! unless it builds a new state; the memory of the states measures that work. Patterns of schemas are those of
-//! ECMA 262 ([`ecma`]), with look-around, which is simulated ([`looking`]). Deliberately absent: captures and
+//! ECMA 262 (`ecma`), with look-around, which is simulated (`looking`). Deliberately absent: captures and
 //! back-references.
 
 mod ecma;
