@@ -27,7 +27,7 @@ pub const MAX_EMAIL: usize = 254;
 /// The longest name of a user or a key, in characters.
 pub const MAX_NAME: usize = 100;
 
-/// What becomes of the unfinished work of a deleted user.
+/// The fate of the unfinished work of a deleted user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkLeft {

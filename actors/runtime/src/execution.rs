@@ -481,20 +481,14 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
 /// Tells an execution that its timer fired.
 fn time_passed(node: &Node, address: Address, joint: &mut Joint<'_>) {
     let head = &joint.state().head;
-    let may = node.accounts.owner_may(&head.spec.account, Action::TasksCreate);
-    let event = match (&head.state, may) {
-        (State::Scheduled { .. }, Err(error)) => {
+    let is_start = matches!(head.state, State::Scheduled { .. });
+    let may = || node.accounts.owner_may(&head.spec.account, Action::TasksCreate);
+    let event = match is_start.then(may) {
+        Some(Err(error)) => {
             tracing::info!(execution = %address.execution, %error, "a late start is cancelled");
             Event::CancelRequested
         }
-        (State::Scheduled { .. }, Ok(_))
-        | (
-            State::Running
-            | State::Completed { .. }
-            | State::Failed { .. }
-            | State::Cancelled { .. },
-            _,
-        ) => Event::TimePassed,
+        Some(Ok(_)) | None => Event::TimePassed,
     };
     // Refused if nothing is due, or the execution has ended.
     if joint.happened(event) == Err(Refusal::NotDue)

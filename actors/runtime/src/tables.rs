@@ -154,7 +154,7 @@ pub(crate) const TEXTS: Texts = Texts::new(TEXTS_NUMBER).compressed_with(words::
 pub(crate) const IDEMPOTENCY: Table<[u8; 32], IdempotencyRow> = Table::new(0x11, 1);
 /// Users, by identifier.
 pub(crate) const USERS: Table<u128, User> = Table::new(0x12, 1);
-/// What becomes of the work of deleted users, by identifier.
+/// The fate of the work of deleted users, by identifier.
 pub(crate) const LEFT_WORK: Table<u128, WorkLeft> = Table::new(0x47, 1);
 /// API keys, by identifier.
 pub(crate) const KEYS: LongTable<ApiKey> = LongTable::new(0x13, 1);

@@ -215,7 +215,10 @@ impl Held<TaskItem> {
             return Ok(());
         };
         let reserved = sources.reserved;
-        if self.node.accounts.has_left_work() && Box::pin(self.is_orphaned()).await? {
+        if self.node.accounts.is_abandoned(&task.spec.account) {
+            drop((slot, permits));
+            let message = "nobody answers for the work of its account".to_owned();
+            drop(Box::pin(self.take(Event::OwnerGone { message })).await?);
             return Ok(());
         }
         if !self.node.budgets.is_idle(environment) {
@@ -347,8 +350,8 @@ impl Held<TaskItem> {
         Jitter((self.node.ports.entropy.bits() & 0xffff) as u16)
     }
 
-    /// Cancels the task if the person behind its account may not have it done any more.
-    async fn is_orphaned(&mut self) -> Result<bool, ActorProcessingErr> {
+    /// Cancels a late start if the person behind its account may not begin it any more; true if it did.
+    async fn cancels_start(&mut self) -> Result<bool, ActorProcessingErr> {
         let Some(task) = &self.item.task else { return Ok(false) };
         let may = self.node.accounts.owner_may(&task.spec.account, Permission::TasksCreate);
         let Err(error) = may else { return Ok(false) };
@@ -360,7 +363,7 @@ impl Held<TaskItem> {
         let is_late_start =
             |task: &Task| matches!(task.state, State::Scheduled { at } if at <= self.node.now());
         if self.item.task.as_ref().is_some_and(is_late_start)
-            && Box::pin(self.is_orphaned()).await?
+            && Box::pin(self.cancels_start()).await?
         {
             return Ok(());
         }

@@ -18,6 +18,15 @@ async fn waiting(client: &Client) -> String {
     client.submit(&json!({"prompt": "p", "queue": "nobody"})).await
 }
 
+/// A worker of the queue that has none otherwise.
+async fn work(url: &str, key: &str) {
+    let register = json!({
+        "type": "register", "name": "w", "version": "0", "queues": ["nobody"], "models": ["*"],
+        "concurrency": 1,
+    });
+    FakeWorker::register(url, key, register).await.run(|_| Ok("done".into()));
+}
+
 #[tokio::test]
 async fn a_user_with_unfinished_work_is_deleted_once_somebody_says_what_becomes_of_it() {
     let fixture = Fixture::open().await;
@@ -26,6 +35,12 @@ async fn a_user_with_unfinished_work_is_deleted_once_somebody_says_what_becomes_
         waiting(&olga).await,
         olga.submit(&json!({"prompt": "p", "startAt": in_millis(3_600_000)})).await,
     );
+    // The work of somebody who may only read by now is nobody's to cancel.
+    let (vera, vera_id) = fixture.user("vera", "operator").await;
+    let hers = waiting(&vera).await;
+    let path = format!("/api/auth/users/{vera_id}");
+    let demote = fixture.admin.request(reqwest::Method::PATCH, &path);
+    fixture.admin.send(demote.json(&json!({"role": "viewer"}))).await.expect_ok();
     let plan = olga.plan(&json!([{"id": "a", "type": "wait", "signal": "go"}])).await;
     let execution = olga.execute(&plan, &json!({})).await;
     let refused = delete(&fixture, &olga_id, "").await;
@@ -42,6 +57,9 @@ async fn a_user_with_unfinished_work_is_deleted_once_somebody_says_what_becomes_
     }
     fixture.operator.execution_with_status(&execution, "cancelled").await;
 
+    work(&fixture.server.url, &fixture.worker_key).await;
+    fixture.operator.task_with_status(&hers, "completed").await;
+
     let (_, idle) = fixture.user("idle", "operator").await;
     delete(&fixture, &idle, "").await.expect_ok();
 }
@@ -54,6 +72,8 @@ async fn work_that_is_handed_over_goes_on_and_what_nobody_answers_for_does_not_a
     let (_, oona_id) = fixture.user("oona", "operator").await;
     let task = waiting(&olga).await;
     delete(&fixture, &olga_id, &format!("?work={oona_id}")).await.expect_ok();
+    let refused = delete(&fixture, &oona_id, "").await;
+    assert_eq!(refused.refused(409), "INVALID_STATE", "she answers for it now");
     let own = otto.submit(&json!({"prompt": "p", "startAt": in_millis(4_000)})).await;
     // A late start asks for the right of that moment.
     let viewer = json!({"role": "viewer"});
@@ -63,12 +83,7 @@ async fn work_that_is_handed_over_goes_on_and_what_nobody_answers_for_does_not_a
     fixture.crash(std::time::Duration::ZERO).await;
     fixture.admin = fixture.server.admin().await;
     fixture.employ().await;
-    let key = fixture.worker_key.clone();
-    let register = json!({
-        "type": "register", "name": "w", "version": "0", "queues": ["nobody"], "models": ["*"],
-        "concurrency": 1,
-    });
-    FakeWorker::register(&fixture.server.url, &key, register).await.run(|_| Ok("done".into()));
+    work(&fixture.server.url, &fixture.worker_key).await;
     fixture.operator.task_with_status(&task, "completed").await;
     let ended = |task: &Value| task["status"] != "pending" && task["status"] != "running";
     let shown = fixture.operator.task_when(&own, ended).await;

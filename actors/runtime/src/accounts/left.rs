@@ -1,13 +1,13 @@
 //! The work that a deleted user leaves: it is cancelled, or another user answers for it.
 //!
 //! ```text
-//!   deletion ─▶ what becomes of the work, in the commit that deletes the user
+//!   deletion ─▶ the fate of the work, in the commit that deletes the user
 //!            └▶ cancelled: all unfinished tasks and executions, in the background; a start does the rest
 //!            └▶ handed over: the other user's rights count wherever the owner's are asked
 //! ```
 //!
-//! A lease, a late start, a delivery and an occurrence of a schedule ask for the owner's rights; for a key, for those
-//! of the person behind it. Deliberately absent: requests, whose credential says what they may.
+//! A late start and an occurrence of a schedule ask for the owner's rights, for a key those of the person behind it; a
+//! lease and a delivery ask only whether anybody answers for the work. Deliberately absent: requests, whose credential says what they may.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,11 +16,12 @@ use callboard_domain::Error;
 use callboard_domain::access::{Account, Action, Role};
 use callboard_domain::account::WorkLeft;
 use callboard_domain::approval::SYSTEM;
+use callboard_domain::credential::ApiKey;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, UserId};
 use callboard_store::{Error as StoreError, Op, Outcome};
 use tokio::sync::oneshot;
 
-use super::register::Register;
+use super::register::{Inner, Register};
 use super::rights::of_user;
 use super::{NUMBER, PARTITION};
 use crate::node::{Node, PAGE};
@@ -32,15 +33,22 @@ use crate::{durable, execution, task};
 const MAX_HEIRS: usize = 100;
 
 impl Register {
-    /// Notes what becomes of the work of a deleted user.
+    /// Notes the fate of the work of a deleted user.
     pub(crate) fn put_left(&self, user: UserId, left: WorkLeft) {
         self.write().left.insert(user, left);
         self.anybody_left.store(true, Ordering::Release);
     }
 
-    /// True if a deleted user left work.
-    pub(crate) fn has_left_work(&self) -> bool {
-        self.anybody_left.load(Ordering::Acquire)
+    /// True if the work of the account is to be cancelled: the person behind it was deleted, and nobody answers for it.
+    pub(crate) fn is_abandoned(&self, account: &str) -> bool {
+        // Without such a person, a lease reads this flag and nothing else.
+        if !self.anybody_left.load(Ordering::Acquire) {
+            return false;
+        }
+        let Ok(Account::User(person)) = self.person_of(account).parse() else { return false };
+        let inner = self.read();
+        let left = inner.left.get(&inner.answers_for(person));
+        matches!(left, Some(WorkLeft::ToCancel | WorkLeft::Cancelled))
     }
 
     /// The role in which the work of an account may go on; `None` if the account is none of a user, as far as is
@@ -49,28 +57,32 @@ impl Register {
     /// # Errors
     /// [`Error::Forbidden`] if the person behind the account was deleted, or may not do this any more.
     pub(crate) fn owner_may(&self, account: &str, action: Action) -> Result<Option<Role>, Error> {
-        let Ok(Account::User(mut person)) = self.person_of(account).parse() else {
-            return Ok(None);
-        };
+        let Ok(Account::User(person)) = self.person_of(account).parse() else { return Ok(None) };
         let inner = self.read();
-        for _ in 0..MAX_HEIRS {
-            if let Some(user) = inner.users.get(&person) {
-                return of_user(user, None).may(action).map(|()| Some(user.role));
-            }
-            match inner.left.get(&person) {
-                Some(WorkLeft::HandedOver(to)) => person = *to,
-                Some(WorkLeft::ToCancel | WorkLeft::Cancelled) | None => break,
-            }
+        match inner.users.get(&inner.answers_for(person)) {
+            Some(user) => of_user(user, None).may(action).map(|()| Some(user.role)),
+            None => Err(Error::Forbidden(format!("the user behind {account} was deleted"))),
         }
-        Err(Error::Forbidden(format!("the user behind {account} was deleted")))
     }
 
     /// True if a deleted user handed the work of the account over.
     pub(crate) fn is_handed_over(&self, account: &str) -> bool {
         let Ok(Account::User(person)) = self.person_of(account).parse() else { return false };
-        let inner = self.read();
-        !inner.users.contains_key(&person)
-            && matches!(inner.left.get(&person), Some(WorkLeft::HandedOver(_)))
+        self.read().answers_for(person) != person
+    }
+
+    /// The accounts for whose work a user answers: the user's own and keys, and those that were handed over.
+    pub(super) fn accounts_of(&self, user: UserId) -> Vec<String> {
+        let people: Vec<_> = {
+            let inner = self.read();
+            let handed_over = inner.left.keys().filter(|left| inner.answers_for(**left) == user);
+            handed_over.copied().chain([user]).collect()
+        };
+        let keys = self.keys();
+        let is_theirs = |key: &ApiKey| key.user.is_some_and(|user| people.contains(&user));
+        let keys = keys.iter().filter(|known| is_theirs(&known.key));
+        let keys = keys.map(|known| known.key.id.to_string());
+        people.iter().map(UserId::to_string).chain(keys).collect()
     }
 
     /// The users whose work is still to be cancelled.
@@ -78,6 +90,17 @@ impl Register {
         let inner = self.read();
         let left = inner.left.iter().filter(|(_, left)| **left == WorkLeft::ToCancel);
         left.map(|(user, _)| *user).collect()
+    }
+}
+
+impl Inner {
+    /// The user who answers for a person's work: the person, or else whoever took it over last.
+    fn answers_for(&self, mut person: UserId) -> UserId {
+        for _ in 0..MAX_HEIRS {
+            let Some(WorkLeft::HandedOver(to)) = self.left.get(&person) else { break };
+            person = *to;
+        }
+        person
     }
 }
 
@@ -108,7 +131,7 @@ pub(crate) async fn cancel(node: Arc<Node>) {
 }
 
 async fn cancel_all(node: &Node) -> Result<(), StoreError> {
-    let is_left = |account: &str| node.accounts.owner_may(account, Action::TasksCreate).is_err();
+    let is_left = |account: &str| node.accounts.is_abandoned(account);
     for environment in Environment::ALL {
         let (store, number) = (node.store(), environment.number());
         let mut after = None;

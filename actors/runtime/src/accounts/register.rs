@@ -69,7 +69,7 @@ pub(super) struct Inner {
     keys: HashMap<[u8; 32], Arc<KnownKey>>,
     digests: BTreeMap<KeyId, [u8; 32]>,
     sessions: Sessions,
-    /// What becomes of the work of deleted users.
+    /// The fate of the work of deleted users.
     pub(super) left: BTreeMap<UserId, WorkLeft>,
 }
 

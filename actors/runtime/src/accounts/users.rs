@@ -143,12 +143,13 @@ impl Accounts {
         self.end_keys(&mut endings, id, None, by);
         self.end_all_sessions(&mut endings, id, None, by, "user deleted");
         endings.ops.push(USERS.delete(NUMBER, &id.as_u128()));
-        let left = work.unwrap_or(WorkLeft::Cancelled);
-        endings.ops.push(left::row(id, left));
+        endings.ops.extend(work.map(|left| left::row(id, left)));
         self.end(endings).await?;
-        register.put_left(id, left);
+        if let Some(left) = work {
+            register.put_left(id, left);
+        }
         register.remove_user(&user);
-        if left == WorkLeft::ToCancel {
+        if work == Some(WorkLeft::ToCancel) {
             tokio::spawn(left::cancel(Arc::clone(&self.0)));
         }
         self.0.concurrency.changed(register, &id.to_string());
@@ -174,10 +175,8 @@ impl Accounts {
             }
             Some(WorkLeft::ToCancel | WorkLeft::Cancelled) => Ok(()),
             None => {
-                let keys = self.0.accounts.keys();
-                let keys = keys.iter().filter(|known| known.key.user == Some(id));
-                let accounts = keys.map(|known| known.key.id.to_string()).chain([id.to_string()]);
-                let (tasks, schedules) = self.0.holdings.unfinished(accounts);
+                let accounts = self.0.accounts.accounts_of(id);
+                let (tasks, schedules) = self.0.holdings.unfinished(accounts.into_iter());
                 if tasks + schedules == 0 {
                     return Ok(());
                 }

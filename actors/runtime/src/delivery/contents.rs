@@ -1,6 +1,5 @@
 //! The content of a delivery, read when it is sent; or the reason why it has none.
 
-use callboard_domain::access::Action;
 use callboard_domain::approval::Mail;
 use callboard_domain::delivery::Webhook;
 use callboard_domain::id::Environment;
@@ -56,9 +55,7 @@ pub(super) async fn notice(
     let Some(detail) = read::task(store, environment, webhook.task).await? else {
         return Ok(Err("retention removed the task"));
     };
-    let account = &detail.task.spec.account;
-    if node.accounts.has_left_work() && node.accounts.owner_may(account, Action::TasksRead).is_err()
-    {
+    if node.accounts.is_abandoned(&detail.task.spec.account) {
         return Ok(Err("the user who submitted the task was deleted"));
     }
     let Some(ended_at) = detail.task.state.ended_at() else {
