@@ -108,6 +108,7 @@ impl Prepared {
             concurrency: u32::from(dev.provider.concurrency),
             provider,
             spans: service.spans(),
+            grace: worker::GRACE,
         };
         let server = tokio::spawn(service.serve(received(stops)));
         let mut worker = tokio::spawn(worker::run(options, received(leaves)));

@@ -235,6 +235,7 @@ impl Unanswered {
             WorkerMessage::Delta(..)
             | WorkerMessage::Reported(..)
             | WorkerMessage::Called(..)
+            | WorkerMessage::Returned(..)
             | WorkerMessage::Draining => {
                 return;
             }

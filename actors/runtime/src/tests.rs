@@ -37,7 +37,8 @@ use callboard_domain::query::Tasks;
 use callboard_domain::retention::Policy as Keeping;
 use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
 use callboard_domain::task::{
-    Completion, Ending, EndingCode, Failure, Inputs, LeaseToken, Request, State, Status, Task,
+    Completion, Ending, EndingCode, Failure, Inputs, LeaseId, LeaseToken, Request, State, Status,
+    Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{LeasePolicy, Monotonic, Profile};
@@ -425,6 +426,27 @@ async fn a_task_that_its_worker_comes_back_without_again_and_again_fails() {
     }
     let failed = bench.until(id, |task| task.status() == Status::Failed).await;
     assert_eq!(failed.error.map(|error| error.code), Some(EndingCode::WorkerLost));
+}
+
+#[tokio::test]
+async fn a_worker_that_gives_tasks_back_loses_none_however_often() {
+    let bench = Bench::new().await;
+    let id = bench.submit(request()).await;
+    for _ in 0..7 {
+        let mut worker = bench.worker(1).await;
+        let lease = worker.assignment().await.lease;
+        worker.link.say(WorkerMessage::Draining);
+        let other = LeaseToken { lease: LeaseId::from_random(7), ..lease };
+        worker.link.say(WorkerMessage::Returned(vec![other, lease]));
+        let task = bench.until(id, |task| task.status() == Status::Pending).await;
+        assert_eq!((task.losses, task.retries), (0, 0));
+        // What comes under the lease changes nothing any more.
+        assert_eq!(worker.complete(lease, "late").await, AckResult::Stale);
+    }
+    let mut worker = bench.worker(1).await;
+    let lease = worker.assignment().await.lease;
+    assert_eq!(worker.complete(lease, "out").await, AckResult::Applied);
+    assert_eq!(bench.task(id).await.attempt, 1);
 }
 
 #[tokio::test]

@@ -281,6 +281,7 @@ impl Held<WorkerItem> {
                 self.node.send(address, message);
             }
             WorkerMessage::Draining => self.drain(),
+            WorkerMessage::Returned(leases) => self.returned(leases),
         }
     }
 
@@ -332,6 +333,16 @@ impl Held<WorkerItem> {
             link.capacity.set_open(false);
         }
         self.publish("worker.draining");
+    }
+
+    /// Tasks of a worker that stops are no losses: they are in their queues again.
+    fn returned(&mut self, leases: Vec<LeaseToken>) {
+        for lease in leases {
+            if self.item.view().worker.holds(lease) {
+                tracing::info!(worker = %self.address.worker, task = %lease.task, "a task is given back");
+                self.give_back(lease, task::Message::Undelivered(lease.lease));
+            }
+        }
     }
 
     /// Ends a lease and notifies its task.

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use tokio::sync::oneshot;
 use url::Url;
 
+use super::input;
 use super::process::{Signals, block_on};
 use super::secret::api_key;
 
@@ -77,6 +78,9 @@ pub struct Worker {
     /// The models to announce, separated by commas: names, prefixes such as `gpt-*`; by default all.
     #[arg(long, value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     pub models: Option<Vec<String>>,
+    /// Time that running tasks get after SIGTERM or Ctrl-C, such as `25s`; then others begin them anew.
+    #[arg(long, value_name = "DURATION", value_parser = input::duration, default_value = "25s")]
+    pub grace: Duration,
     /// Provider that runs the model.
     #[command(flatten)]
     pub provider: Provider,
@@ -107,6 +111,7 @@ pub fn run(worker: Worker) -> Result<(), String> {
         concurrency: u32::from(worker.provider.concurrency),
         provider: provider(&worker.provider)?,
         spans: None,
+        grace: worker.grace,
     };
     block_on(async {
         let mut signals = Signals::listen()?;

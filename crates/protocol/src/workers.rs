@@ -31,8 +31,11 @@ pub const TAKES_CALLS: &str = "calls";
 pub const TAKES_LIMITED: &str = "limited";
 /// The name of [`Fail::usage`] among these members.
 pub const TAKES_USAGE: &str = "usage";
+/// The frame `return`.
+pub const TAKES_RETURN: &str = "return";
 /// The members that this server takes and earlier ones refused.
-pub const TAKES: [&str; 4] = [TAKES_THINKING, TAKES_CALLS, TAKES_LIMITED, TAKES_USAGE];
+pub const TAKES: [&str; 5] =
+    [TAKES_THINKING, TAKES_CALLS, TAKES_LIMITED, TAKES_USAGE, TAKES_RETURN];
 
 /// A frame from a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,6 +56,11 @@ pub enum FromWorker {
     Fail(Fail),
     /// The worker takes no new lease and leaves when it has finished.
     Drain {},
+    /// The worker stops before these leases have a result: others may have the tasks at once.
+    Return {
+        /// The leases that it gives back.
+        leases: Vec<String>,
+    },
 }
 
 /// The worker's identity and the tasks that it takes.

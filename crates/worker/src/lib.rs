@@ -27,6 +27,7 @@ mod trace;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_otlp::Spans;
 use callboard_protocol::workers::Register;
@@ -56,7 +57,12 @@ pub struct Options {
     pub provider: Arc<dyn Provider>,
     /// The sender of the spans of model calls; `None` makes no spans.
     pub spans: Option<Spans>,
+    /// The time that running tasks get when the worker is asked to end.
+    pub grace: Duration,
 }
+
+/// The usual [`Options::grace`]: a container is often killed 30 s after it was asked to end.
+pub const GRACE: Duration = Duration::from_secs(25);
 
 /// The reason why a worker gave up. A server that is away is no reason.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +94,8 @@ pub enum Error {
 /// Works until `shutdown` is ready and running tasks have finished, or the server sends the worker
 /// away.
 ///
-/// After `shutdown` the worker takes no new lease, gives running tasks 25 s, and returns.
+/// After `shutdown` the worker takes no new lease, gives running tasks the time of `grace`, gives back what still
+/// runs then, and returns.
 ///
 /// # Errors
 /// The address or the key can't be used, or the server refuses the key.
@@ -102,13 +109,15 @@ pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) ->
         concurrency: options.concurrency.max(1),
         resume: None,
     });
-    Runner::new(dial, session, options.provider, options.spans).run(shutdown).await
+    let runner = Runner::new(dial, session, (options.provider, options.spans), options.grace);
+    runner.run(shutdown).await
 }
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("server", &self.server)
+            .field("grace", &self.grace)
             .field("name", &self.name)
             .field("queues", &self.queues)
             .field("models", &self.models)

@@ -22,7 +22,10 @@ impl Outbox {
     /// Adds a frame. Deltas and results keep their order among themselves.
     pub(super) fn push(&mut self, frame: FromWorker) {
         match frame {
-            FromWorker::Register(_) | FromWorker::Heartbeat { .. } | FromWorker::Drain {} => {
+            FromWorker::Register(_)
+            | FromWorker::Heartbeat { .. }
+            | FromWorker::Drain {}
+            | FromWorker::Return { .. } => {
                 self.urgent.push_back(frame);
             }
             FromWorker::Delta(_) | FromWorker::Complete(_) | FromWorker::Fail(_) => {

@@ -28,9 +28,8 @@ use super::dial::{Dial, DialError, Socket};
 use super::outbox::Outbox;
 use super::session::{Effect, Session};
 
-/// The time that running tasks get when the process is asked to end: the process has to be gone
-/// within 30 s.
-const SHUTDOWN: Duration = Duration::from_secs(25);
+/// The time to tell the server which tasks are given back.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// The time for the connection, and again for the answer to the registration.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The heartbeats without any frame from the server after which the connection counts as dead.
@@ -60,11 +59,16 @@ struct State {
     session: Session,
     outbox: Outbox,
     calls: JoinSet<(String, FromWorker)>,
-    handles: HashMap<String, AbortHandle>,
+    /// The calls that run, and their tasks, by the leases.
+    handles: HashMap<String, (AbortHandle, String)>,
     means: Means,
     texts: mpsc::Receiver<Text>,
     beat_every: Option<Duration>,
+    /// The time that running tasks get when the process is asked to end.
+    grace: Duration,
     leave_at: Option<Instant>,
+    /// True once what still ran was given back.
+    has_given_back: bool,
     /// The server's reason for refusing this worker, if it refuses.
     refusal: Option<String>,
     /// True if the last connection ended before the worker was registered.
@@ -76,8 +80,8 @@ impl<D: Dial> Runner<D> {
     pub(super) fn new(
         dial: D,
         session: Session,
-        provider: Arc<dyn Provider>,
-        spans: Option<Spans>,
+        (provider, spans): (Arc<dyn Provider>, Option<Spans>),
+        grace: Duration,
     ) -> Self {
         let (text, texts) = mpsc::channel(TEXTS);
         let slots = Arc::new(Semaphore::new(session.concurrency() as usize));
@@ -89,7 +93,9 @@ impl<D: Dial> Runner<D> {
             means: Means { provider, slots, text, spans },
             texts,
             beat_every: None,
+            grace,
             leave_at: None,
+            has_given_back: false,
             refusal: None,
             is_turned_away: false,
         };
@@ -197,7 +203,12 @@ impl State {
             tokio::select! {
                 biased;
                 () = shutdown.as_mut() => self.shut_down(),
-                () = at(self.leave_at) => return End::Leave,
+                () = at(self.leave_at) => {
+                    if self.has_given_back {
+                        return End::Leave;
+                    }
+                    self.give_back();
+                }
                 () = sleep_until(next_beat) => {
                     let Some(every) = self.beat_every else {
                         return End::Lost("the server did not answer the registration".to_owned());
@@ -252,7 +263,23 @@ impl State {
             "the worker takes nothing new and finishes what runs"
         );
         let mut effects = self.session.drain();
-        effects.push(Effect::LeaveWithin(SHUTDOWN));
+        effects.push(Effect::LeaveWithin(self.grace));
+        self.perform(effects);
+    }
+
+    /// The time is over: what still runs is given back.
+    fn give_back(&mut self) {
+        self.has_given_back = true;
+        self.leave_at = Some(Instant::now() + FAREWELL);
+        let mut tasks: Vec<_> = self.handles.values().map(|(_, task)| task.as_str()).collect();
+        tasks.sort_unstable();
+        if !tasks.is_empty() {
+            tracing::warn!(
+                tasks = tasks.join(" "),
+                "these tasks were cut, and begin anew elsewhere"
+            );
+        }
+        let effects = self.session.give_back();
         self.perform(effects);
     }
 
@@ -291,8 +318,8 @@ impl State {
                 Effect::Send(frame) => self.outbox.push(frame),
                 Effect::Start(assign) => self.start(*assign),
                 Effect::Abort(lease) => {
-                    if let Some(handle) = self.handles.remove(&lease) {
-                        handle.abort();
+                    if let Some((call, _)) = self.handles.remove(&lease) {
+                        call.abort();
                     }
                 }
                 Effect::BeatEvery(every) => self.beat_every = Some(every),
@@ -307,7 +334,7 @@ impl State {
     fn start(&mut self, assign: Assign) {
         let time = assign.timeout_ms.map_or(NO_DEADLINE, Duration::from_millis);
         let means = self.means.clone();
-        let lease = assign.lease.clone();
+        let (lease, of) = (assign.lease.clone(), assign.task.id.clone());
         let handle = self.calls.spawn(async move {
             let (lease, task) = (assign.lease.clone(), assign.task.id.clone());
             let result = call::run(assign, time, means).await;
@@ -318,7 +345,7 @@ impl State {
             }
             (lease, result)
         });
-        self.handles.insert(lease, handle);
+        self.handles.insert(lease, (handle, of));
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use callboard_protocol::workers::{
     Ack, Assign, Delta, FromWorker, Of, Register, Registered, Resume, TAKES_CALLS, TAKES_LIMITED,
-    TAKES_THINKING, TAKES_USAGE, ToWorker,
+    TAKES_RETURN, TAKES_THINKING, TAKES_USAGE, ToWorker,
 };
 
 /// The orders to the runner, performed in the given order.
@@ -160,6 +160,19 @@ impl Session {
         vec![Effect::Send(FromWorker::Drain {})]
     }
 
+    /// Ends the calls that still run, and gives their leases back, so that others have the tasks at once. An
+    /// earlier server waits until the leases end.
+    pub(super) fn give_back(&mut self) -> Vec<Effect> {
+        let takes = self.is_up() && self.takes.iter().any(|member| member == TAKES_RETURN);
+        let running = self.held.iter().filter(|(_, held)| **held == Held::Running);
+        let leases: Vec<_> = running.map(|(lease, _)| lease.clone()).collect();
+        let mut effects = self.lost(leases.clone());
+        if takes && !leases.is_empty() {
+            effects.push(Effect::Send(FromWorker::Return { leases }));
+        }
+        effects
+    }
+
     fn registered(&mut self, registered: Registered) -> Vec<Effect> {
         self.link = Link::Up;
         self.worker_id = Some(registered.worker_id);
@@ -212,7 +225,8 @@ impl Session {
             FromWorker::Register(_)
             | FromWorker::Heartbeat { .. }
             | FromWorker::Delta(_)
-            | FromWorker::Drain {} => {}
+            | FromWorker::Drain {}
+            | FromWorker::Return { .. } => {}
         }
         result
     }
@@ -239,7 +253,8 @@ impl Session {
             FromWorker::Register(_)
             | FromWorker::Heartbeat { .. }
             | FromWorker::Delta(_)
-            | FromWorker::Drain {} => return,
+            | FromWorker::Drain {}
+            | FromWorker::Return { .. } => return,
         };
         if of == ack.of {
             self.held.remove(&ack.lease);

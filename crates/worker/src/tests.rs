@@ -68,7 +68,7 @@ impl Bench {
             resume: None,
         });
         let provider = Arc::new(Simulated::new(options));
-        let runner = Runner::new(Pipes { ready, refusals }, session, provider, None);
+        let runner = Runner::new(Pipes { ready, refusals }, session, (provider, None), GRACE);
         let worker = tokio::spawn(runner.run(async move {
             if stopped.await.is_err() {
                 std::future::pending::<()>().await;
@@ -288,6 +288,25 @@ async fn told_to_stop_it_leaves_within_the_time_whatever_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_still_runs_at_the_end_is_given_back_to_a_server_that_takes_it() {
+    let mut bench = Bench::new(simulated::Options::default());
+    let mut line = bench.accept().await;
+    assert_eq!(line.hear().await["type"], "register");
+    let mut registered = registered(&[], &[]);
+    registered["takes"] = json!(["return"]);
+    line.say(registered).await;
+    line.say(assign("a", "simulated-slow")).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let start = Instant::now();
+    bench.stop();
+    assert_eq!(line.hear_a("return").await, json!({"type": "return", "leases": ["a"]}));
+    assert_eq!(start.elapsed().as_secs(), 25);
+    line.ended().await;
+    assert_eq!(bench.worker.await.unwrap(), Ok(()));
+    assert!(start.elapsed() < Duration::from_secs(26), "it waits for nothing more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_sends_an_idle_worker_away_sees_it_leave() {
     let bench = Bench::new(simulated::Options::default());
     let mut line = bench.registered().await;
@@ -363,6 +382,7 @@ async fn over_tcp_the_key_is_in_the_header_and_a_refusal_is_final() {
         concurrency: 0,
         provider: Arc::new(Simulated::default()),
         spans: None,
+        grace: GRACE,
     };
     assert!(!format!("{options:?}").contains("svc_worker_1"));
     let worker = tokio::spawn(run(options, std::future::pending()));

@@ -132,7 +132,8 @@ pub(super) fn beside(frame: &FromWorker) -> impl Iterator<Item = WorkerMessage> 
         FromWorker::Register(_)
         | FromWorker::Heartbeat { .. }
         | FromWorker::Delta(_)
-        | FromWorker::Drain {} => ("", &None, None),
+        | FromWorker::Drain {}
+        | FromWorker::Return { .. } => ("", &None, None),
     };
     let reported = |lease| Some(WorkerMessage::Reported(lease, limits.clone()?));
     let called = |lease| called.map(|called| WorkerMessage::Called(lease, Box::new(called)));
@@ -176,6 +177,11 @@ pub(super) fn said(frame: FromWorker) -> Result<Heard, String> {
             Err(_) => stale(fail.lease, Of::Fail),
         }),
         FromWorker::Drain {} => Ok(Heard::WorkerMessage(WorkerMessage::Draining)),
+        FromWorker::Return { leases: texts } => {
+            check_count(&texts)?;
+            // Whatever is no lease is none of the worker's.
+            Ok(Heard::WorkerMessage(WorkerMessage::Returned(leases(&texts).0)))
+        }
     }
 }
 
@@ -222,6 +228,7 @@ pub(super) fn untrusted(said: WorkerMessage) -> WorkerMessage {
         | WorkerMessage::Failed(..)
         | WorkerMessage::Reported(..)
         | WorkerMessage::Called(..)
+        | WorkerMessage::Returned(..)
         | WorkerMessage::Draining => said,
     }
 }

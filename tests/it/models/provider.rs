@@ -129,6 +129,7 @@ async fn fifty_workers_use_a_small_limit_and_are_hardly_refused() {
             concurrency: 1,
             provider: Arc::new(OpenAi::new(&url, None).expect("a client")),
             spans: None,
+            grace: callboard_worker::GRACE,
         };
         tokio::spawn(callboard_worker::run(options, std::future::pending()));
     }

@@ -95,6 +95,8 @@ pub enum WorkerMessage {
     Called(LeaseToken, Box<Called>),
     /// The worker takes nothing new.
     Draining,
+    /// The worker stops before these leases have a result.
+    Returned(Vec<LeaseToken>),
 }
 
 /// The calls of an attempt.
