@@ -27,6 +27,8 @@ use url::{Host, Url};
 const RESOLVE: Duration = Duration::from_secs(5);
 /// The time to connect to any of a name's addresses.
 const CONNECT: Duration = Duration::from_secs(8);
+/// The most addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 16;
 /// The time after which the next address is tried beside those before it (RFC 8305, section 5).
 const NEXT_TRY: Duration = Duration::from_millis(250);
 
@@ -212,8 +214,10 @@ impl Guard {
                 }
                 connected
             };
-            let count = permitted.len();
-            let connected = timeout(CONNECT, first(interleaved(permitted), connect)).await;
+            let mut tried = interleaved(permitted);
+            tried.truncate(MAX_ADDRESSES);
+            let count = tried.len();
+            let connected = timeout(CONNECT, first(tried, connect)).await;
             let late = || {
                 let seconds = CONNECT.as_secs();
                 let none = if count == 1 { "its address did not" } else { "no address of it did" };
