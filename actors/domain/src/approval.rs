@@ -48,7 +48,7 @@ use turn::Turn;
 /// The time for which other reviewers see a claim (PROTOCOL.md 6).
 pub const CLAIM: Duration = Duration::from_mins(5);
 
-/// The most entries of a history up to which claims are recorded in it.
+/// The most entries of a history up to which claims and releases are recorded in it.
 const MAX_RECORDED: u32 = 1_000;
 
 /// The actor of changes that no person or key makes.
@@ -380,7 +380,9 @@ impl Machine for Approval {
             (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Released { by }) => {
                 match self.claimed(now) {
                     None => Err(Refusal::NotClaimed),
-                    Some(claim) if claim.by == by.name() => Ok(self.then(now, Turn::released)),
+                    Some(claim) if claim.by == by.name() => {
+                        Ok(self.then(now, |turn| turn.released(&by)))
+                    }
                     Some(Claim { by, until }) => {
                         Err(Refusal::ClaimedBy { by: by.clone(), until: *until })
                     }

@@ -103,6 +103,10 @@ names! {
         HitlApproved = "hitl.approved",
         /// A reviewer, or the end of the review time, rejected the output.
         HitlRejected = "hitl.rejected",
+        /// A reviewer gave a claim up.
+        HitlReleased = "hitl.released",
+        /// The task ended without a decision: it was cancelled, or its execution ended.
+        HitlCancelled = "hitl.cancelled",
         /// A worker connected or reconnected.
         WorkerConnected = "worker.connected",
         /// A worker finishes its leases and takes no new ones.

@@ -246,12 +246,17 @@ impl Execution {
         self.tally.at(Stage::Ready).contains(step)
     }
 
-    fn is_out(&self, step: u16, report: &Report) -> bool {
-        let current = match report.item {
+    /// True if the step, or the item of it, waits for the task.
+    pub(crate) fn is_out(&self, step: u16, task: TaskId, item: Option<u16>) -> bool {
+        let current = match item {
             Some(item) => self.current_item(step, item),
             None => self.current(step),
         };
-        current == Some(report.task)
+        current == Some(task)
+    }
+
+    fn reports(&self, step: u16, report: &Report) -> bool {
+        self.is_out(step, report.task, report.item)
     }
 
     fn is_due(&self, now: Timestamp) -> bool {
@@ -333,22 +338,22 @@ impl Machine for Execution {
                 Err(Refusal::NotReady)
             }
 
-            (S::Running, E::StepCompleted { step, report }) if self.is_out(step, &report) => {
+            (S::Running, E::StepCompleted { step, report }) if self.reports(step, &report) => {
                 Ok(self.then(now, |turn| turn.completed(step, &report)))
             }
-            (S::Running, E::StepFailed { step, report, ending }) if self.is_out(step, &report) => {
+            (S::Running, E::StepFailed { step, report, ending }) if self.reports(step, &report) => {
                 Ok(self.then(now, |turn| turn.failed(step, &report, ending)))
             }
             (S::Running, E::StepRejected { step, report, ending, retried_as })
-                if self.is_out(step, &report) =>
+                if self.reports(step, &report) =>
             {
                 Ok(self.then(now, |turn| turn.rejected(step, &report, ending, retried_as)))
             }
-            (S::Running, E::StepCancelled { step, report }) if self.is_out(step, &report) => {
+            (S::Running, E::StepCancelled { step, report }) if self.reports(step, &report) => {
                 Ok(self.then(now, |turn| turn.cancelled_alone(step, &report)))
             }
             (S::Running, E::OutputMismatched { step, report, fault })
-                if self.is_out(step, &report) =>
+                if self.reports(step, &report) =>
             {
                 Ok(self.then(now, |turn| turn.mismatched(step, &report, &fault)))
             }

@@ -179,6 +179,12 @@ impl Event {
         None
     }
 
+    /// True if a reviewer decides.
+    #[must_use]
+    pub const fn is_decision(&self) -> bool {
+        matches!(self, Self::Approve { .. } | Self::Reject { .. })
+    }
+
     /// The event with the repaired output in place of the one that came.
     #[must_use]
     pub fn repaired(self, text: String) -> Self {

@@ -83,3 +83,34 @@ async fn an_execution_whose_time_is_over_takes_its_items_with_it() {
     fixture.operator.task_with_status(&id, "cancelled").await;
     is_over(&fixture, &id, "system").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_near_the_end_of_an_execution_counts_in_it_or_is_refused() {
+    let fixture = Fixture::open().await;
+    let steps = json!([{"id": "a", "prompt": "x", "requiresApproval": true}]);
+    let mut races = tokio::task::JoinSet::new();
+    for number in 0..40_u64 {
+        let execution = fixture.start(&steps, &json!({"options": {"timeoutMs": 3_000}})).await;
+        let client = fixture.operator.clone();
+        races.spawn(async move {
+            let begun = client.execution(&execution).await["startedAt"].clone();
+            let begun: jiff::Timestamp = begun.as_str().expect("it runs").parse().expect("a time");
+            let is_held = |it: &serde_json::Value| it["steps"]["a"]["waitingFor"] == "approval";
+            let held = client.execution_when(&execution, is_held).await;
+            let task = held["steps"]["a"]["taskId"].as_str().expect("an id").to_owned();
+            // From 20 ms before the deadline to 19 ms after it.
+            let at = begun + std::time::Duration::from_millis(2_980 + number);
+            let left = at.duration_since(jiff::Timestamp::now());
+            tokio::time::sleep(left.try_into().unwrap_or_default()).await;
+            let answer = client.approve(&task, &json!({})).await;
+            let ended = |it: &serde_json::Value| it["status"] != "running";
+            let ended = client.execution_when(&execution, ended).await;
+            (answer.status.as_u16(), ended["status"].clone())
+        });
+    }
+    while let Some(race) = races.join_next().await {
+        let (status, ended) = race.expect("no panic");
+        let counted = [(200, json!("completed")), (409, json!("failed"))];
+        assert!(counted.contains(&(status, ended.clone())), "{status} and {ended}");
+    }
+}

@@ -49,6 +49,9 @@ async fn a_claim_is_seen_by_others_until_it_is_released() {
     );
     assert_eq!(claim(&olga, &id, "release").await.expect_ok(), json!({"taskId": id}));
     assert!(fixture.item(&id).await.get("claimedBy").is_none());
+    let released = fixture.history(&id).await.pop().expect("it was released");
+    let told = ["action", "actor", "reviewerId"].map(|name| released[name].clone());
+    assert_eq!(told, [json!("released"), json!(olga_id), json!(olga_id)]);
     let other = claim(&fixture.operator, &id, "claim").await.expect_ok();
     assert_eq!(other["claimedBy"], fixture.operator_id);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 
 /// The names of PROTOCOL.md 10.
-const NAMES: [&str; 39] = [
+const NAMES: [&str; 41] = [
     "task.created",
     "task.started",
     "task.delta",
@@ -46,6 +46,8 @@ const NAMES: [&str; 39] = [
     "step.waiting",
     "step.signalled",
     "bulk.completed",
+    "hitl.released",
+    "hitl.cancelled",
 ];
 
 /// Answers by prompt: `fail` fails for good, `again` at its first attempt, everything else is answered.
@@ -104,10 +106,14 @@ async fn tasks(client: &Client) {
     client.delete(&format!("/api/tasks/{waits}")).await.expect_ok();
     let required = || json!({"required": true});
     let (approved, rejected) = (held(client, required()).await, held(client, required()).await);
-    client.post(&format!("/api/hitl/{approved}/claim"), &json!({})).await.expect_ok();
+    for verb in ["claim", "release"] {
+        client.post(&format!("/api/hitl/{approved}/{verb}"), &json!({})).await.expect_ok();
+    }
     client.post(&format!("/api/hitl/{approved}/approve"), &json!({})).await.expect_ok();
     let reject = json!({"reason": "no"});
     client.post(&format!("/api/hitl/{rejected}/reject"), &reject).await.expect_ok();
+    let cancelled = held(client, required()).await;
+    client.delete(&format!("/api/tasks/{cancelled}")).await.expect_ok();
     held(client, json!({"required": true, "timeoutMs": 600})).await;
 }
 

@@ -38,6 +38,8 @@ names! {
         Expired = "expired",
         /// A reviewer announced to be working on the approval.
         Claimed = "claimed",
+        /// The reviewer gave the claim up.
+        Released = "released",
         /// The output passed.
         Approved = "approved",
         /// The output did not pass.
@@ -63,7 +65,9 @@ impl Action {
             Self::Claimed => Some(EventName::HitlClaimed),
             Self::Approved => Some(EventName::HitlApproved),
             Self::Rejected => Some(EventName::HitlRejected),
-            Self::Retried | Self::Cancelled | Self::NotificationSkipped => None,
+            Self::Released => Some(EventName::HitlReleased),
+            Self::Cancelled => Some(EventName::HitlCancelled),
+            Self::Retried | Self::NotificationSkipped => None,
         }
     }
 }

@@ -199,7 +199,9 @@ fn a_claim_warns_for_five_minutes_and_bars_nobody() {
         Some("usr_b")
     );
     assert_eq!(claimed.next.at(approved("usr_b"), NOW).next.state, State::Approved);
-    let released = claimed.next.at(Event::Released { by: user("usr_a") }, NOW).next;
+    let released = claimed.next.at(Event::Released { by: user("usr_a") }, NOW);
+    assert_eq!(actions(&released), [Action::Released]);
+    let released = released.next;
     assert_eq!(released.refused(Event::Released { by: user("usr_a") }, NOW), Refusal::NotClaimed);
 }
 

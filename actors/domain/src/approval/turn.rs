@@ -76,8 +76,11 @@ impl Turn {
         }
     }
 
-    pub(super) fn released(&mut self) {
+    pub(super) fn released(&mut self, by: &Decider) {
         self.next.claim = None;
+        if self.next.chain.length < MAX_RECORDED {
+            self.record(Action::Released, &by.account, by.details());
+        }
     }
 
     pub(super) fn approved(&mut self, by: Decider, edit: Option<Digest>, comment: Option<Digest>) {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::{Change, Event, FrozenList, Items, Refusal, Sources, Unit};
 use crate::Timestamp;
+use crate::approval;
 use crate::budget::Money;
 use crate::execution::program::{Effort, Evaluation, List, Outputs, Program};
 use crate::execution::signal::Sent;
@@ -56,11 +57,18 @@ pub(super) const MAX_UNIT_ITEMS: usize = 128;
 const FULL_EVALUATION: usize = 1 << 20;
 
 impl<'p> Joint<'p> {
-    /// A unit that begins at a durable state.
+    /// A unit that begins at a durable state. A time limit that has passed by now comes before every other event,
+    /// whether or not its timer has fired.
     #[must_use]
     pub fn of(program: &'p Program, state: &Execution, now: Timestamp) -> Self {
         let (before, step) = (Some(Box::new(state.clone())), Step::to(state.clone()));
-        Self { program, unit: Unit::at(now), before, step, changed: false, rendered: 0, items: 0 }
+        let unit = Unit::at(now);
+        let mut joint = Self { program, unit, before, step, changed: false, rendered: 0, items: 0 };
+        if state.head.state == execution::State::Running {
+            // Refused if no limit has passed.
+            let _ = joint.happened(execution::Event::TimePassed);
+        }
+        joint
     }
 
     /// A unit that begins with the first step of a new execution.
@@ -109,7 +117,8 @@ impl<'p> Joint<'p> {
     /// becomes the task's failure.
     ///
     /// # Errors
-    /// The refusal of the task or of its approval; nothing changes then.
+    /// The refusal of the task or of its approval, or that the execution does not wait for the reviewed task any
+    /// more; nothing changes then.
     pub fn join(
         &mut self,
         items: Items<'_>,
@@ -119,6 +128,10 @@ impl<'p> Joint<'p> {
         sources: &mut impl Sources,
     ) -> Result<(), Refusal> {
         let number = items.task.and_then(|task| self.program.step_of(task));
+        if event.is_decision() && number.is_some_and(|step| !self.waits_for_task(step, items.task))
+        {
+            return Err(approval::Refusal::Cancelled.into());
+        }
         let event = match &fault {
             Some(fault) => event.faulted(fault.clone()),
             None => event,
@@ -155,6 +168,13 @@ impl<'p> Joint<'p> {
             (false, _, _) | (true, None, _) => {}
         }
         Ok(())
+    }
+
+    /// True if the step, or one of its items, waits for the end of the task.
+    fn waits_for_task(&self, step: u16, task: Option<&Task>) -> bool {
+        let state = &self.step.next;
+        let running = state.head.state == execution::State::Running;
+        running && task.is_some_and(|task| state.is_out(step, task.spec.id, task.spec.origin.item))
     }
 
     /// Adds a signal with its payload's text. A signal that replaces a kept one takes its identifier.

@@ -1,3 +1,4 @@
+mod decisions;
 mod map;
 
 use serde_json::{Map, json};

@@ -286,6 +286,7 @@ fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
         | Action::Escalated
         | Action::Expired
         | Action::Claimed
+        | Action::Released
         | Action::Retried
         | Action::Cancelled
         | Action::NotificationSkipped => false,

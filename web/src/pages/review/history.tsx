@@ -91,6 +91,8 @@ function line(entry: Entry, nameOf: (id: string | undefined) => string): string 
       return "The review time ended";
     case "claimed":
       return `Claimed by ${reviewer}`;
+    case "released":
+      return `Released by ${reviewer}`;
     case "approved": {
       const many = details?.bulk ? ` in bulk, one of ${details.bulk}` : "";
       return `Approved ${entry.wasModified ? "with an edit " : ""}by ${reviewer}${by}${many}`;
