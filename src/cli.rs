@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use callboard_cli::bench::{self, Bench, BenchFloor};
 use callboard_cli::completions::{self, Shell};
 use callboard_cli::early;
 use callboard_cli::process::exit;
@@ -49,11 +48,6 @@ pub enum Command {
     #[command(after_help = "Examples:
   callboard migrate --from ./callboard-data --to postgres://callboard@db.example.com/callboard")]
     Migrate(Migrate),
-    /// Measure the speed of this program beside the limits of this machine.
-    Bench(Bench),
-    /// A floor that a measurement is compared with; `bench` starts it.
-    #[command(hide = true)]
-    BenchFloor(BenchFloor),
     /// Print the completion script of a shell.
     Completions {
         /// The shell.
@@ -70,8 +64,6 @@ impl Command {
             | Self::Serve(_)
             | Self::Compact(_)
             | Self::Migrate(_)
-            | Self::Bench(_)
-            | Self::BenchFloor(_)
             | Self::Client(callboard_cli::Command::Backup(_)) => true,
             Self::Worker(_) | Self::Client(_) | Self::Completions { .. } => false,
         }
@@ -170,8 +162,6 @@ pub fn run(cli: Cli) -> u8 {
         Command::Client(command) => callboard_cli::run(command, validate),
         Command::Compact(asked) => exit(compact::run(asked)),
         Command::Migrate(asked) => exit(migrate::run(asked)),
-        Command::Bench(asked) => bench::run(asked),
-        Command::BenchFloor(asked) => bench::run_floor(asked),
         Command::Completions { shell } => completions::run(shell),
     }
 }

@@ -36,11 +36,17 @@ pub fn hmac_sha256(key: &[u8]) -> HmacSha256 {
     HmacSha256::new_from_slice(key).expect("HMAC takes a key of any length")
 }
 
+/// The code of a message under a key.
+#[must_use]
+pub fn sign(key: &HmacSha256, message: &[u8]) -> [u8; 32] {
+    key.clone().chain_update(message).finalize().into_bytes().into()
+}
+
 struct Hs256(HmacSha256);
 
 impl Signer<Vec<u8>> for Hs256 {
     fn try_sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, Error> {
-        Ok(self.0.clone().chain_update(message).finalize().into_bytes().to_vec())
+        Ok(sign(&self.0, message).to_vec())
     }
 }
 

@@ -285,7 +285,6 @@ fn of(path: &str) -> &'static [&'static str] {
         "models resume" => &["models resume gpt-4.1"],
         "doctor" => &["doctor", "doctor --server https://callboard.example -o json"],
         "compact" => &["compact --data-dir ./callboard-data"],
-        "bench" => &["bench --only T1,T2 --seconds 5", "bench --check"],
         "completions" => &[
             "completions bash > ~/.local/share/bash-completion/completions/callboard",
             "completions zsh > ~/.zfunc/_callboard",

@@ -14,8 +14,9 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue, Method, Uri};
 use callboard_common::secret::Secret;
 use callboard_domain::Timestamp;
-use ring::hmac;
+use hmac::Mac as _;
 
+use crate::auth::signature::{HmacSha256, hmac_sha256, sign};
 use crate::tls::Certificate;
 
 /// The header of the note.
@@ -35,7 +36,7 @@ pub(super) struct Note {
 }
 
 /// The key that all nodes of a cluster share.
-pub(crate) struct ClusterKey(hmac::Key);
+pub(crate) struct ClusterKey(HmacSha256);
 
 impl std::fmt::Debug for ClusterKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -46,7 +47,7 @@ impl std::fmt::Debug for ClusterKey {
 impl ClusterKey {
     /// The key made of a secret.
     pub(crate) fn new(secret: &Secret) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes()))
+        Self(hmac_sha256(secret.expose().as_bytes()))
     }
 
     /// The note's text.
@@ -58,9 +59,9 @@ impl ClusterKey {
     ) -> HeaderValue {
         let Note { hops, client, certificate } = note;
         let says = format!("{hops};{};{client};{}", letter(certificate), now.as_millis());
-        let signature = hmac::sign(&self.0, &signed(&says, method, uri));
+        let signature = sign(&self.0, &signed(&says, method, uri));
         let mut text = format!("{says};");
-        for byte in signature.as_ref() {
+        for byte in signature {
             write!(text, "{byte:02x}").expect("a string takes every write");
         }
         HeaderValue::try_from(text).expect("it is visible ASCII")
@@ -74,7 +75,8 @@ impl ClusterKey {
         now: Timestamp,
     ) -> Option<Note> {
         let (says, hex) = text.to_str().ok()?.rsplit_once(';')?;
-        hmac::verify(&self.0, &signed(says, method, uri), &bytes_of(hex)?).ok()?;
+        let code = self.0.clone().chain_update(signed(says, method, uri));
+        code.verify_slice(&bytes_of(hex)?).ok()?;
         let mut parts = says.splitn(4, ';');
         let hops = parts.next()?.parse().ok()?;
         let named = parts.next()?;

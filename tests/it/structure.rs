@@ -23,13 +23,9 @@ const PACKAGES: [(&str, &str, &[&str]); 13] = [
             "worker",
         ],
     ),
-    (
-        "cli",
-        "crates/cli",
-        &["backup", "bench", "client", "common", "domain", "otlp", "protocol", "worker"],
-    ),
+    ("cli", "crates/cli", &["backup", "client", "common", "domain", "otlp", "protocol", "worker"]),
     ("backup", "crates/backup", &["store"]),
-    ("bench", "crates/bench", &["client", "runtime", "store"]),
+    ("bench", "benches/load", &["client", "store"]),
     ("wire", "crates/wire", &["domain", "protocol", "runtime", "store"]),
     ("worker", "crates/worker", &["common", "domain", "otlp", "protocol"]),
     ("client", "sdk/rust", &["common"]),
@@ -51,8 +47,8 @@ const LIBRARIES: [(&str, &[&str]); 10] = [
     ("clap", &["callboard", "cli", "bench"]),
     ("reqwest", &["callboard", "worker", "client", "otlp"]),
     ("opentelemetry-otlp", &["otlp"]),
-    ("ractor", &["runtime"]),
-    ("sled", &["store"]),
+    ("ractor", &["runtime", "bench"]),
+    ("sled", &["store", "bench"]),
 ];
 
 #[test]

@@ -20,7 +20,6 @@ mod durable;
 pub mod events;
 mod execution;
 mod finish;
-pub mod floor;
 mod flow;
 pub mod handle;
 mod handoff;

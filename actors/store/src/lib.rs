@@ -13,7 +13,6 @@ pub mod batch;
 pub mod contract;
 #[cfg(any(test, feature = "testing"))]
 pub mod faulty;
-pub mod floor;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
 pub mod ownership;

@@ -1,4 +1,4 @@
-//! The command line: the commands that talk to a server, the worker and the benchmark.
+//! The command line: the commands that talk to a server, and the worker.
 //!
 //! The program adds the commands that start a server or open its data directory, and hands in the
 //! check of a template. Deliberately absent: secrets as a flag's value, which come from the
@@ -10,7 +10,6 @@ mod access;
 mod audit;
 mod auth;
 mod backup;
-pub mod bench;
 mod budgets;
 mod bulk;
 mod cluster;

@@ -14,10 +14,11 @@ use base64::engine::general_purpose::STANDARD;
 use callboard_domain::id::Environment;
 use callboard_runtime::ports::WebhookContent;
 use callboard_wire::common::{Iso, Text};
-use ring::hmac;
+use hmac::Mac as _;
 use serde::Serialize;
 
 use super::secret::WebhookSecret;
+use crate::auth::signature::sign;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -51,10 +52,10 @@ pub(super) fn body(notice: &WebhookContent, secret: &WebhookSecret) -> Vec<u8> {
         environment: (notice.environment == Environment::Test).then_some("test"),
     };
     let mut bytes = serde_json::to_vec(&payload).expect("texts and numbers have a JSON form");
-    let signature = hmac::sign(secret.body_key(), &bytes);
+    let signature = sign(secret.body_key(), &bytes);
     bytes.pop();
     bytes.extend_from_slice(br#","signature":"sha256="#);
-    for byte in signature.as_ref() {
+    for byte in signature {
         write!(bytes, "{byte:02x}").expect("a vector takes every write");
     }
     bytes.extend_from_slice(br#""}"#);
@@ -68,10 +69,9 @@ pub(super) fn signature(
     body: &[u8],
     secret: &WebhookSecret,
 ) -> HeaderValue {
-    let mut context = hmac::Context::with_key(secret.header_key());
-    context.update(format!("{id}.{seconds}.").as_bytes());
-    context.update(body);
-    let encoded = STANDARD.encode(context.sign());
+    let code =
+        secret.header_key().clone().chain_update(format!("{id}.{seconds}.")).chain_update(body);
+    let encoded = STANDARD.encode(code.finalize().into_bytes());
     HeaderValue::from_str(&format!("v1,{encoded}")).expect("base64 is ASCII")
 }
 

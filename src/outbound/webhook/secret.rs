@@ -15,9 +15,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_common::secret::Secret;
 use callboard_domain::id::Environment;
-use ring::hmac::{HMAC_SHA256, Key, sign};
 use zeroize::Zeroizing;
 
+use crate::auth::signature::{HmacSha256, hmac_sha256, sign};
 use crate::auth::token::key::write_private;
 
 const PREFIX: &str = "whsec_";
@@ -43,7 +43,7 @@ impl WebhookSecrets {
     pub fn of(live: WebhookSecret) -> Self {
         let derived = sign(live.header_key(), b"callboard sandbox");
         let text = format!("{PREFIX}{}", STANDARD.encode(derived));
-        Self { live, sandbox: WebhookSecret::of(&text, derived.as_ref()) }
+        Self { live, sandbox: WebhookSecret::of(&text, &derived) }
     }
 
     /// The secret of an environment.
@@ -60,9 +60,9 @@ impl WebhookSecrets {
 pub struct WebhookSecret {
     text: Secret,
     /// The key of the member `signature`: the bytes of the text as it is shown.
-    body: Key,
+    body: HmacSha256,
     /// The key of the header `webhook-signature`: the decoded part behind the prefix.
-    header: Key,
+    header: HmacSha256,
 }
 
 impl fmt::Debug for WebhookSecret {
@@ -83,8 +83,8 @@ impl WebhookSecret {
     fn of(text: &str, decoded: &[u8]) -> Self {
         Self {
             text: Secret::new(text.to_owned()),
-            body: Key::new(HMAC_SHA256, text.as_bytes()),
-            header: Key::new(HMAC_SHA256, decoded),
+            body: hmac_sha256(text.as_bytes()),
+            header: hmac_sha256(decoded),
         }
     }
 
@@ -137,12 +137,12 @@ impl WebhookSecret {
     }
 
     /// The key of the member `signature`.
-    pub(super) const fn body_key(&self) -> &Key {
+    pub(super) const fn body_key(&self) -> &HmacSha256 {
         &self.body
     }
 
     /// The key of the header `webhook-signature`.
-    pub(super) const fn header_key(&self) -> &Key {
+    pub(super) const fn header_key(&self) -> &HmacSha256 {
         &self.header
     }
 }

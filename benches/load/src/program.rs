@@ -100,7 +100,7 @@ impl Ground {
         directory: TempDir,
         settings: &[(&str, &str)],
     ) -> Result<Program, Error> {
-        let mut command = own_executable()?;
+        let mut command = command(&self.options.program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CALLBOARD_") {
                 command.env_remove(name);
@@ -125,7 +125,7 @@ impl Ground {
         if self.options.server.as_ref().is_some_and(|site| !site.is_local()) {
             return Ok(None);
         }
-        floor::store(&self.directory()?, self.options.span).await.map(Some)
+        floor::store_rates(&self.directory()?, self.options.span).await.map(Some)
     }
 
     /// The least durable server, unless the server is on another machine.
@@ -155,12 +155,11 @@ pub(super) fn data(directory: &TempDir) -> PathBuf {
     directory.path().join("data")
 }
 
-/// This program, to be started again.
-pub(super) fn own_executable() -> Result<Command, Error> {
-    let path = std::env::current_exe().map_err(Error::of("this program has no path"))?;
-    let mut command = Command::new(path);
+/// A program that ends with this one.
+pub(super) fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
     command.kill_on_drop(true).stdin(Stdio::null());
-    Ok(command)
+    command
 }
 
 /// A child process that reports its address. Dropping it kills the process.

@@ -1,60 +1,54 @@
 //! The floor: sled with one committer thread, the least that makes records of many writers durable
 //! together. Benchmarks measure it beside programs on the real store.
 //!
-//! Deliberately absent: everything else of [`crate::sled`]: repair, rows, the index, logs, guards.
+//! Deliberately absent: everything else of the real store: repair, rows, the index, logs, guards.
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
 use tokio::sync::oneshot;
 
-use crate::Error;
+use crate::error::{Error, broken};
 
 /// The most records that share a sync, as in the real store.
 const GROUP: usize = 256;
 
 /// A record, and its ticket's sender.
 #[derive(Debug)]
-pub struct Job {
+pub(super) struct Job {
     /// The record's bytes.
-    pub record: Vec<u8>,
+    pub(super) record: Vec<u8>,
     /// Receives the outcome of the record's commit.
-    pub done: oneshot::Sender<Result<(), Error>>,
+    pub(super) done: oneshot::Sender<Result<(), Error>>,
 }
 
 /// The thread's inbox. The thread ends with its last clone.
 #[derive(Debug, Clone)]
-pub struct Floor(mpsc::Sender<Job>);
+pub(super) struct Committer(mpsc::Sender<Job>);
 
-impl Floor {
+impl Committer {
     /// A committer on a new sled in `directory`.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if sled cannot be opened there.
-    pub fn open(directory: &Path, cache_bytes: u64) -> Result<Self, Error> {
+    pub(super) fn open(directory: &Path, cache_bytes: u64) -> Result<Self, Error> {
         let config = sled::Config::new().path(directory).cache_capacity(cache_bytes);
-        let tree = config.open().map_err(|error| failed(&error))?;
-        let db = File::open(directory.join("db")).map_err(|error| failed(&error))?;
+        let tree = config.open().map_err(Error::of("the store failed"))?;
+        let db = File::open(directory.join("db")).map_err(Error::of("the store failed"))?;
         let (inbox, jobs) = mpsc::channel();
         std::thread::spawn(move || run(&tree, &db, &jobs));
         Ok(Self(inbox))
     }
 
     /// Queues a record.
-    pub fn send(&self, job: Job) {
+    pub(super) fn send(&self, job: Job) {
         // If the thread has ended, the dropped sender says so.
         let _ = self.0.send(job);
     }
 
     /// Returns when the record is durable.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the disk failed, [`Error::Stopped`] if it had failed before.
-    pub async fn commit(&self, record: Vec<u8>) -> Result<(), Error> {
+    pub(super) async fn commit(&self, record: Vec<u8>) -> Result<(), Error> {
         let (done, committed) = oneshot::channel();
         self.send(Job { record, done });
-        committed.await.unwrap_or(Err(Error::Stopped))
+        committed.await.unwrap_or_else(|_| Err(broken("the store has stopped")))
     }
 }
 
@@ -71,7 +65,7 @@ fn run(tree: &sled::Db, db: &File, jobs: &mpsc::Receiver<Job>) {
         let outcome = commit(tree, db, batch);
         for done in waiting.drain(..) {
             // The receiver may have been dropped.
-            let _ = done.send(outcome.clone());
+            let _ = done.send(outcome.clone().map_err(broken));
         }
         if outcome.is_err() {
             return;
@@ -79,14 +73,10 @@ fn run(tree: &sled::Db, db: &File, jobs: &mpsc::Receiver<Job>) {
     }
 }
 
-fn commit(tree: &sled::Db, db: &File, batch: sled::Batch) -> Result<(), Error> {
-    tree.apply_batch(batch).map_err(|error| failed(&error))?;
-    tree.flush().map_err(|error| failed(&error))?;
-    db.sync_data().map_err(|error| failed(&error))
-}
-
-fn failed(error: &dyn std::error::Error) -> Error {
-    Error::Io(Arc::from(error.to_string()))
+fn commit(tree: &sled::Db, db: &File, batch: sled::Batch) -> Result<(), String> {
+    tree.apply_batch(batch).map_err(|error| error.to_string())?;
+    tree.flush().map_err(|error| error.to_string())?;
+    db.sync_data().map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -96,7 +86,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_committed_is_there_after_a_start() {
         let directory = tempfile::tempdir().unwrap();
-        let floor = Floor::open(directory.path(), 1 << 20).unwrap();
+        let floor = Committer::open(directory.path(), 1 << 20).unwrap();
         for record in [vec![1], vec![2; 1024]] {
             floor.commit(record).await.unwrap();
         }

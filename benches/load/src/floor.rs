@@ -6,27 +6,30 @@
 //! | http | axum, one call of an actor, and the same committer: 500 bytes in, stored, 300 bytes out |
 //! | index | no floor: the index of the store by itself, for the part of memory that a server cannot report |
 //!
-//! A floor is this very program, started again as `callboard bench-floor`. Each package has its own
-//! part of the floors (`floor.rs` there), so that no other package learns of sled or of actors.
+//! A floor is this very program, started again as `callboard-bench floor`.
 //! Deliberately absent: everything that makes a service: accounts, limits, ids, checks, queues,
 //! events, indexes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use callboard_store::floor::Floor as Committer;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+use tokio::process::Command;
 
 use super::IN_FLIGHT;
+use super::arguments::FloorSettings;
 use super::error::{Error, broken};
 use super::meter::{Client, Summary, closed_loop};
-use super::program::{Program, own_executable};
+use super::program::{Program, command};
+use store::Committer;
 
+mod actor;
 mod index;
 mod server;
+mod store;
 
 const RECORD: usize = 1024;
 /// The cache of a floor, large enough for all rows: a floor is not to be slow for want of memory.
@@ -34,7 +37,7 @@ const CACHE_BYTES: u64 = 128 << 20;
 
 /// A floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Floor {
+pub(super) enum Floor {
     /// The bare store.
     Store,
     /// The least server.
@@ -53,9 +56,9 @@ pub(super) struct StoreFloor {
 }
 
 /// Measures the best rates of the store.
-pub(super) async fn store(directory: &TempDir, span: Duration) -> Result<StoreFloor, Error> {
+pub(super) async fn store_rates(directory: &TempDir, span: Duration) -> Result<StoreFloor, Error> {
     let mut command = own_executable()?;
-    command.args(["bench-floor", "store", "--millis"]).arg(span.as_millis().to_string());
+    command.args(["floor", "store", "--millis"]).arg(span.as_millis().to_string());
     let output = command.arg("--directory").arg(directory.path()).stderr(Stdio::inherit()).output();
     let output = output.await.map_err(Error::of("the floor does not start"))?;
     serde_json::from_slice(&output.stdout).map_err(Error::of("the floor does not say its figures"))
@@ -64,42 +67,38 @@ pub(super) async fn store(directory: &TempDir, span: Duration) -> Result<StoreFl
 /// Starts the least durable server.
 pub(super) async fn http(directory: TempDir) -> Result<Program, Error> {
     let mut command = own_executable()?;
-    command.args(["bench-floor", "http", "--directory"]).arg(directory.path());
+    command.args(["floor", "http", "--directory"]).arg(directory.path());
     Program::launch(command, directory).await
 }
 
 /// The bytes that the index holds for each of so many tasks.
 pub(super) async fn index(items: usize) -> Result<f64, Error> {
     let mut command = own_executable()?;
-    command.args(["bench-floor", "index", "--items", &items.to_string()]);
+    command.args(["floor", "index", "--items", &items.to_string()]);
     let output = command.stderr(Stdio::inherit()).output().await;
     let output = output.map_err(Error::of("the index does not start"))?;
     serde_json::from_slice(&output.stdout).map_err(Error::of("the index does not say its figure"))
 }
 
-/// The settings of a floor.
-#[derive(Debug)]
-pub struct Settings {
-    /// The floor's data directory.
-    pub directory: PathBuf,
-    /// The length of the measurement.
-    pub span: Duration,
-    /// The number of items.
-    pub items: usize,
-}
-
 /// Runs a floor: prints its figures or its address with `tell`.
-///
-/// # Errors
-/// The disk or the socket fails.
-pub async fn be(floor: Floor, settings: &Settings, tell: impl Fn(&str)) -> Result<(), Error> {
+pub(super) async fn be(settings: &FloorSettings, tell: &impl Fn(&str)) -> Result<(), Error> {
+    let FloorSettings { floor, directory, millis, items } = settings;
     let figures = match floor {
-        Floor::Http => return server::run(&settings.directory, tell).await,
-        Floor::Store => serde_json::to_string(&measure(&settings.directory, settings.span).await?),
-        Floor::Index => serde_json::to_string(&index::measure(settings.items).await?),
+        Floor::Http => return server::run(directory, tell).await,
+        Floor::Store => {
+            serde_json::to_string(&measure(directory, Duration::from_millis(*millis)).await?)
+        }
+        Floor::Index => serde_json::to_string(&index::measure(*items).await?),
     };
     tell(&figures.map_err(Error::of("figures have no JSON form"))?);
     Ok(())
+}
+
+/// This program, to be started again as a floor.
+fn own_executable() -> Result<Command, Error> {
+    std::env::current_exe()
+        .map(|path| command(&path))
+        .map_err(Error::of("this program has no path"))
 }
 
 struct Writer(Committer);

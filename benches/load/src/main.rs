@@ -11,6 +11,7 @@
 //! absent: any other code of the program, which is measured from outside, like any client would use
 //! it.
 
+mod arguments;
 mod commits;
 mod complete;
 mod error;
@@ -31,18 +32,22 @@ mod submit;
 mod waiting;
 mod worker;
 
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
 
-pub use error::Error;
-pub use floor::{Floor, Settings as FloorSettings, be as be_floor};
-pub use http::Site;
-pub use page::Page;
-pub use report::Report;
-
+use arguments::{Arguments, Bench, Command};
+use error::{Error, broken};
+use http::Site;
+use page::Page;
 use program::Ground;
+use report::Report;
+
+/// The exit code if a target is missed.
+const MISSED: u8 = 10;
 
 /// The number of requests under way at once.
 const IN_FLIGHT: usize = 64;
@@ -50,7 +55,7 @@ const IN_FLIGHT: usize = 64;
 /// A target of docs/performance.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "UPPER")]
-pub enum Target {
+enum Target {
     /// Submitting tasks.
     T1,
     /// Tasks from submission to completion.
@@ -75,38 +80,36 @@ pub enum Target {
 
 /// The targets to measure, and the time for each.
 #[derive(Debug, Clone)]
-pub struct Options {
+struct Options {
     /// The targets to measure; all if empty.
-    pub only: Vec<Target>,
+    only: Vec<Target>,
     /// The length of one measurement.
-    pub span: Duration,
+    span: Duration,
     /// The number of rounds of floor and program, at least one.
-    pub rounds: usize,
+    rounds: usize,
     /// The number of stored items, where a target names a number of its own.
-    pub items: Option<usize>,
+    items: Option<usize>,
     /// The directory in which the measured servers keep their data.
-    pub directory: PathBuf,
+    directory: PathBuf,
+    /// The program that is measured.
+    program: PathBuf,
     /// A running server, instead of one of our own.
-    pub server: Option<Site>,
+    server: Option<Site>,
     /// The URL of an empty PostgreSQL database, on which T1 to T6 are measured as well.
-    pub store: Option<String>,
+    store: Option<String>,
 }
 
 impl Target {
     /// True if the target can be measured on a running server.
-    #[must_use]
-    pub const fn is_seen_from_outside(self) -> bool {
+    const fn is_seen_from_outside(self) -> bool {
         match self {
             Self::T1 | Self::T2 | Self::T3 | Self::T4 | Self::T7 => true,
             Self::T5 | Self::T6 | Self::T8 | Self::T9 | Self::T10 => false,
         }
     }
-}
 
-impl Target {
     /// True if the target is measured on PostgreSQL too.
-    #[must_use]
-    pub const fn is_of_any_store(self) -> bool {
+    const fn is_of_any_store(self) -> bool {
         match self {
             Self::T1 | Self::T2 | Self::T3 | Self::T4 | Self::T5 | Self::T6 => true,
             Self::T7 | Self::T8 | Self::T9 | Self::T10 => false,
@@ -125,11 +128,67 @@ impl Options {
     }
 }
 
+fn main() -> ExitCode {
+    let Arguments { floor, bench } = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.map_err(Error::of("no thread starts")).and_then(|runtime| {
+        runtime.block_on(async {
+            match floor {
+                Some(Command::Floor(floor)) => floor::be(&floor, &announce).await.map(|()| true),
+                None => measure_and_show(bench).await,
+            }
+        })
+    });
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(MISSED),
+        Err(error) => {
+            note(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures, and shows the figures; false if a target is missed that was to be met.
+async fn measure_and_show(asked: Bench) -> Result<bool, Error> {
+    let page = asked.write.clone().map(Page::open).transpose()?;
+    let (json, check, directory) = (asked.json, asked.check, asked.directory.clone());
+    let report = tokio::select! {
+        report = run(asked.options()?, note) => report?,
+        // The measured servers end with the measurement, and the directories are removed.
+        _ = tokio::signal::ctrl_c() => return Err(broken("interrupted")),
+    };
+    let table = report.table(&directory);
+    let shown = if json { report.json(&directory) } else { table.clone() };
+    if let Some(page) = page {
+        // From here on, the sources differ from the commit.
+        page.write(&table)?;
+    }
+    announce(shown.trim_end());
+    let missed = report.missed();
+    if check && !missed.is_empty() {
+        note(&format!("missed: {}", missed.join("; ")));
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Writes to standard output, whose reader may be gone.
+fn announce(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// Writes a line to standard error.
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Measures the chosen targets; `tell` receives a line for each stage.
 ///
 /// # Errors
 /// The first figure that could not be measured.
-pub async fn run(options: Options, tell: impl Fn(&str)) -> Result<Report, Error> {
+async fn run(options: Options, tell: impl Fn(&str)) -> Result<Report, Error> {
     let mut report = Report::default();
     let targets: Vec<_> = options.targets().collect();
     let shared = match options.store.clone() {

@@ -165,7 +165,7 @@ impl Bound {
 
 /// All measured rows.
 #[derive(Debug, Default)]
-pub struct Report {
+pub(super) struct Report {
     rows: Vec<Row>,
 }
 
@@ -176,14 +176,14 @@ impl Report {
 
     /// The targets that were missed.
     #[must_use]
-    pub fn missed(&self) -> Vec<String> {
+    pub(super) fn missed(&self) -> Vec<String> {
         let missed = self.rows.iter().filter(|row| row.met == Some(false));
         missed.map(|row| format!("{} {}: {}", row.target, row.work, row.verdict())).collect()
     }
 
     /// The report for people, in Markdown. `directory` is on the disk that was measured.
     #[must_use]
-    pub fn table(&self, directory: &Path) -> String {
+    pub(super) fn table(&self, directory: &Path) -> String {
         format!("{}\n\n{}", Place::here(directory).line(), self.tables())
     }
 
@@ -224,7 +224,7 @@ impl Report {
 
     /// The report for programs: one object.
     #[must_use]
-    pub fn json(&self, directory: &Path) -> String {
+    pub(super) fn json(&self, directory: &Path) -> String {
         let place = Place::here(directory);
         json!({"machine": place, "date": place.date, "commit": place.commit, "rows": self.rows})
             .to_string()

@@ -2,7 +2,7 @@
 
 /// The reason why a figure could not be measured.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(super) enum Error {
     /// The server refused a request, or does not answer.
     #[error(transparent)]
     Client(#[from] callboard_client::Error),

@@ -1,45 +1,39 @@
-//! The floor of this package: one actor between the caller and the store's floor. Benchmarks measure
-//! it beside the whole runtime.
+//! One actor between the caller and the committer.
 //!
 //! Deliberately absent: supervision, state, and every other purpose of an actor.
 
 use std::path::Path;
 
-use callboard_store::Error;
-use callboard_store::floor::{Floor as Committer, Job};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
+use super::store::{Committer, Job};
+use crate::error::{Error, broken};
+
 /// The way to the actor.
 #[derive(Debug, Clone)]
-pub struct Floor(ActorRef<Job>);
+pub(super) struct Keeper(ActorRef<Job>);
 
-impl Floor {
+impl Keeper {
     /// An actor before a new store in `directory`.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the store cannot be opened there, [`Error::Stopped`] if the actor did not start.
-    pub async fn start(directory: &Path, cache_bytes: u64) -> Result<Self, Error> {
+    pub(super) async fn start(directory: &Path, cache_bytes: u64) -> Result<Self, Error> {
         let committer = Committer::open(directory, cache_bytes)?;
-        let started = Actor::spawn(None, Keeper, committer).await;
-        started.map(|(keeper, _)| Self(keeper)).map_err(|_| Error::Stopped)
+        let started = Actor::spawn(None, Passing, committer).await;
+        started.map(|(keeper, _)| Self(keeper)).map_err(Error::of("no actor starts"))
     }
 
     /// Returns when the record is durable.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub async fn keep(&self, record: Vec<u8>) -> Result<(), Error> {
+    pub(super) async fn keep(&self, record: Vec<u8>) -> Result<(), Error> {
         let (done, committed) = oneshot::channel();
-        self.0.cast(Job { record, done }).map_err(|_| Error::Stopped)?;
-        committed.await.unwrap_or(Err(Error::Stopped))
+        self.0.cast(Job { record, done }).map_err(Error::of("the actor has stopped"))?;
+        committed.await.unwrap_or_else(|_| Err(broken("the store has stopped")))
     }
 }
 
 /// Passes records on.
-struct Keeper;
+struct Passing;
 
-impl Actor for Keeper {
+impl Actor for Passing {
     type Msg = Job;
     type State = Committer;
     type Arguments = Committer;

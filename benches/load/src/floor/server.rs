@@ -10,18 +10,18 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::serve::ListenerExt;
-use callboard_runtime::floor::Floor;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::CACHE_BYTES;
+use super::actor::Keeper;
 use crate::error::Error;
 
 const ANSWER: usize = 300;
 
 /// Serves `POST /api/tasks` until the process is killed.
 pub(super) async fn run(directory: &Path, tell: impl Fn(&str)) -> Result<(), Error> {
-    let floor = Floor::start(directory, CACHE_BYTES).await.map_err(Error::of("no store"))?;
+    let floor = Keeper::start(directory, CACHE_BYTES).await?;
     let router = Router::new().route("/api/tasks", post(create)).with_state(floor);
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(Error::of("no port is free"))?;
     let address = listener.local_addr().map_err(Error::of("no port is free"))?;
@@ -33,7 +33,7 @@ pub(super) async fn run(directory: &Path, tell: impl Fn(&str)) -> Result<(), Err
     axum::serve(listener, router).await.map_err(Error::of("the listener fails"))
 }
 
-async fn create(State(floor): State<Floor>, body: Bytes) -> Response {
+async fn create(State(floor): State<Keeper>, body: Bytes) -> Response {
     let Ok(task) = serde_json::from_slice::<Value>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };

@@ -10,7 +10,7 @@ const END: &str = "<!-- bench: end -->";
 
 /// A page with its marks.
 #[derive(Debug)]
-pub struct Page {
+pub(super) struct Page {
     path: PathBuf,
     before: String,
     after: String,
@@ -21,7 +21,7 @@ impl Page {
     ///
     /// # Errors
     /// The page cannot be read or lacks its marks.
-    pub fn open(path: PathBuf) -> Result<Self, Error> {
+    pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(&path).map_err(Error::of(&shown))?;
         let (before, after) = split(&text).ok_or_else(|| {
@@ -35,7 +35,7 @@ impl Page {
     ///
     /// # Errors
     /// The page cannot be written.
-    pub fn write(&self, figures: &str) -> Result<(), Error> {
+    pub(super) fn write(&self, figures: &str) -> Result<(), Error> {
         let what = self.path.display().to_string();
         std::fs::write(&self.path, self.with(figures)).map_err(Error::of(&what))
     }

@@ -17,7 +17,7 @@ use super::error::{Error, broken};
 
 /// The server of the requests, and the credentials that they carry.
 #[derive(Debug, Clone)]
-pub struct Site {
+pub(super) struct Site {
     address: SocketAddr,
     host: String,
     /// The beginning of every path, for a server behind a proxy.
@@ -30,7 +30,7 @@ impl Site {
     ///
     /// # Errors
     /// The address is not plain HTTP, or its host has no address.
-    pub fn parse(url: &str, token: Option<String>) -> Result<Self, Error> {
+    pub(super) fn parse(url: &str, token: Option<String>) -> Result<Self, Error> {
         let unreachable = |reason: String| unreachable(url.to_owned(), reason);
         let parsed = Url::parse(url).map_err(|error| unreachable(error.to_string()))?;
         if parsed.scheme() != "http" {
