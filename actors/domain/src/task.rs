@@ -52,7 +52,7 @@ pub use message::{MAX_MESSAGES, Message, Role};
 pub use outcome::{Completion, Ending, EndingCode, Failure, JudgeUsage, Status, Thinking};
 pub use route::Route;
 pub use routing::{FailureKind, MODELS, Routing, ServiceTier};
-pub use sampling::{MAX_STOP, MAX_STOPS, Sampling};
+pub use sampling::{MAX_PENALTY, MAX_STOP, MAX_STOPS, Sampling};
 pub use spec::{Called, Inputs, MAX_TARGET, Origin, Request, Spec};
 
 use crate::Timestamp;

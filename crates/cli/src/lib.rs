@@ -53,7 +53,7 @@ use failure::Failure;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Submit, list, show, cancel, retry and erase tasks, and wait for them.
-    Tasks(Remote<tasks::Tasks>),
+    Tasks(Box<Remote<tasks::Tasks>>),
     /// Create, list, show and execute plans.
     Plans(Remote<plans::Plans>),
     /// List, show, watch, cancel, signal, fork and retry executions.
@@ -102,7 +102,7 @@ pub enum Command {
 #[must_use]
 pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
     match command {
-        Command::Tasks(asked) => block_on(tasks::run(asked)),
+        Command::Tasks(asked) => block_on(tasks::run(*asked)),
         Command::Plans(asked) => block_on(plans::run(asked)),
         Command::Executions(asked) => block_on(executions::run(asked)),
         Command::Schedules(asked) => block_on(schedules::run(asked)),

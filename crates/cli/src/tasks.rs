@@ -201,6 +201,9 @@ pub struct Submit {
     /// Sequence before which the output ends; may be repeated.
     #[arg(long)]
     stop: Vec<String>,
+    /// Penalty of a token for each time that it has come, -2 to 2.
+    #[arg(long, allow_negative_numbers = true)]
+    frequency_penalty: Option<f64>,
     /// Time limit of one attempt, such as 60s; by default 5m.
     #[arg(long, value_parser = input::duration)]
     timeout: Option<Duration>,
@@ -391,6 +394,7 @@ impl Submit {
             .set("seed", self.seed)
             .set("topP", self.top_p)
             .list("stop", &self.stop)
+            .set("frequencyPenalty", self.frequency_penalty)
             .set("timeoutMs", self.timeout.map(input::millis))
             .set("startAt", self.start_at.clone())
             .object("hitl", self.gate.add_to(hitl));

@@ -16,7 +16,7 @@ use std::fmt;
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::model_limits::{Limited, Reported};
-use callboard_domain::task::{Message, ServiceTier};
+use callboard_domain::task::{Message, Sampling, ServiceTier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -331,15 +331,9 @@ pub struct Task {
     /// The temperature, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The seed of the choice of tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<i64>,
-    /// The share of the probability that the next token is chosen from, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_p: Option<f64>,
-    /// The sequences before which the output ends.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stop: Vec<String>,
+    /// The other members that steer the choice of tokens.
+    #[serde(flatten)]
+    pub sampling: Sampling,
     /// The service tier to ask the provider for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,

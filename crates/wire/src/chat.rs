@@ -26,7 +26,7 @@ use self::format::ResponseFormat;
 pub use self::format::in_response_format;
 use super::read::rule::{self, Parse};
 use super::read::{Components, Field, Refused, shape};
-use super::sampling::{Stops, seed, share};
+use super::sampling::{Stops, penalty, seed, share};
 use super::tasks::{Hitl, NewTask, model};
 use crate::request;
 
@@ -57,6 +57,8 @@ request! {
         top_p: Option<f64> = optional("top_p", share()),
         /// The answer ends before the first of these sequences: a string, or at most 16.
         stop: Vec<String> = or_default("stop", Stops),
+        /// Tokens that have come are less probable the more often they have; if negative, more probable.
+        frequency_penalty: Option<f64> = optional("frequency_penalty", penalty()),
         /// The form of the answer; the answer is checked against its schema.
         response_format: Option<ResponseFormat> =
             optional("response_format", rule::object::<ResponseFormat>()),
@@ -245,7 +247,13 @@ impl CreateChatCompletion {
             tags: (!tags.is_empty()).then_some(tags),
             max_tokens,
             temperature: self.temperature,
-            sampling: Sampling { seed: self.seed, top_p: self.top_p, stop: self.stop },
+            sampling: Sampling {
+                seed: self.seed,
+                top_p: self.top_p,
+                stop: self.stop,
+                // What OpenAI does without it; other servers may know no penalty.
+                frequency_penalty: self.frequency_penalty.filter(|penalty| *penalty != 0.0),
+            },
             output_schema: self.response_format.and_then(ResponseFormat::schema),
             routing,
             hitl: self.hitl,
@@ -356,7 +364,12 @@ mod tests {
         assert_eq!(task.tags.expect("tags"), ["team:a", "run:7", "user:ann"]);
         assert_eq!((task.model.as_deref(), task.max_tokens), (Some("m"), Some(7)));
         assert_eq!(task.hitl.and_then(|hitl| hitl.required), Some(true));
-        let sampling = Sampling { seed: Some(7), top_p: Some(0.5), stop: vec!["END".to_owned()] };
+        let sampling = Sampling {
+            seed: Some(7),
+            top_p: Some(0.5),
+            stop: vec!["END".to_owned()],
+            frequency_penalty: Some(0.5),
+        };
         assert_eq!((task.sampling, task.output_schema), (sampling, None));
         assert_eq!(task.routing.service_tier, Some(ServiceTier::Flex));
     }

@@ -1,6 +1,6 @@
-//! `seed`, `topP` and `stop` on the wire (PROTOCOL.md 16).
+//! The members that steer the choice of tokens, on the wire.
 
-use callboard_domain::task::{MAX_STOP, MAX_STOPS, Sampling};
+use callboard_domain::task::{MAX_PENALTY, MAX_STOP, MAX_STOPS, Sampling};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -17,6 +17,8 @@ request! {
         top_p = optional("topP", share()),
         /// The output ends before the first of these sequences: a string, or at most 16.
         stop = or_default("stop", Stops),
+        /// Tokens that have come are less probable the more often they have; if negative, more probable.
+        frequency_penalty = optional("frequencyPenalty", penalty()),
     }
 }
 
@@ -28,6 +30,11 @@ pub(super) fn seed() -> impl Parse<i64> {
 /// A share of the probability.
 pub(super) fn share() -> impl Parse<f64> {
     rule::number(0.0..=1.0)
+}
+
+/// A penalty of repeated tokens.
+pub(super) fn penalty() -> impl Parse<f64> {
+    rule::number(-MAX_PENALTY..=MAX_PENALTY)
 }
 
 /// The sequences that end an output: a string, or a list of strings.
@@ -68,10 +75,14 @@ pub struct SamplingBody<'a> {
     /// The sequences before which the output ends.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'a [String],
+    /// -2 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -2.0, maximum = 2.0)]
+    frequency_penalty: Option<f64>,
 }
 
 impl<'a> From<&'a Sampling> for SamplingBody<'a> {
-    fn from(sampling: &'a Sampling) -> Self {
-        Self { seed: sampling.seed, top_p: sampling.top_p, stop: &sampling.stop }
+    fn from(Sampling { seed, top_p, stop, frequency_penalty }: &'a Sampling) -> Self {
+        Self { seed: *seed, top_p: *top_p, stop, frequency_penalty: *frequency_penalty }
     }
 }

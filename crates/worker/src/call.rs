@@ -21,7 +21,6 @@ use crate::confidence::{self, Measured};
 use crate::provider::{Code, Deltas, Failure, Provider, Request};
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::ask::Ask;
-use callboard_domain::task::Sampling;
 use callboard_domain::usage::Tokens;
 use callboard_protocol::workers::{
     Assign, Complete, ErrorBody, Fail, FromWorker, JudgeUsage, MAX_FRAME, Task, Usage,
@@ -153,7 +152,7 @@ fn request(task: Task, ask: Option<&Ask>) -> Request {
         prompt: task.prompt,
         max_tokens: task.max_tokens,
         temperature: task.temperature,
-        sampling: Sampling { seed: task.seed, top_p: task.top_p, stop: task.stop },
+        sampling: task.sampling,
         service_tier: task.service_tier,
         output_schema: task.output_schema,
         without_logprobs: !ask.map_or(task.logprobs, |ask| ask.source() == Source::Logprobs),

@@ -137,9 +137,9 @@ impl Further<'_> {
         let (mut samples, mut used) = (Vec::new(), Tokens::default());
         for number in 1..=ask.calls() {
             // One seed, or a narrow choice of tokens, would make every sample the same.
-            let Sampling { seed, stop, .. } = self.request.sampling.clone();
-            let seed = seed.map(|seed| seed.wrapping_add(i64::from(number)));
-            let sampling = Sampling { seed, top_p: None, stop };
+            let given = self.request.sampling.clone();
+            let seed = given.seed.map(|seed| seed.wrapping_add(i64::from(number)));
+            let sampling = Sampling { seed, top_p: None, ..given };
             let request =
                 Request { temperature, sampling, without_logprobs: true, ..self.request.clone() };
             let Some(sample) = self.call(&request, &mut used).await else { break };

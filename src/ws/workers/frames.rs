@@ -6,7 +6,7 @@ use callboard_domain::confidence::ask::Calls;
 use callboard_domain::id::WorkerId;
 use callboard_domain::model_limits::Limited;
 use callboard_domain::task::{
-    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Sampling, Thinking,
+    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Thinking,
 };
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
@@ -299,7 +299,6 @@ fn assign(assignment: Assignment) -> Assign {
     let Assignment { lease, deadline, task, inputs, max_tokens, trace } = assignment;
     let spec = &task.spec;
     let (execution, step) = spec.origin.step.clone().unzip();
-    let Sampling { seed, top_p, stop } = spec.sampling.as_deref().cloned().unwrap_or_default();
     Assign {
         lease: lease.to_string(),
         attempt: task.attempt,
@@ -315,9 +314,7 @@ fn assign(assignment: Assignment) -> Assign {
             messages: inputs.messages,
             max_tokens,
             temperature: spec.temperature,
-            seed,
-            top_p,
-            stop,
+            sampling: spec.sampling.as_deref().cloned().unwrap_or_default(),
             service_tier: spec.service_tier(),
             output_schema: inputs.output_schema.map(|schema| schema.source().clone()),
             // An explicit request says itself what it reads.

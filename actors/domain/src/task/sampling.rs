@@ -1,5 +1,5 @@
-//! The members of a request that steer the choice of tokens, beside the temperature (PROTOCOL.md 16):
-//! `seed`, `topP` and `stop`.
+//! The members of a request that steer the choice of tokens, beside the temperature: `seed`, `topP`, `stop` and
+//! `frequencyPenalty`. Rows, workers' frames and the providers' clients take them from here.
 //!
 //! Deliberately absent: the temperature, which was there first and has a member of its own.
 
@@ -12,18 +12,25 @@ pub const MAX_STOPS: usize = 16;
 /// The longest sequence that ends an output, in characters.
 pub const MAX_STOP: usize = 256;
 
-/// The members `seed`, `topP` and `stop` of a task, a step or defaults.
+/// The most that a repeated token is made less probable, or if negative more.
+pub const MAX_PENALTY: f64 = 2.0;
+
+/// These members of a task, a step or defaults.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Sampling {
     /// The seed of the choice of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// The share of the probability that the next token is chosen from, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "top_p", default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// The sequences before which the output ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
+    /// The penalty of a token for each time that it has come, -2 to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
 }
 
 impl Sampling {
@@ -47,6 +54,7 @@ impl Sampling {
             seed: self.seed.or(defaults.seed),
             top_p: self.top_p.or(defaults.top_p),
             stop: stop.clone(),
+            frequency_penalty: self.frequency_penalty.or(defaults.frequency_penalty),
         }
     }
 
@@ -56,6 +64,7 @@ impl Sampling {
             ("seed", self.seed.is_some()),
             ("topP", self.top_p.is_some()),
             ("stop", !self.stop.is_empty()),
+            ("frequencyPenalty", self.frequency_penalty.is_some()),
         ];
         members.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
@@ -66,6 +75,11 @@ impl Sampling {
         let mut faults = Vec::new();
         if self.top_p.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             faults.push(("topP".into(), Rule::Range, "must be 0 to 1".into()));
+        }
+        let most = MAX_PENALTY;
+        if self.frequency_penalty.is_some_and(|penalty| !(-most..=most).contains(&penalty)) {
+            let says = format!("must be -{most} to {most}");
+            faults.push(("frequencyPenalty".into(), Rule::Range, says));
         }
         if self.stop.len() > MAX_STOPS {
             let says = format!("must have at most {MAX_STOPS} sequences");
@@ -102,6 +116,10 @@ mod tests {
             let wrong = Sampling { top_p: Some(share), ..Sampling::default() };
             assert_eq!(fields(&wrong), [("topP".into(), Rule::Range)]);
         }
+        for penalty in [-2.1, 2.1, f64::NAN] {
+            let wrong = Sampling { frequency_penalty: Some(penalty), ..Sampling::default() };
+            assert_eq!(fields(&wrong), [("frequencyPenalty".into(), Rule::Range)]);
+        }
         let long = "x".repeat(MAX_STOP + 1);
         let wrong = [("stop[0]".into(), Rule::Length), ("stop[2]".into(), Rule::Length)];
         assert_eq!(fields(&stopping(&["", "a", &long])), wrong);
@@ -118,5 +136,11 @@ mod tests {
         assert_eq!(step.given().collect::<Vec<_>>(), ["topP", "stop"]);
         assert_eq!(Sampling::default().boxed(), None);
         assert!(serde_json::to_string(&Sampling::default()).is_ok_and(|json| json == "{}"));
+    }
+
+    #[test]
+    fn a_row_of_before_is_read() {
+        let read: Sampling = serde_json::from_str(r#"{"top_p":0.5}"#).expect("a row");
+        assert_eq!(read, Sampling { top_p: Some(0.5), ..Sampling::default() });
     }
 }

@@ -227,7 +227,12 @@ fn the_rows_of_tasks_are_pinned() {
     let golden =
         pinned("made-v1-with-messages", serde_json::to_string(&made).expect("JSON").as_bytes());
     assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
-    let sampling = Sampling { seed: Some(-7), top_p: Some(0.25), stop: vec!["END".into()] };
+    let sampling = Sampling {
+        seed: Some(-7),
+        top_p: Some(0.25),
+        stop: vec!["END".into()],
+        frequency_penalty: Some(0.5),
+    };
     let spec = Spec { sampling: Some(Box::new(sampling)), ..made.spec.as_ref().clone() };
     let sampled = InputsRow { spec: spec.into(), inputs: made.inputs.clone() };
     let golden =

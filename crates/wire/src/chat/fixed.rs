@@ -12,7 +12,7 @@ use crate::request;
 
 /// The faults of members with another effect.
 const ONE: &str = "must be 1: send the request once for each choice";
-const PENALTY: &str = "must be 0: no penalty is supported; leave it out";
+const PENALTY: &str = "must be 0: it is not supported; leave it out, or send frequency_penalty";
 const TOOLS: &str = "is not supported: ask for JSON with response_format instead \
      (instructor: mode=Mode.JSON_SCHEMA; LangChain: method=\"json_schema\")";
 const LOGPROBS: &str =
@@ -29,8 +29,6 @@ request! {
         n: () = or_default("n", only(&["1", "1.0"], ONE)),
         /// No penalty.
         presence_penalty: () = or_default("presence_penalty", only(&["0", "0.0"], PENALTY)),
-        /// No penalty.
-        frequency_penalty: () = or_default("frequency_penalty", only(&["0", "0.0"], PENALTY)),
         /// No bias.
         logit_bias: () = or_default("logit_bias", only(&["{}"], ABSENT)),
         /// No probabilities.

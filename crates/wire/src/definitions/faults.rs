@@ -68,7 +68,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order of their faults.
-const ORDER: [&str; 47] = [
+const ORDER: [&str; 48] = [
     "name",
     "description",
     "version",
@@ -105,6 +105,7 @@ const ORDER: [&str; 47] = [
     "seed",
     "topP",
     "stop",
+    "frequencyPenalty",
     "forEach",
     "item",
     "maxItems",

@@ -110,7 +110,12 @@ fn request() -> Request {
 async fn samples_agree_and_all_calls_count() {
     use Plan::Text;
     let provider = Planned::new(&[Text("Paris"), Text("paris"), Text("Lyon"), Text(" PARIS ")]);
-    let sampling = Sampling { seed: Some(40), top_p: Some(0.1), stop: vec!["END".into()] };
+    let sampling = Sampling {
+        seed: Some(40),
+        top_p: Some(0.1),
+        stop: vec!["END".into()],
+        frequency_penalty: Some(0.5),
+    };
     let cold = Request { temperature: Some(0.1), sampling, ..request() };
     let (found, streamed) = measured(&provider, &cold, &samples(3)).await;
     assert_eq!((found.completion.output.as_str(), streamed.as_str()), ("Paris", "Paris"));

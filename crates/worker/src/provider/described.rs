@@ -47,7 +47,12 @@ fn request() -> Request {
         prompt: "Extract.".into(),
         max_tokens: Some(100),
         temperature: Some(0.5),
-        sampling: Sampling { seed: Some(7), top_p: Some(0.25), stop: vec!["END".into()] },
+        sampling: Sampling {
+            seed: Some(7),
+            top_p: Some(0.25),
+            stop: vec!["END".into()],
+            frequency_penalty: Some(0.5),
+        },
         output_schema: Some(json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",

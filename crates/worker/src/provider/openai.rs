@@ -154,12 +154,15 @@ fn body(request: &Request, quirks: Quirks, shape: Shape) -> Value {
     if let (Some(temperature), true) = (request.temperature, quirks.sends(Member::Temperature)) {
         body["temperature"] = json!(temperature);
     }
-    let Sampling { seed, top_p, stop } = &request.sampling;
+    let Sampling { seed, top_p, stop, frequency_penalty } = &request.sampling;
     if let (Some(seed), true) = (seed, quirks.sends(Member::Seed)) {
         body["seed"] = json!(seed);
     }
     if let (Some(share), true) = (top_p, quirks.sends(Member::TopP)) {
         body["top_p"] = json!(share);
+    }
+    if let (Some(penalty), true) = (frequency_penalty, quirks.sends(Member::FrequencyPenalty)) {
+        body["frequency_penalty"] = json!(penalty);
     }
     if !stop.is_empty() {
         body["stop"] = json!(stop);

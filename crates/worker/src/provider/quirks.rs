@@ -30,12 +30,13 @@ pub(super) enum Member {
     Temperature,
     TopP,
     Seed,
+    FrequencyPenalty,
 }
 
 /// The members that are left out or sent differently for one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Quirks {
-    left_out: [bool; 7],
+    left_out: [bool; 8],
     /// `max_completion_tokens` is sent for `max_tokens`.
     pub(super) completion_tokens: bool,
     /// True for a model whose prompt opens the thinking, so that the output closes it alone.
@@ -92,7 +93,7 @@ impl Shape {
 
 impl Member {
     /// The members in the order in which they are given up: those that change no answer come first.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Logprobs,
         Self::ServiceTier,
         Self::StreamOptions,
@@ -100,6 +101,7 @@ impl Member {
         Self::TopP,
         Self::Temperature,
         Self::Seed,
+        Self::FrequencyPenalty,
     ];
 
     const fn name(self) -> &'static str {
@@ -111,6 +113,7 @@ impl Member {
             Self::Temperature => "temperature",
             Self::TopP => "top_p",
             Self::Seed => "seed",
+            Self::FrequencyPenalty => "frequency_penalty",
         }
     }
 
@@ -132,7 +135,7 @@ impl Member {
             }
             // Some models take a temperature or a share, not both.
             Self::TopP if message.contains(name) && message.contains("cannot both") => true,
-            Self::Temperature | Self::TopP | Self::Seed => {
+            Self::Temperature | Self::TopP | Self::Seed | Self::FrequencyPenalty => {
                 (is_param || message.contains(name)) && unsupported(words, message)
             }
         }
@@ -321,6 +324,7 @@ mod tests {
         json!({
             "model": "m", "logprobs": true, "temperature": 0.2, "service_tier": "flex", "max_tokens": 7,
             "stream": true, "stream_options": {"include_usage": true}, "top_p": 0.5, "seed": 7,
+            "frequency_penalty": 0.5,
         })
     }
 
@@ -371,6 +375,11 @@ mod tests {
                 Member::TopP,
             ),
             (422, "Extra inputs are not permitted: seed", Member::Seed),
+            (
+                400,
+                "Unsupported parameter: 'frequency_penalty' is not supported with this model.",
+                Member::FrequencyPenalty,
+            ),
             (
                 400,
                 "Invalid JSON payload received. Unknown name \"seed\": Cannot find field.",

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use callboard_domain::task::Sampling;
+
 use super::*;
 use callboard_domain::model_limits::Limited;
 use callboard_protocol::workers::{
@@ -45,9 +47,7 @@ fn assign(lease: &str) -> Box<Assign> {
             messages: Vec::new(),
             max_tokens: None,
             temperature: None,
-            seed: None,
-            top_p: None,
-            stop: Vec::new(),
+            sampling: Sampling::default(),
             service_tier: None,
             output_schema: None,
             confidence: None,

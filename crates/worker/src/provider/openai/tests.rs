@@ -29,7 +29,12 @@ fn request() -> Request {
         prompt: " say hello\n".into(),
         max_tokens: Some(7),
         temperature: Some(0.5),
-        sampling: Sampling { seed: Some(7), top_p: Some(0.25), stop: vec!["END".into()] },
+        sampling: Sampling {
+            seed: Some(7),
+            top_p: Some(0.25),
+            stop: vec!["END".into()],
+            frequency_penalty: Some(0.5),
+        },
         service_tier: None,
         output_schema: None,
         without_logprobs: false,
