@@ -9,6 +9,7 @@ use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::WorkerId;
+use callboard_domain::schedule::Timetable;
 use callboard_wire::common::Paging;
 use callboard_wire::system::{Component, Components, Health, WorkerBody};
 
@@ -124,8 +125,9 @@ fn examine(app: &App) -> Health {
         vector_store: Component { status: "not_configured", detail: None },
     };
     let uptime_ms = u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let version = env!("CARGO_PKG_VERSION");
-    Health { status, version, uptime_ms, components, warnings: app.warnings.clone() }
+    let (version, time_zone_data) = (env!("CARGO_PKG_VERSION"), Timetable::zone_data());
+    let warnings = app.warnings.clone();
+    Health { status, version, time_zone_data, uptime_ms, components, warnings }
 }
 
 fn status_of(status: &str) -> StatusCode {

@@ -286,6 +286,8 @@ async fn health_tells_of_its_parts_without_credentials() {
     assert_eq!((&bare.body["status"], bare.status.as_u16()), (&json!("ok"), 200));
     assert_eq!(bare.body["version"], env!("CARGO_PKG_VERSION"));
     assert!(bare.body["uptimeMs"].is_u64());
+    let zones = bare.body["timeZoneData"].as_str().expect("a release");
+    assert!(zones.starts_with("20"), "{zones}");
     for name in ["engine", "database", "workers"] {
         let component = anybody.get(&format!("/health/{name}")).await;
         assert_eq!((component.status.as_u16(), &component.body["status"]), (200, &json!("ok")));

@@ -87,6 +87,9 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
     let version = answer.data["version"].as_str().unwrap_or("unknown");
     findings.push(Finding::ok("reachable", format!("callboard {version}")));
     findings.extend(versions(version));
+    // A server of before this field says nothing of it.
+    let zones = answer.data["timeZoneData"].as_str();
+    findings.extend(zones.map(|zones| Finding::ok("time zones", format!("IANA data {zones}"))));
     findings.extend(components(&answer.data["components"]));
     findings.extend(warnings(&answer.data["warnings"]));
     findings.push(clock(&answer.headers, Timestamp::now()));

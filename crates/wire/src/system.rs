@@ -72,6 +72,8 @@ pub struct Health {
     pub status: &'static str,
     /// The program's version.
     pub version: &'static str,
+    /// The release of the IANA time-zone database by which schedules go, such as 2026a.
+    pub time_zone_data: &'static str,
     /// The time since the start, in milliseconds.
     pub uptime_ms: u64,
     /// The parts of the service.

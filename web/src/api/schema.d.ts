@@ -2390,6 +2390,8 @@ export interface components {
             components: components["schemas"]["Components"];
             /** @description The worst of its components: ok, degraded or unavailable. */
             status: string;
+            /** @description The release of the IANA time-zone database by which schedules go, such as 2026a. */
+            timeZoneData: string;
             /**
              * Format: int64
              * @description The time since the start, in milliseconds.

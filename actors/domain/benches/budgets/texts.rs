@@ -27,6 +27,8 @@ pub(crate) fn texts() {
         "0 0 * 2 MON#5",
         "59 23 29 2 *",
         "0 0 31W 2 *",
+        "* * 29 2 +MON",
+        "*/15 2 * 3 SUN#L",
     ];
     let long = vec!["0-59/1"; 36].join(",");
     let long = format!("{long} * * * *");

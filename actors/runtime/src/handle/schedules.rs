@@ -268,9 +268,9 @@ fn compiled(timing: &Timing, now: callboard_domain::Timestamp) -> Result<Timetab
     {
         return Err(Error::invalid("at", Rule::Range, "at must be in the future"));
     }
-    Timetable::compile(timing).map_err(|unfit| match unfit {
+    Timetable::beginning(timing, now).map_err(|unfit| match unfit {
         TimetableError::Zone => Error::invalid("timezone", Rule::Enum, format!("timezone {unfit}")),
-        TimetableError::Cron(_) | TimetableError::Never => {
+        TimetableError::Cron(_) | TimetableError::Never | TimetableError::LeftOut => {
             Error::invalid("cron", Rule::Format, format!("cron {unfit}"))
         }
     })
