@@ -37,6 +37,13 @@ pub const MAX_QUEUED: usize = 50;
 /// The most runs of a schedule that are known to be under way; beyond it occurrences are skipped.
 pub const MAX_RUNNING: usize = 100;
 
+/// The reason why the occurrences that a deleted schedule leaves over do not run.
+pub const DELETED: &str = "the schedule was deleted before the occurrence started";
+const PAUSED_IN_QUEUE: &str =
+    "the schedule was paused while the occurrence waited for an earlier run";
+const PAUSED_IN_DELAY: &str = "the schedule was paused during the occurrence's delay (jitterMs)";
+const MOVED: &str = "cron, at or timezone was changed during the occurrence's delay (jitterMs)";
+
 names! {
     /// The policy for an occurrence during an earlier run.
     Overlap {
@@ -145,6 +152,15 @@ pub enum Decision {
     Skip,
 }
 
+/// A schedule after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The occurrences whose time had come and that will not run, with the reason.
+    pub dropped: Vec<(Timestamp, &'static str)>,
+}
+
 impl Overlap {
     /// The decision about an occurrence, with this number of runs under way and of occurrences waiting.
     #[must_use]
@@ -190,6 +206,9 @@ pub struct Schedule {
     /// The next occurrence, without jitter; `None` if there is none, or it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
+    /// The occurrence after `next`, before which the delay of `next` ends; known if there is a delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub following: Option<Timestamp>,
     /// The runs that are not known to have ended.
     #[serde(default, skip_serializing_if = "Running::is_empty")]
     pub running: Running,
@@ -216,34 +235,54 @@ impl Schedule {
             updated_at: now,
             cursor: now,
             next: None,
+            following: None,
             running: Running::default(),
             queued: Vec::new(),
         };
         blank.planned(timetable)
     }
 
-    /// The schedule with other settings from `now` on. Occurrences up to now are over, also those that
-    /// passed while it was paused; an occurrence that waits for a run goes with the old settings if it
-    /// is paused.
+    /// The schedule with other settings from `now` on, once everything that was due is decided. Occurrences that
+    /// passed while it was paused are over. An occurrence that is delayed or waits for a run goes with the
+    /// new settings, or is dropped.
     #[must_use]
-    pub fn changed(&self, settings: Settings, timetable: &Timetable, now: Timestamp) -> Self {
+    pub fn changed(&self, settings: Settings, timetable: &Timetable, now: Timestamp) -> Changed {
+        let delayed = self.next.filter(|next| *next <= now);
+        let is_paused = !settings.enabled;
+        let is_moved = settings.timing != self.settings.timing;
+        let goes_on = self.settings.enabled && !is_paused && !is_moved;
+        let mut dropped = Vec::new();
         let mut next = Self {
             settings,
             version: self.version + 1,
             updated_at: now,
             // The cursor is ahead of a clock that jumped back.
-            cursor: self.cursor.max(now),
+            cursor: if goes_on { self.cursor } else { self.cursor.max(now) },
             ..self.clone()
         };
-        if !next.settings.enabled {
-            next.queued.clear();
+        if is_paused {
+            let queued = std::mem::take(&mut next.queued);
+            dropped.extend(queued.into_iter().map(|at| (at, PAUSED_IN_QUEUE)));
         }
-        next.planned(timetable)
+        let why = if is_paused { PAUSED_IN_DELAY } else { MOVED };
+        dropped.extend(delayed.filter(|_| !goes_on).map(|at| (at, why)));
+        Changed { schedule: next.planned(timetable), dropped }
     }
 
-    fn planned(mut self, timetable: &Timetable) -> Self {
-        let enabled = self.settings.enabled;
-        self.next = timetable.next_after(self.cursor).filter(|_| enabled);
+    /// The occurrences that end with the schedule at `now`: those that wait, and one that is delayed.
+    pub fn left_over(&self, now: Timestamp) -> impl Iterator<Item = Timestamp> {
+        self.queued.iter().copied().chain(self.next.filter(|next| *next <= now))
+    }
+
+    /// The schedule with its next occurrence by this timetable: another one than before if the data of the
+    /// time zone are others.
+    #[must_use]
+    pub fn planned(mut self, timetable: &Timetable) -> Self {
+        let is_enabled = self.settings.enabled;
+        self.next = timetable.next_after(self.cursor).filter(|_| is_enabled);
+        let is_delayed = self.settings.jitter_ms > 0;
+        self.following =
+            self.next.filter(|_| is_delayed).and_then(|next| timetable.next_after(next));
         self
     }
 
@@ -276,16 +315,17 @@ impl Schedule {
         self.in_the_way() + &why
     }
 
-    /// The delay of an occurrence: random, but the same whenever it is asked for.
+    /// The end of an occurrence's delay: random, but the same whenever it is asked for, and before the
+    /// occurrence that follows it.
     #[must_use]
-    pub fn delay(&self, at: Timestamp) -> std::time::Duration {
-        due::delay(self.id, at, self.settings.jitter_ms)
+    pub fn starts_at(&self, at: Timestamp, following: Option<Timestamp>) -> Timestamp {
+        at.after(due::delay(self.id, (at, following), self.settings.jitter_ms))
     }
 
     /// The wake-up for the next occurrence.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Timestamp> {
-        self.next.map(|next| next.after(self.delay(next)))
+        self.next.map(|next| self.starts_at(next, self.following))
     }
 
     /// The occurrences whose time has come, and those of them that run.

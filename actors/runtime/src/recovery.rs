@@ -10,6 +10,7 @@ use std::sync::Arc;
 use callboard_domain::approval::Record;
 use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId, partition_of};
 use callboard_domain::machine::Machine;
+use callboard_domain::schedule::Timetable;
 use callboard_domain::task::{Effect, State, Task};
 use callboard_store::{Error, Outcome};
 
@@ -155,10 +156,16 @@ async fn recover_schedules(node: &Node, environment: Environment) -> Result<usiz
             let id = row.schedule.id;
             let (shard, address) =
                 (node.shard(id.partition()), schedule::Address { environment, schedule: id });
-            if let Some(at) = row.schedule.wakes_at() {
+            // The data of the time zone may be others than those by which the row was written.
+            let planned = match Timetable::compile(&row.schedule.settings.timing) {
+                Ok(timetable) => row.schedule.clone().planned(&timetable),
+                // Its actor says so when it wakes.
+                Err(_) => row.schedule.clone(),
+            };
+            if let Some(at) = planned.wakes_at() {
                 shard.timers(timers::Message::Set(timers::TimerKey::Schedule(address), at));
             }
-            if !row.schedule.queued.is_empty() {
+            if planned != row.schedule || !row.schedule.queued.is_empty() {
                 shard.schedules.send(address, schedule::Message::Recover);
             }
         }

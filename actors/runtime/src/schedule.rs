@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, PlanId, ScheduleId};
-use callboard_domain::schedule::{Decision, Due, Outcome, Schedule, Settings, Timetable};
+use callboard_domain::schedule::{
+    Changed, DELETED, Decision, Due, Outcome, Schedule, Settings, Timetable,
+};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::Op;
 use tokio::sync::oneshot;
@@ -46,8 +48,8 @@ pub(crate) struct Address {
 pub(crate) struct Changes {
     /// The new settings.
     pub(crate) settings: Settings,
-    /// The version of the schedule that the settings were made from.
-    pub(crate) version: u64,
+    /// The settings that they were made from.
+    pub(crate) before: Settings,
     /// The new target.
     pub(crate) target: Option<NewTarget>,
 }
@@ -139,8 +141,12 @@ impl Held<ScheduleItem> {
             return Ok(());
         };
         let timetable = Timetable::compile(&row.schedule.settings.timing)?;
-        self.item.0 = Some(Loaded { row, timetable });
-        Ok(())
+        let planned = row.schedule.clone().planned(&timetable);
+        let is_moved = planned != row.schedule;
+        let row = ScheduleRow { schedule: planned, ..row };
+        self.item.0 = Some(Loaded { row: row.clone(), timetable });
+        // The data of the time zone are others than those by which the row was written.
+        if is_moved { self.commit(row, Vec::new()).await } else { Ok(()) }
     }
 
     fn own(&self) -> Result<&Loaded, Error> {
@@ -265,9 +271,11 @@ impl Held<ScheduleItem> {
     }
 
     async fn change(&mut self, changes: Changes, reply: Reply<ScheduleRow>) -> Done {
-        let Changes { settings, version, target } = changes;
+        let Changes { settings, before, target } = changes;
+        // The occurrences that are due go by the settings before the change.
+        self.advance().await?;
         let own = match self.own() {
-            Ok(own) if own.row.schedule.version == version => own,
+            Ok(own) if own.row.schedule.settings == before => own,
             Ok(_) => {
                 let why = "the schedule was changed meanwhile; try again".into();
                 let _ = reply.send(Err(Error::InvalidState(why)));
@@ -286,7 +294,7 @@ impl Held<ScheduleItem> {
             let _ = reply.send(Err(error));
             return Ok(());
         }
-        let schedule = own.row.schedule.changed(settings, &timetable, now);
+        let Changed { schedule, dropped } = own.row.schedule.changed(settings, &timetable, now);
         let (mut row, mut rows) = (ScheduleRow { schedule, ..own.row.clone() }, Vec::new());
         let plan_before = row.plan;
         if let Some(NewTarget { text, plan, owner }) = target {
@@ -295,6 +303,9 @@ impl Held<ScheduleItem> {
             row.schedule.account = owner.id;
             (row.role, row.plan) = (owner.role, plan);
             self.node.holdings.store(&row.schedule.account, &rows);
+        }
+        for (at, why) in dropped {
+            rows.extend(self.rows_of_run(&row, &RunRow::dropped(at, now, why)));
         }
         rows.extend(schedules::event(environment, EventName::ScheduleUpdated, now, &row, None));
         let committed = self.commit(row.clone(), rows).await;
@@ -324,6 +335,10 @@ impl Held<ScheduleItem> {
         let (partition, now) = (schedule.partition(), self.node.wall());
         let store = &*self.node.shard(partition).store;
         let mut rows = schedules::removal(store, environment, schedule).await?;
+        for at in row.schedule.left_over(now) {
+            let (skipped, run) = (EventName::ScheduleSkipped, RunRow::dropped(at, now, DELETED));
+            rows.extend(schedules::event(environment, skipped, now, &row, Some(&run)));
+        }
         rows.extend(schedules::event(environment, EventName::ScheduleDeleted, now, &row, None));
         match durable::commit_rows(self.node.shard(partition), partition, rows).await {
             callboard_store::Outcome::Committed => {}

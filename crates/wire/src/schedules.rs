@@ -362,7 +362,7 @@ pub struct ScheduleRunBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     execution_id: Option<Text<ExecutionId>>,
-    /// The reason why the work could not be started; of a skipped one, the run that was in the way.
+    /// The reason why the occurrence started no work, such as the run that was in the way of a skipped one.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
 }

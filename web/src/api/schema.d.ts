@@ -3048,7 +3048,7 @@ export interface components {
              * @description The time of the decision.
              */
             decidedAt: string;
-            /** @description The reason why the work could not be started; of a skipped one, the run that was in the way. */
+            /** @description The reason why the occurrence started no work, such as the run that was in the way of a skipped one. */
             error?: string;
             /** @description The execution that the occurrence started. */
             executionId?: string;

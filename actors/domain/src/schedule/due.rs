@@ -24,9 +24,17 @@ pub struct Due {
     pub last: Timestamp,
 }
 
-/// The delay of an occurrence.
-pub(super) fn delay(schedule: ScheduleId, at: Timestamp, jitter_ms: u64) -> Duration {
-    if jitter_ms == 0 {
+/// The delay of an occurrence: it ends before the occurrence that follows.
+pub(super) fn delay(
+    schedule: ScheduleId,
+    (at, following): (Timestamp, Option<Timestamp>),
+    jitter_ms: u64,
+) -> Duration {
+    let room = following.map_or(u64::MAX, |following| {
+        following.as_millis().saturating_sub(at.as_millis()).saturating_sub(1)
+    });
+    let longest = jitter_ms.min(room);
+    if longest == 0 {
         return Duration::ZERO;
     }
     let mut hash = Sha256::new();
@@ -34,30 +42,36 @@ pub(super) fn delay(schedule: ScheduleId, at: Timestamp, jitter_ms: u64) -> Dura
     hash.update(at.as_millis().to_be_bytes());
     let bytes: [u8; 32] = hash.finalize().into();
     let (head, _) = bytes.split_first_chunk().expect("a digest has 32 bytes");
-    Duration::from_millis(u64::from_be_bytes(*head) % (jitter_ms + 1))
+    Duration::from_millis(u64::from_be_bytes(*head) % (longest + 1))
 }
 
-/// The due occurrences; `None` if there is none. Occurrences become due in their order: while the delay
-/// of one runs, those after it wait.
+/// The due occurrences; `None` if there is none. Each starts before the instant of the one after it, so they
+/// become due in their order.
 pub(super) fn due(schedule: &Schedule, timetable: &Timetable, now: Timestamp) -> Option<Due> {
     let next = schedule.next?;
-    let fires = |at: Timestamp| at.after(schedule.delay(at));
-    if fires(next) > now {
+    if schedule.wakes_at()? > now {
         return None;
     }
-    // The list has one more than ever runs, to see if some are left out.
-    let ahead = timetable.backwards(schedule.cursor, now);
-    let mut found: Vec<_> = ahead.take(MAX_CAUGHT_UP + 1).collect();
+    // The list has one more than ever runs, to see if some are left out, and one that is delayed.
+    let mut found = Vec::new();
+    let mut following = None;
+    for at in timetable.backwards(schedule.cursor, now).take(MAX_CAUGHT_UP + 2) {
+        let is_delayed = schedule.settings.jitter_ms > 0;
+        let after = following.or_else(|| timetable.next_after(at).filter(|_| is_delayed));
+        found.push((at, schedule.starts_at(at, after)));
+        following = Some(at);
+    }
     found.reverse();
-    let ripe = found.iter().take_while(|at| fires(**at) <= now).count();
-    found.truncate(ripe.max(1));
-    let last = *found.last().unwrap_or(&next);
-    let is_late = now.since(fires(last)) > ON_TIME;
+    found.retain(|(_, starts)| *starts <= now);
+    let last = found.last().map_or(next, |(at, _)| *at);
+    let late = found.iter().take_while(|(_, starts)| now.since(*starts) > ON_TIME).count();
+    let newest = found.len().saturating_sub(1);
     let first = match schedule.settings.catch_up {
-        CatchUp::None if is_late => found.len(),
-        CatchUp::None | CatchUp::Last => found.len().saturating_sub(1),
+        CatchUp::None => late,
+        CatchUp::Last => late.min(newest),
         CatchUp::All => found.len().saturating_sub(MAX_CAUGHT_UP),
     };
-    let run = found.split_off(first.min(found.len()));
+    let mut found: Vec<_> = found.into_iter().map(|(at, _)| at).collect();
+    let run = found.split_off(first);
     Some(Due { run, missed: found.last().copied(), last })
 }

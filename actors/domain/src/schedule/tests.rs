@@ -41,6 +41,74 @@ fn schedule(cron: &str, catch_up: CatchUp, jitter_ms: u64) -> (Schedule, Timetab
     (Schedule::created(id, "usr_1".into(), settings, &timetable, now), timetable)
 }
 
+fn starts(schedule: &Schedule, timetable: &Timetable, at: Timestamp) -> Timestamp {
+    schedule.starts_at(at, timetable.next_after(at))
+}
+
+#[test]
+fn a_delay_ends_before_the_next_occurrence_so_that_each_runs() {
+    for catch_up in CatchUp::ALL {
+        for cron in ["*/10 * * * *", "* * * * *", "0,1,59 */2 * * *"] {
+            let (mut schedule, timetable) = schedule(cron, catch_up, MAX_JITTER_MS);
+            let begin = schedule.cursor;
+            let mut ran = Vec::new();
+            for _ in 0..40 {
+                let now = schedule.wakes_at().expect("there is always one");
+                assert_eq!(
+                    schedule.due(&timetable, Timestamp::from_millis(now.as_millis() - 1)),
+                    None
+                );
+                let due = schedule.due(&timetable, now).expect("it is due");
+                assert_eq!(due.missed, None, "{cron}, {catch_up}");
+                assert!(now < timetable.next_after(due.last).expect("there is always one"));
+                ran.extend(due.run);
+                schedule = schedule.decided(due.last, &timetable);
+            }
+            let mut all: Vec<_> = timetable.backwards(begin, schedule.cursor).collect();
+            all.reverse();
+            assert_eq!(ran, all, "{cron}, {catch_up}");
+        }
+    }
+}
+
+#[test]
+fn what_could_start_within_a_minute_of_its_time_is_not_missed() {
+    for catch_up in CatchUp::ALL {
+        let (schedule, timetable) = schedule("* * * * *", catch_up, 0);
+        let due = schedule.due(&timetable, at("2026-03-01T00:02:00Z")).expect("it is due");
+        let both = [at("2026-03-01T00:01:00Z"), at("2026-03-01T00:02:00Z")];
+        assert_eq!((due.run.as_slice(), due.missed), (&both[..], None), "{catch_up}");
+    }
+}
+
+#[test]
+fn a_change_keeps_a_delayed_occurrence_or_says_why_not() {
+    let (schedule, timetable) = schedule("0 * * * *", CatchUp::None, MAX_JITTER_MS);
+    let one = at("2026-03-01T01:00:00Z");
+    let now = Timestamp::from_millis(one.as_millis() + 1);
+    assert!(schedule.wakes_at().expect("there is one") > now, "it is delayed");
+    let changed = |change: &dyn Fn(&mut Settings)| {
+        let mut settings = schedule.settings.clone();
+        change(&mut settings);
+        let timetable = Timetable::compile(&settings.timing).expect("it is sound");
+        schedule.changed(settings, &timetable, now)
+    };
+    let renamed = changed(&|settings| settings.name = "other".into());
+    assert_eq!((renamed.schedule.next, renamed.dropped), (Some(one), vec![]));
+    let hurried = changed(&|settings| settings.jitter_ms = 0);
+    assert_eq!((hurried.schedule.wakes_at(), hurried.dropped), (Some(one), vec![]));
+    let paused = changed(&|settings| settings.enabled = false);
+    assert_eq!((paused.schedule.next, paused.dropped), (None, vec![(one, PAUSED_IN_DELAY)]));
+    let half_past = Timing::Cron { cron: "30 * * * *".into(), zone: "UTC".into() };
+    let moved = changed(&|settings| settings.timing = half_past.clone());
+    let next = Some(at("2026-03-01T01:30:00Z"));
+    assert_eq!((moved.schedule.next, moved.dropped), (next, vec![(one, MOVED)]));
+    assert_eq!(schedule.left_over(now).collect::<Vec<_>>(), [one]);
+    // By other data of the time zone the next occurrence is another one.
+    let stale = Schedule { next: Some(now), ..schedule.clone() };
+    assert_eq!(stale.planned(&timetable), schedule);
+}
+
 #[test]
 fn what_is_no_timetable_is_refused() {
     let compile = |cron: &str, zone: &str| {
@@ -144,7 +212,8 @@ fn one_instant_happens_once_and_a_paused_schedule_has_no_next() {
     let after = once.decided(due.last, &timetable);
     assert_eq!((after.next, after.due(&timetable, Timestamp::MAX)), (None, None));
     let paused = Settings { enabled: false, ..settings };
-    assert_eq!(once.changed(paused, &timetable, at("2026-03-01T01:00:00Z")).next, None);
+    let paused = once.changed(paused, &timetable, at("2026-03-01T01:00:00Z"));
+    assert_eq!((paused.schedule.next, paused.dropped), (None, vec![]));
 }
 
 const ZONES: [&str; 9] = [
@@ -217,10 +286,10 @@ proptest! {
             };
             if pause && turn == 20 {
                 let settings = schedule.settings.clone();
-                schedule = schedule.changed(settings, &timetable, now);
+                schedule = schedule.changed(settings, &timetable, now).schedule;
             }
             if let Some(due) = schedule.due(&timetable, now) {
-                prop_assert!(due.run.iter().all(|at| at.after(schedule.delay(*at)) <= now));
+                prop_assert!(due.run.iter().all(|at| starts(&schedule, &timetable, *at) <= now));
                 prop_assert!(due.run.iter().all(|at| *at > schedule.cursor && *at <= due.last));
                 ran.extend(&due.run);
                 schedule = schedule.decided(due.last, &timetable);
@@ -242,6 +311,7 @@ proptest! {
 fn the_fullest_row_fits_what_the_store_takes() {
     let (mut schedule, _) = schedule("* * * * *", CatchUp::Last, MAX_JITTER_MS);
     schedule.settings.name = "\u{1}".repeat(MAX_NAME);
+    schedule.following = Some(Timestamp::MAX);
     schedule.settings.timing = Timing::Cron { cron: "1".repeat(MAX_CRON), zone: "a".repeat(64) };
     for number in 0..100 {
         let work = Started::task(schedule.id, Timestamp::from_millis(number));

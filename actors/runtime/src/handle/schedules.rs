@@ -197,9 +197,9 @@ impl Handle {
     ) -> Result<ScheduleDetail, Error> {
         let environment = owner.environment;
         let before = self.schedule(environment, id).await?;
-        let version = before.row.schedule.version;
-        let settings = change(before.row.schedule.settings.clone())?;
-        if settings.timing != before.row.schedule.settings.timing {
+        let known = before.row.schedule.settings;
+        let settings = change(known.clone())?;
+        if settings.timing != known.timing {
             compiled(&settings.timing, self.node.wall())?;
         }
         let (mut kept, mut plan) = (None, None);
@@ -211,7 +211,7 @@ impl Handle {
         let given = target.as_ref().map_or(before.target, |target| target.given.clone());
         let target =
             target.map(|target| NewTarget { text: target.text(), plan, owner: owner.clone() });
-        let changes = Changes { settings, version, target };
+        let changes = Changes { settings, before: known, target };
         let row =
             self.ask_schedule(environment, id, |reply| Message::Change(Box::new(changes), reply));
         let row = row.await?;

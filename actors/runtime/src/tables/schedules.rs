@@ -43,7 +43,7 @@ pub struct RunRow {
     /// The work that the occurrence started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Started>,
-    /// The reason why the work could not be started.
+    /// The reason why the occurrence started no work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -51,6 +51,11 @@ pub struct RunRow {
 impl RunRow {
     pub(crate) const fn of(at: Timestamp, outcome: Outcome, now: Timestamp) -> Self {
         Self { at, decided_at: now, outcome, started: None, error: None }
+    }
+
+    /// An occurrence whose time had come and that will not run.
+    pub(crate) fn dropped(at: Timestamp, now: Timestamp, why: &str) -> Self {
+        Self { error: Some(why.to_owned()), ..Self::of(at, Outcome::Skipped, now) }
     }
 
     const fn event(&self) -> EventName {

@@ -1,5 +1,7 @@
 //! Schedules on the memory store: downtimes, jumps of the clock, crashes at every commit.
 
+mod dropped;
+
 use std::collections::{BTreeMap, HashSet};
 
 use callboard_domain::Error;
