@@ -1,18 +1,19 @@
 //! One node's membership of a cluster: it keeps the node's row alive, and tells if the node is active.
 //!
 //! ```text
-//! standby ─ partition 0 is free ─▶ claims it, then all others ─▶ active
+//! standby ─ partition 0 is free ─▶ claims all, and renews meanwhile ─▶ active
 //!    ▲ └ another node owns it: that node is active                │
 //!    └──── an epoch moved on, no renewal within a term, drained ──┘
 //! ```
 //!
-//! One node at a time is active, and owns every partition; the others stand by. The node that owns
-//! partition 0 claims the rest, so two nodes never divide them. Safety rests on the epochs that the store
-//! compares in each commit; the term only decides the moment of a takeover. Deliberately absent: the
-//! start and the end of an active node's system, which are the caller's.
+//! One node at a time is active, and owns every partition; the others stand by. One call claims all
+//! partitions, so two nodes never divide them. Safety rests on the epochs that the store compares in each
+//! commit; the term only decides the moment of a takeover. Deliberately absent: the start and the end of an
+//! active node's system, which are the caller's.
 
 mod tenure;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,7 +33,7 @@ const RENEWALS: u32 = 5;
 const RENEW: Duration = Duration::from_secs(1);
 /// The longest wait for the end of a tenure, after a drain.
 const ENDING: Duration = Duration::from_secs(15);
-/// The partition whose owner claims all others.
+/// The partition whose owner is the active node.
 const FIRST: Partition = Partition(0);
 
 /// The part of a node.
@@ -159,7 +160,7 @@ enum Move {
     Stay,
     /// Stop being active.
     StepDown,
-    /// Claim the first partition, and then all.
+    /// Claim all.
     Claim,
     /// Give these up.
     Release(PartitionSet),
@@ -205,7 +206,7 @@ struct Keeper {
 
 impl Keeper {
     async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
-        let pause = RENEW.min(self.ownership.term() / RENEWALS);
+        let pause = self.pause();
         loop {
             let asked_at = Instant::now();
             self.renew(asked_at).await;
@@ -250,9 +251,7 @@ impl Keeper {
         let limit = if self.is_active() { until } else { asked_at + term };
         match tokio::time::timeout_at(limit, self.ownership.renew(Bytes::new())).await {
             Ok(Ok(view)) => {
-                self.until.send_replace(asked_at + own_term(&*self.ownership));
-                let view = Arc::new(view);
-                self.view.send_replace(Some(Arc::clone(&view)));
+                let view = self.renewed(asked_at, view);
                 self.act(&view).await;
             }
             Ok(Err(Error::Stopped)) => {
@@ -292,7 +291,6 @@ impl Keeper {
                 self.set(Standing::Standby(None));
                 match self.claim().await {
                     Ok(true) => {
-                        self.read_view().await;
                         let tenure = self.tenures.fetch_add(1, Ordering::Relaxed);
                         self.set(Standing::Active(tenure));
                     }
@@ -303,23 +301,43 @@ impl Keeper {
         }
     }
 
-    /// Reads the view that a claim has changed.
-    async fn read_view(&self) {
-        match self.ownership.renew(Bytes::new()).await {
-            Ok(view) => drop(self.view.send_replace(Some(Arc::new(view)))),
-            Err(error) => tracing::warn!(%error, "the cluster could not be read"),
+    /// Remembers a renewal that was asked for at this time.
+    fn renewed(&self, asked_at: Instant, view: View) -> Arc<View> {
+        self.until.send_replace(asked_at + own_term(&*self.ownership));
+        let view = Arc::new(view);
+        self.view.send_replace(Some(Arc::clone(&view)));
+        view
+    }
+
+    /// Claims every partition, however long the database takes: the node's row stays alive meanwhile. True if
+    /// this node owns all of them now, under a term that has just begun.
+    async fn claim(&self) -> Result<bool, Error> {
+        let claimed = tokio::select! {
+            claimed = self.ownership.claim(PartitionSet::ALL) => claimed?,
+            never = self.stay_alive() => match never {},
+        };
+        if claimed != PartitionSet::ALL {
+            return Ok(false);
+        }
+        let asked_at = Instant::now();
+        self.renewed(asked_at, self.ownership.renew(Bytes::new()).await?);
+        Ok(true)
+    }
+
+    /// Renews the node's term until the call is dropped.
+    async fn stay_alive(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(self.pause()).await;
+            let asked_at = Instant::now();
+            match self.ownership.renew(Bytes::new()).await {
+                Ok(view) => drop(self.renewed(asked_at, view)),
+                Err(error) => tracing::warn!(%error, "the node's term could not be renewed"),
+            }
         }
     }
 
-    /// Claims every partition; true if this node owns all of them now.
-    async fn claim(&self) -> Result<bool, Error> {
-        let first = [FIRST].into_iter().collect::<PartitionSet>();
-        if self.ownership.claim(first).await? != first {
-            return Ok(false);
-        }
-        let mut rest = PartitionSet::ALL;
-        rest.remove(FIRST);
-        Ok(self.ownership.claim(rest).await? == rest)
+    fn pause(&self) -> Duration {
+        RENEW.min(self.ownership.term() / RENEWALS)
     }
 
     async fn give_up(&mut self, partitions: PartitionSet) {

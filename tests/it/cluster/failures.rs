@@ -158,18 +158,18 @@ async fn ended(load: &Load, path: &str) -> Value {
 }
 
 /// Submits a task to one node, and never again.
-fn submitted_once(
+fn submitted(
     cluster: &Cluster,
     node: usize,
     prompt: &str,
-) -> impl Future<Output = (u16, Value)> + Send + use<> {
+) -> impl Future<Output = reqwest::Result<(u16, Value)>> + Send + use<> {
     let path = format!("{}/api/tasks", cluster.nodes[node].url);
     let call = crate::support::plain_http().build().expect("a client");
     let call = call.post(path).bearer_auth(&cluster.token);
     let call = call.header("Idempotency-Key", prompt).json(&json!({"prompt": prompt}));
     async move {
-        let answer = call.send().await.expect("an answer");
-        (answer.status().as_u16(), answer.json().await.expect("JSON"))
+        let answer = call.send().await?;
+        Ok((answer.status().as_u16(), answer.json().await?))
     }
 }
 
@@ -195,7 +195,7 @@ async fn a_node_stopped_for_three_terms_changes_no_row_afterwards() {
     let usage = json!({"input": 1, "output": 1});
     let late = json!({"type": "complete", "lease": lease, "output": "late", "usage": usage});
     worker.send(late).await;
-    let waiting = tokio::spawn(submitted_once(&cluster, active, "meanwhile 0"));
+    let waiting = tokio::spawn(submitted(&cluster, active, "meanwhile 0"));
     let begun = Instant::now();
     for number in 0.. {
         made.insert(cluster.submit(other, &format!("meanwhile {number}")).await);
@@ -210,7 +210,7 @@ async fn a_node_stopped_for_three_terms_changes_no_row_afterwards() {
     let before = cluster.sql(&committed);
     signal(cluster.nodes[active].pid(), "-CONT");
     made.insert(cluster.submit(active, "afterwards").await);
-    is_repeated_or_refused(waiting.await.expect("no panic"), &made);
+    is_repeated_or_refused(waiting.await.expect("no panic").expect("an answer"), &made);
     tokio::time::sleep(TERM).await;
     assert_eq!(cluster.active(active).await, other);
     assert_eq!(cluster.sql(&committed), before, "the stopped node has committed");
@@ -227,16 +227,48 @@ async fn a_node_cut_from_the_database_is_replaced_and_forwards_after_it() {
         cluster.proxy.set(way);
         let cut_at = Instant::now();
         // The commit of this one waits at the node that is cut off.
-        let waiting = tokio::spawn(submitted_once(&cluster, 0, "first"));
+        let waiting = tokio::spawn(submitted(&cluster, 0, "first"));
         made.insert(cluster.submit(1, "first").await);
         let pause = cut_at.elapsed();
         assert!(pause <= TERM + TAKEOVER + SLACK, "{way:?}: {pause:?}");
         // It still reaches the other node, but cannot know that it is the active one.
         cluster.proxy.set(Way::Open);
         made.insert(cluster.submit(0, "second").await);
-        is_repeated_or_refused(waiting.await.expect("no panic"), &made);
+        is_repeated_or_refused(waiting.await.expect("no panic").expect("an answer"), &made);
         assert_eq!(cluster.active(0).await, 1);
         assert_eq!(cluster.submit(0, "before").await, cluster.submit(1, "before").await);
         assert_eq!(cluster.total(0).await, made.len(), "{way:?}");
     }
+}
+
+/// The time of a commit.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Before: the claim of a takeover outlasted its own term, and no node ever became active.
+#[tokio::test]
+async fn a_node_killed_in_a_slow_commit_is_replaced() {
+    let mut cluster = Cluster::with(2, &SETTINGS).await;
+    let active = cluster.active(0).await;
+    let other = 1 - active;
+    let mut made = BTreeSet::from([cluster.submit(active, "before").await]);
+    let seconds = SLOW.as_secs();
+    cluster.sql(&format!(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN PERFORM pg_sleep({seconds}); RETURN NULL; END $$; \
+         CREATE TRIGGER slow AFTER UPDATE ON callboard.writer \
+         FOR EACH STATEMENT EXECUTE FUNCTION slow()"
+    ));
+    let lost = tokio::spawn(submitted(&cluster, active, "during"));
+    let committing = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    crate::support::until("the node commits", async || cluster.sql(committing) != "0").await;
+    let killed_at = Instant::now();
+    cluster.nodes[active].kill();
+    assert!(lost.await.expect("no panic").is_err(), "its answer is lost");
+    made.insert(cluster.submit(other, "during").await);
+    let pause = killed_at.elapsed();
+    assert!(pause <= TERM + TAKEOVER + 5 * SLOW + SLACK, "{pause:?}");
+    cluster.sql("DROP TRIGGER slow ON callboard.writer");
+    made.insert(cluster.submit(other, "after").await);
+    assert_eq!(made.len(), 3, "{made:?}");
+    assert_eq!(cluster.total(other).await, made.len(), "the interrupted submission was made once");
 }

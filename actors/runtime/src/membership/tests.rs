@@ -1,5 +1,5 @@
 use callboard_store::memory::{Cluster, MemoryStore};
-use callboard_store::{Batch, BatchId, Outcome, Store};
+use callboard_store::{Batch, BatchId, Outcome, ReadFuture, Store};
 
 use super::*;
 
@@ -13,7 +13,16 @@ struct Member {
 impl Member {
     async fn join(cluster: &Cluster, number: u128) -> Self {
         let store = Arc::new(cluster.node(NodeId(number)));
-        let ownership: Arc<dyn Ownership> = store.clone();
+        Self::join_by(store.clone(), store, number).await
+    }
+
+    /// A node whose claims are answered late.
+    async fn join_slow(cluster: &Cluster, number: u128, claim: Duration) -> Self {
+        let store = Arc::new(cluster.node(NodeId(number)));
+        Self::join_by(Arc::new(SlowClaims { store: store.clone(), claim }), store, number).await
+    }
+
+    async fn join_by(ownership: Arc<dyn Ownership>, store: Arc<MemoryStore>, number: u128) -> Self {
         let membership = Membership::join(ownership, &format!("http://node-{number}")).await;
         Self { store, membership: membership.expect("it joins") }
     }
@@ -42,6 +51,50 @@ impl Member {
 
     fn epoch(&self) -> callboard_store::Epoch {
         self.store.epoch(Partition(7)).expect("the node owns it")
+    }
+}
+
+/// A node's ownership over a database that takes its time for a claim.
+struct SlowClaims {
+    store: Arc<MemoryStore>,
+    claim: Duration,
+}
+
+impl Ownership for SlowClaims {
+    fn id(&self) -> NodeId {
+        self.store.id()
+    }
+
+    fn term(&self) -> Duration {
+        self.store.term()
+    }
+
+    fn join<'a>(&'a self, address: &'a str) -> ReadFuture<'a, ()> {
+        self.store.join(address)
+    }
+
+    fn renew(&self, report: Bytes) -> ReadFuture<'_, View> {
+        self.store.renew(report)
+    }
+
+    fn claim(&self, partitions: PartitionSet) -> ReadFuture<'_, PartitionSet> {
+        Box::pin(async move {
+            let claimed = self.store.claim(partitions).await;
+            tokio::time::sleep(self.claim).await;
+            claimed
+        })
+    }
+
+    fn release(&self, partitions: PartitionSet) -> ReadFuture<'_, ()> {
+        self.store.release(partitions)
+    }
+
+    fn drain(&self, node: NodeId, is_draining: bool) -> ReadFuture<'_, bool> {
+        self.store.drain(node, is_draining)
+    }
+
+    fn leave(&self) -> ReadFuture<'_, ()> {
+        self.store.leave()
     }
 }
 
@@ -76,6 +129,26 @@ async fn a_dead_node_is_replaced_after_its_term_and_a_leaving_one_at_once() {
     two.membership.leave().await;
     three.is_active().await;
     assert!(left_at.elapsed() <= Duration::from_millis(1_500));
+}
+
+/// Before: the claims outlasted the term, and the node gave the partitions up again, for ever.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_takes_longer_than_a_term_makes_a_node_active() {
+    for claim in [TERM / 2, 2 * TERM] {
+        let cluster = Cluster::new(TERM);
+        let one = Member::join(&cluster, 1).await;
+        one.is_active().await;
+        let two = Member::join_slow(&cluster, 2, claim).await;
+        two.follows(1).await;
+        let died_at = Instant::now();
+        drop(one);
+        two.is_active().await;
+        let pause = died_at.elapsed();
+        assert!(pause <= TERM + claim + Duration::from_millis(1_500), "{claim:?}: {pause:?}");
+        tokio::time::sleep(2 * TERM).await;
+        assert_eq!(*two.membership.standing().borrow(), Standing::Active(0), "{claim:?}");
+        assert!(two.membership.term().is_current());
+    }
 }
 
 #[tokio::test(start_paused = true)]
