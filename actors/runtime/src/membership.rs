@@ -33,6 +33,10 @@ const RENEWALS: u32 = 5;
 const RENEW: Duration = Duration::from_secs(1);
 /// The longest wait for the end of a tenure, after a drain.
 const ENDING: Duration = Duration::from_secs(15);
+/// The longest wait of a node that leaves for the one that takes its place.
+const HAND_OVER: Duration = Duration::from_secs(5);
+/// The pause between two looks for that node.
+const LOOK: Duration = Duration::from_millis(100);
 /// The partition whose owner is the active node.
 const FIRST: Partition = Partition(0);
 
@@ -72,6 +76,8 @@ enum Order {
     Release(oneshot::Sender<()>),
     /// The tenure has ended in order: give every partition up, if the node has stepped down.
     Ended(oneshot::Sender<()>),
+    /// Give every partition up, and claim none again: the address of the node that took them.
+    HandOver(oneshot::Sender<Option<String>>),
     /// Release everything and end.
     Leave(oneshot::Sender<()>),
 }
@@ -99,7 +105,8 @@ impl Membership {
         let (view, of_view) = watch::channel(None);
         let (orders, from_orders) = mpsc::unbounded_channel();
         let tenures = AtomicU64::new(0);
-        let keeper = Keeper { ownership, standing, until, view, tenures, ending_until: None };
+        let (ending_until, is_leaving) = (None, false);
+        let keeper = Keeper { ownership, standing, until, view, tenures, ending_until, is_leaving };
         let running = tokio::spawn(keeper.run(from_orders));
         let term = Term(of_until);
         Ok(Self { standing: of_standing, term, view: of_view, orders, running })
@@ -134,16 +141,22 @@ impl Membership {
         self.order(Order::Ended).await;
     }
 
+    /// Gives every partition up for good; the caller has ended its tenure. Returns the address of the node that
+    /// took them, `None` if there is none within five seconds or none that could.
+    pub async fn hand_over(&self) -> Option<String> {
+        self.order(Order::HandOver).await.flatten()
+    }
+
     /// Leaves the cluster, so that another node takes over at once.
     pub async fn leave(self) {
         self.order(Order::Leave).await;
     }
 
-    async fn order(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) {
+    /// The answer to an order; a membership without a keeper has nothing to give up.
+    async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Option<T> {
         let (done, is_done) = oneshot::channel();
-        // A membership without a keeper has nothing to give up.
         let _ = self.orders.send(order(done));
-        let _ = is_done.await;
+        is_done.await.ok()
     }
 }
 
@@ -173,12 +186,16 @@ fn own_term(ownership: &dyn Ownership) -> Duration {
     ownership.term() / 10 * 9
 }
 
+/// True if this node can take over from `me`.
+fn can_replace(node: &NodeRow, me: NodeId) -> bool {
+    node.id != me && node.is_alive() && !node.is_draining
+}
+
 /// Decides by a view, for a node that is active or not.
 fn decide(view: &View, me: NodeId, is_active: bool) -> Move {
     let own = view.owned_by(me);
-    let can_replace = |node: &NodeRow| node.id != me && node.is_alive() && !node.is_draining;
     let is_draining = view.node(me).is_some_and(|node| node.is_draining);
-    let is_replaceable = is_draining && view.nodes.iter().any(can_replace);
+    let is_replaceable = is_draining && view.nodes.iter().any(|it| can_replace(it, me));
     if is_active {
         let is_complete = own == PartitionSet::ALL;
         return if is_complete && !is_replaceable { Move::Stay } else { Move::StepDown };
@@ -202,6 +219,8 @@ struct Keeper {
     tenures: AtomicU64,
     /// The end of the wait for the end of a tenure, after a drain.
     ending_until: Option<Instant>,
+    /// True once the node has handed over for good.
+    is_leaving: bool,
 }
 
 impl Keeper {
@@ -229,6 +248,9 @@ impl Keeper {
                         self.give_up(PartitionSet::ALL).await;
                     }
                     let _ = done.send(());
+                }
+                Ok(Some(Order::HandOver(done))) => {
+                    let _ = done.send(self.hand_over().await);
                 }
                 Ok(Some(Order::Leave(done))) => {
                     self.set(Standing::Standby(None));
@@ -287,6 +309,7 @@ impl Keeper {
             Move::Release(_) if self.ending_until.is_some_and(|until| Instant::now() < until) => {}
             Move::Release(own) => self.give_up(own).await,
             Move::Follow(address) => self.set(Standing::Standby(Some(address))),
+            Move::Claim if self.is_leaving => {}
             Move::Claim => {
                 self.set(Standing::Standby(None));
                 match self.claim().await {
@@ -346,6 +369,27 @@ impl Keeper {
         if let Err(error) = self.ownership.release(partitions).await {
             tracing::warn!(%error, "the partitions stay until the node's term is over");
         }
+    }
+
+    /// Gives every partition up, and looks for the node that takes them.
+    async fn hand_over(&mut self) -> Option<String> {
+        self.is_leaving = true;
+        let me = self.ownership.id();
+        let handing_over = async {
+            self.give_up(PartitionSet::ALL).await;
+            loop {
+                let view = self.ownership.renew(Bytes::new()).await.ok()?;
+                let other = view.owner(FIRST).filter(|owner| owner.id != me && owner.is_alive());
+                if let Some(owner) = other {
+                    return Some(owner.address.clone());
+                }
+                if !view.nodes.iter().any(|node| can_replace(node, me)) {
+                    return None;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(HAND_OVER, handing_over).await.ok().flatten()
     }
 
     fn is_active(&self) -> bool {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::SLACK;
 use super::caller::{Call, Caller};
 use super::load::Load;
 use super::nodes::Cluster;
@@ -43,6 +44,24 @@ struct Clients {
 }
 
 impl Clients {
+    fn new(load: &Load, token: &str) -> Self {
+        Self {
+            urls: Arc::clone(&load.urls),
+            caller: Caller::new(token, Duration::from_secs(30)),
+            stop: Arc::default(),
+            repeated: Arc::default(),
+            took: Arc::default(),
+            made: Arc::default(),
+        }
+    }
+
+    /// Waits until so many further calls were answered.
+    async fn go_on(&self, calls: usize) {
+        let answered = || self.took.lock().expect("no panic").len();
+        let wanted = answered() + calls;
+        crate::support::until("calls are answered", async || answered() >= wanted).await;
+    }
+
     /// The answer to a call, or to its repetition.
     async fn ask(&self, node: usize, call: Call<'_>) -> Value {
         let begun = Instant::now();
@@ -68,10 +87,11 @@ impl Clients {
     /// load balancer, the next node answers for one that takes no connection.
     async fn balanced(&self, node: usize, call: Call<'_>) -> Result<Value, (String, Duration)> {
         let mut last = Err((String::new(), Duration::ZERO));
-        for next in 0..NODES {
-            let url = self.urls.lock().expect("no panic")[(node + next) % NODES].clone();
+        let urls = self.urls.lock().expect("no panic").clone();
+        for next in 0..urls.len() {
+            let url = &urls[(node + next) % urls.len()];
             let broken = |error: reqwest::Error| Err((format!("{error:?}"), Duration::ZERO));
-            match self.caller.once(&url, call).await {
+            match self.caller.once(url, call).await {
                 Ok(Answer { status, mut body, .. }) if status.is_success() => {
                     return Ok(body["data"].take());
                 }
@@ -138,14 +158,7 @@ async fn a_rolling_restart_fails_no_call_that_is_repeated_once() {
     let mut cluster = Cluster::of(&older, NODES, &SETTINGS).await;
     let urls = cluster.nodes.iter().map(|it| it.url.clone()).collect();
     let load = Load::new(urls, &cluster.token);
-    let clients = Clients {
-        urls: Arc::clone(&load.urls),
-        caller: Caller::new(&cluster.token, Duration::from_secs(30)),
-        stop: Arc::default(),
-        repeated: Arc::default(),
-        took: Arc::default(),
-        made: Arc::default(),
-    };
+    let clients = Clients::new(&load, &cluster.token);
     let key = cluster.key(0, "worker").await;
     let workers = [0, 1].map(|_| tokio::spawn(load.clone().work(key.clone())));
     let working: Vec<_> =
@@ -184,5 +197,44 @@ async fn a_rolling_restart_fails_no_call_that_is_repeated_once() {
     }
     assert_eq!(load.ledger().twice, Vec::<String>::new(), "results were applied twice");
     assert_eq!(cluster.total(0).await, made.len(), "no task was made twice");
+    workers.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// The longest call while the active node stops, with its repetition.
+const HANDED_OVER: Duration = Duration::from_secs(2);
+
+/// Before: the requests that waited at the leaving node never learnt of the next one, and kept it for 10 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_active_node_stopped_under_load_hands_over_at_once_and_fails_no_call() {
+    let mut cluster = Cluster::with(2, &SETTINGS).await;
+    let urls = cluster.nodes.iter().map(|it| it.url.clone()).collect();
+    let load = Load::new(urls, &cluster.token);
+    let clients = Clients::new(&load, &cluster.token);
+    let key = cluster.key(0, "worker").await;
+    let workers = [0, 1].map(|_| tokio::spawn(load.clone().work(key.clone())));
+    let working: Vec<_> =
+        (0..2 * CLIENTS).map(|number| tokio::spawn(clients.clone().work(number))).collect();
+    clients.go_on(100).await;
+    let active = cluster.active(0).await;
+    let begun = Instant::now();
+    let is_in_order = tokio::task::block_in_place(|| cluster.nodes[active].terminate());
+    let ended = begun.elapsed();
+    clients.go_on(100).await;
+    clients.stop.store(true, Ordering::Relaxed);
+    for client in working {
+        client.await.expect("no call fails after its retry");
+    }
+    let took = std::mem::take(&mut *clients.took.lock().expect("no panic"));
+    let longest = took.iter().max().copied().unwrap_or_default();
+    eprintln!(
+        "the node ended after {ended:?}; the longest of {} calls took {longest:?}",
+        took.len()
+    );
+    assert!(is_in_order);
+    assert!(longest <= HANDED_OVER + SLACK, "{longest:?}");
+    assert!(ended <= HANDED_OVER + SLACK, "{ended:?}");
+    assert_eq!(load.ledger().twice, Vec::<String>::new(), "results were applied twice");
+    let made = clients.made.lock().expect("no panic").len();
+    assert_eq!(cluster.total(1 - active).await, made, "every task is there once");
     workers.iter().for_each(tokio::task::JoinHandle::abort);
 }

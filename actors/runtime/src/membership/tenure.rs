@@ -41,7 +41,8 @@ pub enum Ended<E> {
     Failed(E),
 }
 
-/// Plays a node's part until `shutdown` is ready, and then ends the tenure and leaves.
+/// Plays a node's part until `shutdown` is ready; then ends the tenure, stands by for the node that takes
+/// over, and leaves.
 ///
 /// # Errors
 /// [`Ended`]; the system has ended then.
@@ -92,6 +93,9 @@ pub async fn take_part<P: Part>(
             part.end(running).await;
         }
         if is_over {
+            if was_active {
+                part.stand_by(membership.hand_over().await.as_deref());
+            }
             membership.leave().await;
             return Ok(());
         }

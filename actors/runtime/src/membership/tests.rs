@@ -206,6 +206,29 @@ async fn a_draining_node_hands_over_unless_nobody_else_can_take_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_leaving_node_learns_which_node_took_over_if_one_can() {
+    let cluster = Cluster::new(TERM);
+    let one = Member::join(&cluster, 1).await;
+    one.is_active().await;
+    let epoch = one.epoch();
+    let (two, three) = (Member::join(&cluster, 2).await, Member::join(&cluster, 3).await);
+    two.follows(1).await;
+    three.follows(1).await;
+    assert!(three.store.drain(NodeId(3), true).await.expect("the store answers"));
+    let left_at = Instant::now();
+    assert_eq!(one.membership.hand_over().await.as_deref(), Some("http://node-2"));
+    assert!(left_at.elapsed() <= Duration::from_millis(1_500), "{:?}", left_at.elapsed());
+    assert!(matches!(one.commit(epoch).await, Outcome::Fenced));
+    one.membership.leave().await;
+    // A draining node waits until no other can take over.
+    let left_at = Instant::now();
+    assert_eq!(two.membership.hand_over().await, None);
+    two.membership.leave().await;
+    three.is_active().await;
+    assert!(left_at.elapsed() <= Duration::from_millis(1_500), "{:?}", left_at.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_drained_node_keeps_its_partitions_until_its_tenure_has_ended() {
     for is_said in [true, false] {
         let cluster = Cluster::new(TERM);
