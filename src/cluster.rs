@@ -8,6 +8,7 @@ mod identity;
 mod member;
 mod note;
 mod peers;
+mod socket;
 mod store;
 
 pub(crate) use member::Node;

@@ -20,10 +20,11 @@ use axum::http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_TYPE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use callboard_domain::{Error, Timestamp};
+use futures_util::StreamExt;
 use hyper::body::Body as _;
 use hyper::upgrade;
 use hyper_util::rt::TokioIo;
@@ -33,6 +34,7 @@ use url::Url;
 
 use super::note::{ClusterKey, FORWARDED, Note};
 use super::peers::{Peers, Unanswered};
+use super::socket;
 use super::store::FailedReads;
 use crate::http::serve::Answers;
 use crate::http::{Middleware, Refusal};
@@ -96,6 +98,8 @@ struct Inner {
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
     peers: Arc<Peers>,
     role: watch::Sender<Role>,
+    /// True once the node stops: sockets and streams through it end.
+    is_stopping: watch::Sender<bool>,
     connections: Mutex<Option<(Arc<Semaphore>, usize)>>,
     body_timeout: Duration,
     room: Arc<Semaphore>,
@@ -114,7 +118,18 @@ impl Front {
         let (clock, connections) = (Box::new(clock), Mutex::default());
         let room = Arc::new(Semaphore::new(KEPT_IN_ALL));
         let nodes = Mutex::default();
-        Self(Arc::new(Inner { key, clock, peers, role, connections, body_timeout, room, nodes }))
+        let is_stopping = watch::Sender::new(false);
+        Self(Arc::new(Inner {
+            key,
+            clock,
+            peers,
+            role,
+            is_stopping,
+            connections,
+            body_timeout,
+            room,
+            nodes,
+        }))
     }
 
     /// Sets the node's role.
@@ -123,6 +138,23 @@ impl Front {
             service.connects_by(slots, *all);
         }
         self.0.role.send_replace(role);
+    }
+
+    /// Ends every socket and stream of events that passes through this node.
+    pub(crate) fn stop(&self) {
+        self.0.is_stopping.send_replace(true);
+    }
+
+    /// Ready once `node` is not the one to ask any more, or this node stops.
+    fn over(&self, node: &Url) -> impl Future<Output = ()> + Send + use<> {
+        let (mut role, mut stopping) = (self.0.role.subscribe(), self.0.is_stopping.subscribe());
+        let node = node.clone();
+        async move {
+            tokio::select! {
+                _ = role.wait_for(|role| !role.asks(&node)) => {}
+                _ = stopping.wait_for(|stops| *stops) => {}
+            }
+        }
     }
 
     fn connections(&self) -> std::sync::MutexGuard<'_, Option<(Arc<Semaphore>, usize)>> {
@@ -212,6 +244,8 @@ impl Front {
         request: Request,
     ) -> Result<Response, Box<Request>> {
         let refusal = Refusal::of(&request);
+        let is_read = request.method() == Method::GET;
+        let is_websocket = asks_for_websocket(request.headers());
         let room = if note.hops == 0 { self.room_for(&request) } else { None };
         let (request, kept) = if let Some(room) = room {
             let mut request = request;
@@ -241,15 +275,18 @@ impl Front {
                 }
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     if let Some(caller) = caller {
-                        tokio::spawn(self.clone().join(
-                            active.clone(),
-                            caller,
-                            upgrade::on(&mut response),
-                        ));
+                        let ends = (caller, upgrade::on(&mut response));
+                        tokio::spawn(join(ends, is_websocket, self.over(active)));
                     }
                 } else {
                     response.headers_mut().remove(TRANSFER_ENCODING);
                     without_connection(response.headers_mut());
+                }
+                if is_read && is_events(response.headers()) {
+                    // It never ends by itself; its reader resumes it at another node.
+                    let over = Box::pin(self.over(active));
+                    let events = |body| Body::new(body).into_data_stream().take_until(over);
+                    return Ok(response.map(|body| Body::from_stream(events(body))));
                 }
                 Ok(response.map(Body::new))
             }
@@ -292,21 +329,6 @@ impl Front {
         *request.version_mut() = Version::HTTP_11;
         (caller, request)
     }
-
-    /// Passes bytes between two sockets until one closes or another node answers.
-    async fn join(self, node: Url, caller: upgrade::OnUpgrade, active: upgrade::OnUpgrade) {
-        let mut role = self.0.role.subscribe();
-        let talk = async {
-            let (Ok(caller), Ok(active)) = tokio::join!(caller, active) else { return };
-            let (mut caller, mut active) = (TokioIo::new(caller), TokioIo::new(active));
-            // The copy ends when both connections end.
-            let _ = tokio::io::copy_bidirectional(&mut caller, &mut active).await;
-        };
-        tokio::select! {
-            () = talk => {}
-            _ = role.wait_for(|role| !role.asks(&node)) => {}
-        }
-    }
 }
 
 impl Answers for Front {
@@ -343,6 +365,24 @@ async fn keep(request: Request) -> (Request, Option<Request>) {
             (Request::from_parts(parts, Body::from_stream(broken)), None)
         }
     }
+}
+
+/// Passes bytes between the sockets of a caller and of the node that answers, until one closes or it is over.
+async fn join(
+    (caller, active): (upgrade::OnUpgrade, upgrade::OnUpgrade),
+    is_websocket: bool,
+    over: impl Future<Output = ()>,
+) {
+    let (Ok(caller), Ok(active)) = tokio::join!(caller, active) else { return };
+    socket::pass(TokioIo::new(caller), TokioIo::new(active), is_websocket, over).await;
+}
+
+fn asks_for_websocket(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+fn is_events(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"text/event-stream"))
 }
 
 fn alive() -> Response {

@@ -98,13 +98,14 @@ impl Node {
     ) -> Result<(), Error> {
         let Self { port, membership, mut member, config } = self;
         let (stopping, mut stopped) = watch::channel(false);
-        let front = member.front.clone();
+        let (front, streams) = (member.front.clone(), member.front.clone());
         let serving = port.serve(front, limits(&config), async move {
             // The wait fails only if the sender is gone, which is a reason to stop as well.
             let _ = stopped.wait_for(|stop| *stop).await;
         });
         let part = async {
             let ended = take_part(membership, &mut member, shutdown).await;
+            streams.stop();
             stopping.send_replace(true);
             ended
         };

@@ -9,6 +9,7 @@ mod migration;
 mod nodes;
 mod proxy;
 mod rolling;
+mod sockets;
 mod tls;
 
 use std::time::{Duration, Instant};
