@@ -8,6 +8,7 @@ mod identity;
 mod member;
 mod note;
 mod peers;
+mod pulse;
 mod socket;
 mod store;
 

@@ -145,14 +145,15 @@ impl Front {
         self.0.is_stopping.send_replace(true);
     }
 
-    /// Ready once `node` is not the one to ask any more, or this node stops.
+    /// Ready once `node` is not the one to ask any more, or is not heard any more, or this node stops.
     fn over(&self, node: &Url) -> impl Future<Output = ()> + Send + use<> {
         let (mut role, mut stopping) = (self.0.role.subscribe(), self.0.is_stopping.subscribe());
-        let node = node.clone();
+        let (silent, node) = (self.0.peers.silence(node), node.clone());
         async move {
             tokio::select! {
                 _ = role.wait_for(|role| !role.asks(&node)) => {}
                 _ = stopping.wait_for(|stops| *stops) => {}
+                () = silent => {}
             }
         }
     }
@@ -261,9 +262,12 @@ impl Front {
         };
         let (caller, request) = self.outgoing(note, request);
         let mut left = self.0.role.subscribe();
-        let of = active.clone();
+        let (of, silent) = (active.clone(), self.0.peers.silence(active));
         let gone = async move {
-            let _ = left.wait_for(|role| !role.asks(&of)).await;
+            tokio::select! {
+                _ = left.wait_for(|role| !role.asks(&of)) => {}
+                () = silent => {}
+            }
         };
         match self.0.peers.send(active, request, gone).await {
             Ok(mut response) => {

@@ -1,7 +1,7 @@
 //! Connections to other nodes.
 //!
 //! HTTP/1.1, a request at a time on each, kept open between requests. A connection ends when its node
-//! is not the one to ask any more, so that no answer is awaited from a node that was stopped.
+//! is not the one to ask any more, or is not heard any more, so that no answer is awaited for ever.
 //! Deliberately absent: the choice of the node.
 
 use std::collections::HashMap;
@@ -21,6 +21,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use url::Url;
 
+use super::pulse::Pulses;
+
 /// The time to open a connection.
 const CONNECT: Duration = Duration::from_secs(1);
 /// The idle connections to a node that are kept.
@@ -39,10 +41,21 @@ pub(super) enum Unanswered {
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     idle: Mutex<HashMap<Url, Vec<SendRequest<Body>>>>,
+    pulses: Arc<Pulses>,
 }
 
 impl Peers {
-    /// Sends a request to a node. Its connections end when `gone` is ready.
+    /// Ready once the node is not heard any more.
+    pub(super) fn silence(&self, node: &Url) -> impl Future<Output = ()> + Send + use<> {
+        let mut silence = self.pulses.silence(node);
+        async move {
+            if silence.wait_for(|is_silent| *is_silent).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Sends a request to a node, unless it is silent. Its connections end when `gone` is ready.
     ///
     /// # Errors
     /// [`Unanswered`].
@@ -52,6 +65,9 @@ impl Peers {
         mut request: Request,
         gone: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Response<Incoming>, Unanswered> {
+        if *self.pulses.silence(node).borrow() {
+            return Err(Unanswered::NotSent(Box::new(request)));
+        }
         while let Some(idle) = self.take_idle(node) {
             match self.send_on(node, idle, request).await {
                 // The node closed the connection while it was idle.
@@ -124,7 +140,8 @@ impl Peers {
     }
 }
 
-async fn connect(
+/// A connection to a node, which ends when `gone` is ready.
+pub(super) async fn connect(
     node: &Url,
     gone: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<SendRequest<Body>> {

@@ -239,13 +239,9 @@ async fn an_active_node_whose_time_is_over_does_not_answer() {
     assert_eq!(asked.await.expect("an answer").0, 201);
 }
 
-#[tokio::test]
-async fn a_socket_reaches_through_a_standby_and_ends_with_the_part_of_its_node() {
-    let (first, second) = (front(), front());
-    first.set_role(active(Router::new().route("/socket", get(socket))));
-    second.set_role(Role::Standby(Some(served(&first).await)));
-    let standby = served(&second).await;
-    let address = standby.socket_addrs(|| None).expect("an address")[0];
+/// A socket at this node.
+async fn upgraded(node: &Url) -> TcpStream {
+    let address = node.socket_addrs(|| None).expect("an address")[0];
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let asked = "GET /socket HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: bytes\r\n\r\n";
     stream.write_all(asked.as_bytes()).await.expect("it is sent");
@@ -255,10 +251,73 @@ async fn a_socket_reaches_through_a_standby_and_ends_with_the_part_of_its_node()
     }
     let head = String::from_utf8(head).expect("a head");
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+    stream
+}
+
+#[tokio::test]
+async fn a_socket_reaches_through_a_standby_and_ends_with_the_part_of_its_node() {
+    let (first, second) = (front(), front());
+    first.set_role(active(Router::new().route("/socket", get(socket))));
+    second.set_role(Role::Standby(Some(served(&first).await)));
+    let standby = served(&second).await;
+    let mut stream = upgraded(&standby).await;
     stream.write_all(b"to and fro").await.expect("it is sent");
     let mut back = [0; 10];
     stream.read_exact(&mut back).await.expect("it comes back");
     assert_eq!(&back, b"to and fro");
     second.set_role(Role::Standby(None));
     assert_eq!(stream.read(&mut back).await.expect("an end"), 0);
+}
+
+/// A way to a node that can be cut: connections are taken and bytes are swallowed, as when a network drops them.
+struct Way {
+    url: Url,
+    is_cut: watch::Sender<bool>,
+}
+
+impl Way {
+    async fn to(node: &Url) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let (is_cut, cut) = watch::channel(false);
+        let port = node.port().expect("a port");
+        tokio::spawn(async move {
+            while let Ok((mut caller, _)) = listener.accept().await {
+                let mut cut = cut.clone();
+                tokio::spawn(async move {
+                    let mut node = TcpStream::connect(("127.0.0.1", port)).await.expect("a node");
+                    let passing = tokio::io::copy_bidirectional(&mut caller, &mut node);
+                    let cut = async move { drop(cut.wait_for(|cut| *cut).await) };
+                    tokio::select! {
+                        biased;
+                        () = cut => std::future::pending().await,
+                        _ = passing => {}
+                    }
+                });
+            }
+        });
+        let url = Url::parse(&format!("http://{address}")).expect("a URL");
+        Self { url, is_cut }
+    }
+}
+
+/// Before: a request on an open connection waited for its answer as long as its caller did.
+#[tokio::test]
+async fn a_node_that_is_not_heard_any_more_is_given_up_within_the_patience() {
+    let answering = front();
+    answering.set_role(active(echo()));
+    let way = Way::to(&served(&answering).await).await;
+    let standby = front();
+    standby.set_role(Role::Standby(Some(way.url.clone())));
+    let url = served(&standby).await;
+    assert_eq!(ask(&url, "/echo", "words").await.0, 201);
+    let mut socket = upgraded(&url).await;
+    way.is_cut.send_replace(true);
+    let begun = Instant::now();
+    let (status, text) = ask(&url, "/echo", "words").await;
+    assert_eq!(status, 503, "{text}");
+    assert!(begun.elapsed() <= PATIENCE, "{:?}", begun.elapsed());
+    assert_eq!(socket.read(&mut [0]).await.expect("an end"), 0, "the socket is closed");
+    way.is_cut.send_replace(false);
+    assert_eq!(ask(&url, "/echo", "words").await.0, 201, "it is heard again");
 }
