@@ -15,6 +15,7 @@
 //! Deliberately absent: advisory locks, LISTEN and NOTIFY, and transactions of more than one call.
 
 mod engine;
+mod errors;
 mod follow;
 mod gathered;
 mod heads;
@@ -24,6 +25,7 @@ mod nodes;
 mod rows;
 mod schema;
 mod scratch;
+mod session;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -40,9 +42,9 @@ use crate::query::{Page, Query};
 use crate::row::{disk_key, value};
 use crate::{Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket};
 
-pub use link::Address;
 pub use migrate::{Migrated, migrate};
 pub use scratch::Scratch;
+pub use session::Address;
 
 use engine::PgEngine;
 use follow::Load;

@@ -530,5 +530,58 @@ fn a_server_without_tls_is_refused_at_once() {
     served.join().expect("no panic");
 }
 
+/// The longest time after which a start that cannot succeed has ended.
+const REFUSED: Duration = Duration::from_secs(20);
+
+/// The error of a store that cannot be opened at this address.
+fn refused(url: &str) -> String {
+    let address = Address::parse(url, None).expect("the address is right");
+    let options = PostgresOptions::new(address, NodeId(7), Box::new(|_| ()));
+    let opened = async { tokio::time::timeout(REFUSED, PostgresStore::open(options)).await };
+    apart(opened).expect("it ends in time").expect_err("it cannot be opened").to_string()
+}
+
+#[test]
+fn a_server_that_asks_for_a_password_which_nobody_has_set_is_named_at_once() {
+    let server = Server::start();
+    let rules = server.directory().join("data/pg_hba.conf");
+    let before = std::fs::read_to_string(&rules).expect("the server's rules");
+    std::fs::write(&rules, format!("local all walled scram-sha-256\n{before}")).expect("ours");
+    server.psql("postgres", "CREATE ROLE walled LOGIN PASSWORD 'secret'").expect("it is made");
+    server.psql("postgres", "SELECT pg_reload_conf()").expect("the server reads it");
+    let begun = std::time::Instant::now();
+    let url = server.url("postgres").replace("callboard@", "walled@");
+    let said = refused(&url);
+    assert!(said.contains(&*server.directory().display().to_string()), "{said}");
+    assert!(said.contains("asks for a password") && said.contains("store.password"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{said}");
+}
+
+#[test]
+fn a_server_that_takes_connections_and_says_nothing_is_named_and_keeps_no_node_from_the_next() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = SERVER.with(Arc::clone);
+    let (url, database) = (server.url("postgres"), server.database());
+    let host = url.split_once('@').and_then(|(_, rest)| rest.split_once('/')).expect("a URL").0;
+    let both = format!("postgres://callboard@127.0.0.1:{port},{host}/{database}?sslmode=disable");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let url = format!("postgres://callboard@127.0.0.1:{port}/x?sslmode=disable");
+            let said = refused(&url);
+            assert!(said.contains(&format!("127.0.0.1:{port}")), "{said}");
+            assert!(said.contains("takes connections and says nothing"), "{said}");
+            assert!(said.contains("waited 10 s"), "{said}");
+        });
+        let begun = std::time::Instant::now();
+        let address = Address::parse(&both, None).expect("the address is right");
+        let options = PostgresOptions::new(address, NodeId(7), Box::new(|_| ()));
+        let opened = apart(PostgresStore::open(options));
+        opened.expect("the second host answers");
+        // Only the first session asks the silent host.
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    });
+}
+
 contract_tests!(together every_promise_of_a_store_holds, Lone);
 ownership_tests!(together every_promise_of_ownership_holds, Nodes);

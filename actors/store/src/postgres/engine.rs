@@ -22,10 +22,12 @@ use tokio::runtime::Handle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Statement};
 
+use super::errors::{failed, passes};
 use super::heads::Heads;
-use super::link::{Link, Warned, failed, passes};
+use super::link::Link;
 use super::nodes::{Owned, Rights, Writer};
 use super::rows;
+use super::session::Warned;
 use crate::Error;
 use crate::batch::{Batch, Epoch, LogId, Op, Partition};
 use crate::committer::{Applied, Engine};

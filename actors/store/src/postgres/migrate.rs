@@ -8,8 +8,10 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::link::{Address, Link, failed, passes};
+use super::errors::{failed, passes};
+use super::link::Link;
 use super::schema;
+use super::session::Address;
 use crate::sled::SledStore;
 use crate::{Error, LogId, Partition, Store};
 

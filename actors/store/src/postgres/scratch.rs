@@ -2,7 +2,9 @@
 //!
 //! Deliberately absent: databases that held a store before.
 
-use super::link::{Address, Link, failed};
+use super::errors::failed;
+use super::link::Link;
+use super::session::Address;
 use crate::Error;
 
 /// A database of which the schema `callboard` may be dropped, because it held none.
