@@ -77,6 +77,7 @@ pub(crate) use middleware::Refusal;
 pub use middleware::{Edge, Middleware};
 pub use oidc::SignOn;
 pub use openapi::document;
+pub(crate) use system::without_active;
 
 use routes::{Access, Own, Routes};
 

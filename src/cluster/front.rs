@@ -3,7 +3,7 @@
 //! ```text
 //! request ─▶ active here? ─ yes ─▶ the service
 //!               │ no: another node is ─▶ forwarded, its answer returned as it is, sockets included
-//!               └ no node is, as during a takeover ─▶ held for up to 10 s, then 503
+//!               └ no node is, as during a takeover ─▶ held for up to 10 s, then 503; health is told at once
 //! ```
 //!
 //! A request that was not sent, or that a node was not active to answer, may be sent again; one whose answer
@@ -37,7 +37,7 @@ use super::peers::{Peers, Unanswered};
 use super::socket;
 use super::store::FailedReads;
 use crate::http::serve::Answers;
-use crate::http::{Middleware, Refusal};
+use crate::http::{Middleware, Refusal, without_active};
 use crate::tls::Certificate;
 
 /// The longest wait for a node that answers.
@@ -84,10 +84,21 @@ pub(crate) enum Role {
 }
 
 impl Role {
+    /// True while this node neither answers nor knows which node does.
+    fn is_waiting(&self) -> bool {
+        match self {
+            Self::Active { is_current, .. } => !is_current(),
+            Self::Standby(active) => active.is_none(),
+        }
+    }
+
     fn asks(&self, node: &Url) -> bool {
         matches!(self, Self::Standby(Some(active)) if active == node)
     }
 }
+
+/// A reason, if there is one now.
+pub(super) type Fault = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// A node's door.
 #[derive(Clone)]
@@ -96,6 +107,9 @@ pub(crate) struct Front(Arc<Inner>);
 struct Inner {
     key: ClusterKey,
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    /// The reason why the database does not take the node's calls.
+    fault: Fault,
+    started: Instant,
     peers: Arc<Peers>,
     role: watch::Sender<Role>,
     /// True once the node stops: sockets and streams through it end.
@@ -108,20 +122,24 @@ struct Inner {
 }
 
 impl Front {
-    /// A node that waits for an active one. A body that is kept arrives within `body_timeout`.
+    /// A node that waits for an active one. A body that is kept arrives within `body_timeout`; health names the
+    /// `fault` of the database.
     pub(crate) fn new(
         key: ClusterKey,
         body_timeout: Duration,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+        fault: Fault,
     ) -> Self {
         let (peers, role) = (Arc::default(), watch::Sender::new(Role::Standby(None)));
         let (clock, connections) = (Box::new(clock), Mutex::default());
         let room = Arc::new(Semaphore::new(KEPT_IN_ALL));
-        let nodes = Mutex::default();
+        let (nodes, started) = (Mutex::default(), Instant::now());
         let is_stopping = watch::Sender::new(false);
         Self(Arc::new(Inner {
             key,
             clock,
+            fault,
+            started,
             peers,
             role,
             is_stopping,
@@ -193,6 +211,13 @@ impl Front {
         let (mut role, until) = (self.0.role.subscribe(), Instant::now() + PATIENCE);
         loop {
             let current = role.borrow_and_update().clone();
+            if current.is_waiting() {
+                let path = request.uri().path();
+                let health = without_active(path, (self.0.fault)(), self.0.started.elapsed());
+                if let Some(health) = health {
+                    return Refusal::of(&request).dress(health);
+                }
+            }
             match current {
                 Role::Active { service, is_current, failed, _handling } if is_current() => {
                     let (refusal, before) = (Refusal::of(&request), failed.count());

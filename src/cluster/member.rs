@@ -71,9 +71,11 @@ impl Node {
         let key = shared_secrets(&config)?;
         let address = advertised(&config, &port)?;
         let clock = Ports::of_this_machine().clock;
-        let front =
-            Front::new(ClusterKey::new(key), config.server.body_timeout, move || clock.now());
         let Shared { store, ownership } = shared;
+        let of_database = Arc::clone(&ownership);
+        let fault = Box::new(move || of_database.fault());
+        let (key, timeout) = (ClusterKey::new(key), config.server.body_timeout);
+        let front = Front::new(key, timeout, move || clock.now(), fault);
         let joined = Membership::join(Arc::clone(&ownership), address.as_str()).await;
         let membership = joined.map_err(|e| Error::new("the cluster cannot be joined", &e))?;
         tracing::info!(%address, "joined the cluster");

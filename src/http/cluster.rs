@@ -35,6 +35,11 @@ impl ClusterDoor {
         Self { view: membership.view(), term: membership.term(), ownership }
     }
 
+    /// The reason why the database does not take this node's calls.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.ownership.fault()
+    }
+
     /// The figures of the view; `None` before the first.
     pub(super) fn figures(&self) -> Option<ClusterFigures> {
         let view = self.view.borrow().clone()?;

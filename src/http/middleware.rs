@@ -239,8 +239,13 @@ impl Refusal {
     }
 
     pub(crate) fn answer(self, error: Error) -> Response {
+        self.dress(Failure(error))
+    }
+
+    /// Another answer without a route.
+    pub(crate) fn dress(self, answer: impl IntoResponse) -> Response {
         let Self { shape, id, method } = self;
-        let mut response = Failure(error).into_response();
+        let mut response = answer.into_response();
         envelope::refuse(&mut response, shape, &id, &method);
         headers::stamp(response.headers_mut(), &id);
         response

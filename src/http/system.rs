@@ -1,6 +1,7 @@
 //! Workers and health (PROTOCOL.md 11, 12): translate only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -14,7 +15,7 @@ use callboard_wire::common::Paging;
 use callboard_wire::system::{Component, Components, Health, WorkerBody};
 
 use super::extract::Asker;
-use super::{Answer, App, Id, Query, Reply};
+use super::{Answer, App, ClusterDoor, Id, Query, Reply};
 
 /// The workers; lost ones are listed for an hour.
 #[utoipa::path(
@@ -97,13 +98,56 @@ fn readiness(app: &App) -> Component {
     }
 }
 
-/// The store is degraded while its archive has a gap.
+/// The store is degraded while its archive has a gap, or while a shared database does not take this node's calls:
+/// the node answers until its term is over.
 fn database(app: &App) -> Component {
+    if let Some(fault) = app.cluster.as_ref().and_then(ClusterDoor::fault) {
+        return Component { status: "degraded", detail: Some(fault) };
+    }
     let fault = app.store.upgrade().and_then(|store| store.archive_fault());
     fault.map_or_else(Component::ok, |fault| {
         let detail = format!("the archive of the journal cannot be written: {fault}");
         Component { status: "degraded", detail: Some(detail) }
     })
+}
+
+/// The answer to a question after the health of a cluster, by a node that knows of no active one; `None` for
+/// another question. `fault` is the reason why the database does not take the node's calls.
+pub(crate) fn without_active(path: &str, fault: Option<String>, uptime: Duration) -> Option<Reply> {
+    let name = path.strip_prefix("/health");
+    if name.is_none() && path != "/api/health" {
+        return None;
+    }
+    let unavailable = |detail: Option<String>| Component { status: "unavailable", detail };
+    let engine = unavailable(Some("no node of the cluster is active".into()));
+    let database = match fault {
+        Some(fault) => unavailable(Some(fault)),
+        None => Component::ok(),
+    };
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let component = match name {
+        None | Some("") => {
+            let components = Components {
+                engine,
+                database,
+                workers: unavailable(None),
+                vector_store: Component { status: "not_configured", detail: None },
+            };
+            let uptime_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
+            let version = env!("CARGO_PKG_VERSION");
+            let warnings = Vec::new();
+            let health = Health { status: "unavailable", version, uptime_ms, components, warnings };
+            return Some(match name {
+                None => Reply::with_status(status, &health),
+                Some(_) => Reply::bare(status, &health),
+            });
+        }
+        Some("/engine" | "/ready") => engine,
+        Some("/database") => database,
+        Some("/workers") => unavailable(None),
+        Some(_) => return None,
+    };
+    Some(Reply::bare(status_of(component.status), &component))
 }
 
 fn examine(app: &App) -> Health {

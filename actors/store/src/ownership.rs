@@ -182,6 +182,12 @@ pub trait Ownership: Send + Sync + 'static {
     /// [`crate::Error::Stopped`] if another process joined as this node; else the store's.
     fn renew(&self, report: Bytes) -> ReadFuture<'_, View>;
 
+    /// The reason why the store does not take the node's calls, without names of hosts and users; `None` once one
+    /// succeeds.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
     /// Claims the partitions of `partitions` without an owner, or whose owner's row has expired.
     /// Returns those that were gained. After an outage, partitions of expired owners can be claimed
     /// only by a node whose own row has been alive for one term.

@@ -583,5 +583,70 @@ fn a_server_that_takes_connections_and_says_nothing_is_named_and_keeps_no_node_f
     });
 }
 
+/// Waits until the store tells of a fault with this code.
+async fn tells(store: &PostgresStore, code: &str) {
+    let begun = std::time::Instant::now();
+    while !store.fault().is_some_and(|fault| fault.contains(code)) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{code}: {:?}", store.fault());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Before: no fault was told, and a full disk looked like a healthy one until the node ended.
+#[test]
+fn each_fault_of_a_server_is_told_while_it_lasts_and_loses_no_commit() {
+    let server = SERVER.with(Arc::clone);
+    let database = server.database();
+    let ask = |sql: &str| server.psql(&database, sql).unwrap_or_else(|| panic!("{sql}"));
+    ask(&format!("CREATE ROLE node LOGIN; ALTER DATABASE {database} OWNER TO node"));
+    let url = server.url(&database).replace("callboard@", "node@");
+    let (failed, mut failures) = tokio::sync::mpsc::unbounded_channel();
+    let on_failure = Box::new(move |error: &callboard_store::Error| {
+        failed.send(error.to_string()).expect("the test waits");
+    });
+    apart(async {
+        let address = Address::parse(&url, None).expect("the address is right");
+        let options = PostgresOptions::new(address, NodeId(7), on_failure);
+        let store = PostgresStore::open(options).await.expect("the store opens");
+        store.join("127.0.0.1:1").await.expect("the node joins");
+        store.claim(PartitionSet::ALL).await.expect("the store answers");
+        let guard = (Partition(7), store.epoch(Partition(7)).expect("the node owns it"));
+        let commit = |n: u8| {
+            let ops = vec![Op::Append { log: LogId(1), record: Bytes::from(vec![n]) }];
+            store.commit(Batch { id: BatchId(n.into()), guards: vec![guard], ops })
+        };
+        let faults = [
+            (
+                "53100",
+                "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$; \
+                 CREATE TRIGGER full_disk BEFORE INSERT ON callboard.row \
+                 FOR EACH ROW EXECUTE FUNCTION full_disk()",
+                "DROP TRIGGER full_disk ON callboard.row",
+            ),
+            ("53300", "ALTER ROLE node CONNECTION LIMIT 0", "ALTER ROLE node CONNECTION LIMIT -1"),
+        ];
+        for (number, (code, breaks, mends)) in (1..).zip(faults) {
+            ask(breaks);
+            // An administrator ends the sessions (57P01).
+            ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'node'");
+            let ticket = commit(number);
+            tells(&store, code).await;
+            ask(mends);
+            assert!(matches!(ticket.await, Outcome::Committed), "{code}");
+            assert_eq!(store.fault(), None, "{code}");
+        }
+        // What stays is no fault to wait out: the store ends, and says why.
+        ask("REVOKE INSERT ON callboard.row FROM node");
+        assert!(matches!(commit(9).await, Outcome::Unknown(_)));
+        tells(&store, "42501").await;
+        let why = failures.recv().await.expect("the store ends");
+        assert!(why.contains("permission denied"), "{why}");
+        let records = store.read_log(LogId(1), 0, 10).await.expect("the store answers");
+        let records: Vec<_> = records.iter().map(|record| record.bytes[0]).collect();
+        assert_eq!(records, [1, 2]);
+    });
+}
+
 contract_tests!(together every_promise_of_a_store_holds, Lone);
 ownership_tests!(together every_promise_of_ownership_holds, Nodes);

@@ -16,7 +16,8 @@ use crate::http::serve::{Limits, serve};
 fn front() -> Front {
     let key = ClusterKey::new(&Secret::new("the key of the tests".into()));
     let body_timeout = Duration::from_secs(1);
-    Front::new(key, body_timeout, || Timestamp::from_millis(1_800_000_000_000))
+    let fault = Box::new(|| Some("the disk is full".to_owned()));
+    Front::new(key, body_timeout, || Timestamp::from_millis(1_800_000_000_000), fault)
 }
 
 /// Serves a front until the test ends.
@@ -113,6 +114,27 @@ async fn a_request_waits_for_the_node_that_takes_over() {
     let (status, text) = asked.await.expect("an answer");
     assert_eq!(status, 201);
     assert!(text.ends_with("/echo words"), "{text}");
+}
+
+#[tokio::test]
+async fn health_without_an_active_node_is_told_at_once_and_with_its_reason() {
+    let client = plain_http();
+    let node = served(&front()).await;
+    for (path, said) in [
+        ("/health", r#""database":{"status":"unavailable","detail":"the disk is full"}"#),
+        ("/api/health", r#""detail":"no node of the cluster is active""#),
+        (
+            "/health/ready",
+            r#"{"status":"unavailable","detail":"no node of the cluster is active"}"#,
+        ),
+        ("/health/database", r#"{"status":"unavailable","detail":"the disk is full"}"#),
+    ] {
+        let asked = client.get(node.join(path).expect("a path")).timeout(PATIENCE / 2);
+        let answer = asked.send().await.expect("an answer in time");
+        assert_eq!(answer.status().as_u16(), 503, "{path}");
+        let text = answer.text().await.expect("a text");
+        assert!(text.contains(said), "{path}: {text}");
+    }
 }
 
 #[tokio::test]

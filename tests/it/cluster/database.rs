@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::load::Load;
 use super::nodes::{Cluster, TERM};
+use crate::support::Client;
 
 const SETTINGS: [(&str, &str); 2] =
     [("WEBHOOKS__ALLOW", "127.0.0.1/32"), ("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000")];
@@ -47,18 +48,68 @@ async fn a_killed_primary_loses_nothing_that_its_standby_has() {
         for client in clients {
             client.await.expect("a client ends without a fault");
         }
-        let tasks = std::mem::take(&mut load.ledger().tasks);
-        eprintln!("{} tasks; writes were back after {pause:?}", tasks.len());
-        for (key, id) in &tasks {
-            let (status, task) =
-                load.ask("GET", &format!("/api/tasks/{id}"), &Value::Null, "").await;
-            assert_eq!(status, 200, "acknowledged and lost: {key}");
-            assert_eq!(task["data"]["prompt"], key.as_str());
-        }
-        let distinct: BTreeSet<_> = tasks.values().collect();
-        assert_eq!(distinct.len(), tasks.len());
-        assert_eq!(cluster.total(1).await, tasks.len(), "no task was made twice");
+        eprintln!("writes were back after {pause:?}");
+        assert_complete(&cluster, &load).await;
     }
+}
+
+/// Every acknowledged task is there, and there is no other.
+async fn assert_complete(cluster: &Cluster, load: &Load) {
+    let tasks = std::mem::take(&mut load.ledger().tasks);
+    for (key, id) in &tasks {
+        let (status, task) = load.ask("GET", &format!("/api/tasks/{id}"), &Value::Null, "").await;
+        assert_eq!(status, 200, "acknowledged and lost: {key}");
+        assert_eq!(task["data"]["prompt"], key.as_str());
+    }
+    let distinct: BTreeSet<_> = tasks.values().collect();
+    assert_eq!(distinct.len(), tasks.len());
+    assert_eq!(cluster.total(1).await, tasks.len(), "no task was made twice");
+}
+
+/// The status of a node's health, and what it says of the database.
+async fn health(cluster: &Cluster, node: usize) -> (u16, String, String) {
+    let answer = Client::new(&cluster.nodes[node].url, "").get("/health").await;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let database = &answer.body["components"]["database"];
+    (answer.status.as_u16(), text(&database["status"]), text(&database["detail"]))
+}
+
+/// Before: the sessions with the old primary were kept, no node took over, and the active one ended after a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_turns_read_only_under_open_sessions_is_left_for_the_one_that_takes_writes()
+{
+    let (cluster, standby) = Cluster::replicated(&SETTINGS).await;
+    let load = Load::new(cluster.nodes.iter().map(|it| it.url.clone()).collect(), &cluster.token);
+    let receiver = load.receive().await;
+    let clients: Vec<_> =
+        (0..4).map(|number| tokio::spawn(load.clone().submit(number, receiver.clone()))).collect();
+    let acknowledged = || load.ledger().tasks.len();
+    grows(&acknowledged, 30).await;
+    let ask = |sql: &str| cluster.postgres.psql("postgres", sql).expect("the server answers");
+    ask("ALTER SYSTEM SET default_transaction_read_only = on");
+    ask("SELECT pg_reload_conf()");
+    for node in 0..2 {
+        let says_so = async || {
+            let (status, database, detail) = health(&cluster, node).await;
+            status == 503 && database == "unavailable" && detail.contains("does not allow writes")
+        };
+        crate::support::until("health names the reason", says_so).await;
+    }
+    let before = acknowledged();
+    tokio::task::block_in_place(|| standby.promote());
+    let promoted = Instant::now();
+    grows(&acknowledged, before + 1).await;
+    let pause = promoted.elapsed();
+    assert!(pause <= BACK, "{pause:?}");
+    for node in 0..2 {
+        let says_so = async || health(&cluster, node).await.1 == "ok";
+        crate::support::until("health is well again", says_so).await;
+    }
+    load.stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.expect("a client ends without a fault");
+    }
+    assert_complete(&cluster, &load).await;
 }
 
 /// Waits until `count` reaches `least`.

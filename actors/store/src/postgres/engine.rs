@@ -22,7 +22,6 @@ use tokio::runtime::Handle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Statement};
 
-use super::errors::{failed, passes};
 use super::heads::Heads;
 use super::link::Link;
 use super::nodes::{Owned, Rights, Writer};
@@ -67,6 +66,7 @@ struct Session {
     client: Client,
     commit: Statement,
     warned: Warned,
+    made_after: u64,
 }
 
 /// The answer to a group.
@@ -103,14 +103,16 @@ impl PgEngine {
         moves: &[(i16, i64, i64)],
         deadline: Instant,
     ) -> Result<Result<Answer, tokio_postgres::Error>, Error> {
-        if self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
+        let made_after = self.link.moves();
+        let is_over = |it: &Session| it.client.is_closed() || it.made_after != made_after;
+        if self.session.as_ref().is_none_or(is_over) {
             let (client, warned) = self.link.connect_watched(deadline).await?;
             match client.prepare(COMMIT).await {
-                Ok(commit) => self.session = Some(Session { client, commit, warned }),
+                Ok(commit) => self.session = Some(Session { client, commit, warned, made_after }),
                 Err(error) => return Ok(Err(error)),
             }
         }
-        let Some(Session { client, commit, warned }) = &self.session else {
+        let Some(Session { client, commit, warned, .. }) = &self.session else {
             return Err(Error::Stopped);
         };
         let (keys, values): (Vec<_>, Vec<_>) =
@@ -175,14 +177,13 @@ impl PgEngine {
                     self.replicate(writer, deadline).await?;
                     return Ok(Answer::Committed { bases, is_replicated: true });
                 }
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    self.link.works();
+                    return Ok(answer);
+                }
                 Err(error) => error,
             };
             was_sent = true;
-            if !passes(&error) {
-                return Err(failed(&error));
-            }
-            tracing::warn!(%error, "a commit was interrupted; its fate is asked for");
             self.link.pause(&error, deadline).await?;
         }
     }

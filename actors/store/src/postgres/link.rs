@@ -1,18 +1,20 @@
 //! Connections to PostgreSQL, and calls that outlast an outage.
 //!
 //! A read that fails with its connection is repeated on a new one, for as long as the store's patience
-//! lasts. Deliberately absent: the repetition of commits, which is the engine's.
+//! lasts. A server that takes no writes any more is left: every connection is made anew, at the host that does.
+//! Deliberately absent: the repetition of commits, which is the engine's.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex as Lock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use tokio::time::Sleep;
 use tokio_postgres::Client;
 
-use super::errors::{explain, failed, passes};
+use super::errors::{Remedy, explain, failed, reason, remedy};
 use super::session::{Address, Warned};
 use crate::Error;
 
@@ -30,11 +32,21 @@ pub(super) struct Link {
     address: Address,
     runtime: Handle,
     patience: Duration,
-    readers: [Mutex<Option<Arc<Client>>>; READERS],
+    readers: [Mutex<Option<Reader>>; READERS],
     turn: AtomicUsize,
     closing: AtomicBool,
     /// True once a connection was made.
     opened: AtomicBool,
+    /// Counts the moves to another server; connections of before are not used any more.
+    moves: AtomicU64,
+    /// The reason why the last call failed, until one that writes succeeds.
+    fault: Lock<Option<String>>,
+}
+
+/// A connection for reads, and the move after which it was made.
+struct Reader {
+    client: Arc<Client>,
+    made_after: u64,
 }
 
 impl Link {
@@ -47,7 +59,60 @@ impl Link {
             turn: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             opened: AtomicBool::new(false),
+            moves: AtomicU64::new(0),
+            fault: Lock::default(),
         }
+    }
+
+    /// The moves so far: a connection is to be made anew after one.
+    pub(super) fn moves(&self) -> u64 {
+        self.moves.load(Ordering::SeqCst)
+    }
+
+    /// The reason why the database does not take the node's calls.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.lock_fault().clone()
+    }
+
+    /// Notes that the database took a write.
+    pub(super) fn works(&self) {
+        if self.lock_fault().take().is_some() {
+            tracing::info!("the database takes the node's calls again");
+        }
+    }
+
+    /// Notes the reason of a failed call, and logs the first one with its details.
+    fn fails(&self, reason: String, details: &dyn std::fmt::Display) {
+        if self.lock_fault().replace(reason).is_none() {
+            tracing::warn!(error = %details, "the database does not take the node's calls");
+        }
+    }
+
+    fn lock_fault(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a call that has no answer after `limit`, and goes on waiting for it.
+    pub(super) async fn note_silence<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = T>,
+    ) -> T {
+        let mut call = std::pin::pin!(call);
+        tokio::select! {
+            done = &mut call => return done,
+            () = self.timer(limit) => {
+                let text = "the database does not answer";
+                self.fails(text.into(), &text);
+            }
+        }
+        call.await
+    }
+
+    /// A timer of the store's runtime, whichever runtime waits for it.
+    fn timer(&self, after: Duration) -> Sleep {
+        let _entered = self.runtime.enter();
+        tokio::time::sleep(after)
     }
 
     /// Ends every wait for a connection.
@@ -71,7 +136,7 @@ impl Link {
         deadline: Instant,
     ) -> Result<(Client, Warned), Error> {
         let begun = Instant::now();
-        for attempt in 0_u32.. {
+        loop {
             // The connection belongs to the store's runtime, whichever runtime asks for it.
             let (address, runtime) = (self.address.clone(), self.runtime.clone());
             let connect = async move { address.connect(&runtime).await };
@@ -82,6 +147,7 @@ impl Link {
                 }
                 Err(none) => none,
             };
+            self.fails(none.reason(), &none);
             let (has_worked, waited) = (self.opened.load(Ordering::Relaxed), begun.elapsed());
             let is_mute = !has_worked && none.is_silence() && waited >= SILENT;
             if none.is_final(has_worked) {
@@ -90,12 +156,8 @@ impl Link {
             if is_mute || Instant::now() >= deadline {
                 return Err(Error::Io(format!("{none}; waited {} s", waited.as_secs()).into()));
             }
-            if attempt == 0 {
-                tracing::warn!(error = %none, "the database cannot be reached yet");
-            }
             self.rest().await?;
         }
-        Err(Error::Stopped)
     }
 
     /// Waits before the next attempt, unless the error stays or the time is over.
@@ -104,7 +166,15 @@ impl Link {
         error: &tokio_postgres::Error,
         deadline: Instant,
     ) -> Result<(), Error> {
-        if !passes(error) || Instant::now() >= deadline {
+        self.fails(reason(error), &explain(error));
+        match remedy(error) {
+            Remedy::Fail => return Err(failed(error)),
+            Remedy::MoveOn => {
+                self.moves.fetch_add(1, Ordering::SeqCst);
+            }
+            Remedy::Repeat => {}
+        }
+        if Instant::now() >= deadline {
             return Err(failed(error));
         }
         tracing::debug!(error = %explain(error), "the database does not answer; the call is repeated");
@@ -124,7 +194,17 @@ impl Link {
         let deadline = self.deadline();
         loop {
             let client = self.reader(deadline).await?;
-            match call(client).await {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let answered = tokio::select! {
+                answered = call(client) => answered,
+                () = self.timer(left) => {
+                    // The connection may stay silent for ever.
+                    self.moves.fetch_add(1, Ordering::SeqCst);
+                    let text = format!("PostgreSQL has not answered for {} s", self.patience.as_secs());
+                    return Err(Error::Io(text.into()));
+                }
+            };
+            match answered {
                 Ok(read) => return Ok(read),
                 Err(error) => self.pause(&error, deadline).await?,
             }
@@ -134,11 +214,13 @@ impl Link {
     async fn reader(&self, deadline: Instant) -> Result<Arc<Client>, Error> {
         let at = self.turn.fetch_add(1, Ordering::Relaxed) % READERS;
         let mut reader = self.readers[at].lock().await;
-        if let Some(client) = reader.as_ref().filter(|client| !client.is_closed()) {
-            return Ok(Arc::clone(client));
+        let made_after = self.moves();
+        let is_right = |it: &&Reader| !it.client.is_closed() && it.made_after == made_after;
+        if let Some(reader) = reader.as_ref().filter(is_right) {
+            return Ok(Arc::clone(&reader.client));
         }
         let client = Arc::new(self.connect(deadline).await?);
-        *reader = Some(Arc::clone(&client));
+        *reader = Some(Reader { client: Arc::clone(&client), made_after });
         Ok(client)
     }
 

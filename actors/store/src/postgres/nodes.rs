@@ -273,7 +273,11 @@ impl Ownership for PostgresStore {
             let Writer { node, incarnation, .. } = self.owned.writer();
             let renew = "SELECT callboard.renew_1($1, $2, make_interval(secs => $3), $4)";
             let report = &report[..];
-            let rows = self.call(renew, &[&node, &incarnation, &self.term_ms(), &report]).await?;
+            let arguments: [&(dyn ToSql + Sync); 4] =
+                [&node, &incarnation, &self.term_ms(), &report];
+            let call = self.call(renew, &arguments);
+            let rows = self.link.note_silence(self.term / 2, call).await?;
+            self.link.works();
             if !rows.first().is_some_and(|row| row.get(0)) {
                 self.owned.state().epochs.fill(None);
                 return Err(Error::Stopped);
@@ -283,6 +287,10 @@ impl Ownership for PostgresStore {
             self.owned.follow(&known, &partitions);
             Ok(View { nodes: nodes(&self.link).await?, partitions })
         })
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.link.fault()
     }
 
     fn claim(&self, wanted: PartitionSet) -> ReadFuture<'_, PartitionSet> {

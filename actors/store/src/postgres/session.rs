@@ -14,7 +14,7 @@ use tokio_postgres::error::Severity;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::errors::{explain, is_misdirected, passes};
+use super::errors::{explain, is_misdirected, passes, reason};
 
 /// The time for a session with one host: the connection, TLS, the password and the settings.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -187,6 +187,15 @@ impl NoSession {
     /// True if no host was heard.
     pub(super) fn is_silence(&self) -> bool {
         self.0.iter().all(|(_, error)| error.is_none())
+    }
+
+    /// The causes, as anybody may read them.
+    pub(super) fn reason(&self) -> String {
+        let silence = || "it takes connections and says nothing".to_owned();
+        let cause = |(_, error): &(_, Option<_>)| error.as_ref().map_or_else(silence, reason);
+        let mut causes: Vec<_> = self.0.iter().map(cause).collect();
+        causes.dedup();
+        causes.join("; ")
     }
 
     /// True if another try brings nothing. A right address may fail like a misdirected one after a change of the
