@@ -131,8 +131,7 @@ impl Server {
         }
         serve.current_dir(path).stdin(Stdio::null()).stdout(Stdio::null());
         serve.stderr(fs::File::create(path.join("stderr")).expect("a file can be made"));
-        *process = Some(serve.spawn().expect("postgres starts"));
-        drop(process);
+        let started = process.insert(serve.spawn().expect("postgres starts"));
         let begun = Instant::now();
         while !self.answers() {
             assert!(
@@ -140,6 +139,10 @@ impl Server {
                 "{}",
                 fs::read_to_string(path.join("stderr")).unwrap_or_default()
             );
+            if started.try_wait().expect("a child of ours").is_some() {
+                // The children of a killed server hold its memory for a moment, and a new one then ends.
+                *started = serve.spawn().expect("postgres starts");
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
