@@ -196,6 +196,7 @@ impl Link {
             let client = self.reader(deadline).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             let answered = tokio::select! {
+                biased;
                 answered = call(client) => answered,
                 () = self.timer(left) => {
                     // The connection may stay silent for ever.
