@@ -331,8 +331,9 @@ impl Execution {
         })
     }
 
-    /// The number of a step's items in each state; `None` if it has none. `live` gives a task's state, and
-    /// is asked only if the items were read ([`Self::with_items`]).
+    /// The number of a step's items in each status, each counted once by its own row, so that the numbers sum
+    /// to `total` although the step's row was read at another instant; `None` if the step has no items. The
+    /// items were read ([`Self::with_items`]); `live` gives a task's state.
     #[must_use]
     pub fn item_counts(
         &self,
@@ -341,27 +342,20 @@ impl Execution {
     ) -> Option<ItemCounts> {
         let row = self.step(step)?;
         let map = row.map.as_ref()?;
-        let waiting = map.items - map.completed - map.bad() - map.dispatched;
-        let ended = row.stage != Stage::Dispatched;
-        let mut counts = ItemCounts {
-            total: map.items.into(),
-            completed: map.completed.into(),
-            running: 0,
-            pending: if ended { 0 } else { waiting.into() },
-            failed: map.failed.into(),
-            rejected: map.rejected.into(),
-            cancelled: u32::from(map.cancelled) + if ended { waiting.into() } else { 0 },
-            awaiting_approval: 0,
-        };
-        for (_, _, task) in self.items_out().filter(|(of, ..)| *of == step) {
-            match live(task) {
-                DispatchState::Running => counts.running += 1,
-                DispatchState::Pending => counts.pending += 1,
-                DispatchState::AwaitingApproval => {
-                    counts.pending += 1;
-                    counts.awaiting_approval += 1;
-                }
-            }
+        let has_ended = row.stage != Stage::Dispatched;
+        let mut counts = ItemCounts { total: map.items.into(), ..ItemCounts::default() };
+        for (_, item) in self.items(step) {
+            let live = item.task.filter(|_| item.stage == Stage::Dispatched).map(&live);
+            let count = match ItemStatus::of(item, has_ended, live) {
+                ItemStatus::Pending => &mut counts.pending,
+                ItemStatus::Running => &mut counts.running,
+                ItemStatus::Completed => &mut counts.completed,
+                ItemStatus::Failed => &mut counts.failed,
+                ItemStatus::Cancelled => &mut counts.cancelled,
+                ItemStatus::Rejected => &mut counts.rejected,
+            };
+            *count += 1;
+            counts.awaiting_approval += u32::from(live == Some(DispatchState::AwaitingApproval));
         }
         Some(counts)
     }

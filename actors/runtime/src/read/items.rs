@@ -103,6 +103,22 @@ pub(super) async fn states(
     Ok(together(TOGETHER, tasks.map(read)).await?.into_iter().collect())
 }
 
+/// The execution with its items. The rows of the items are of a later instant than those of the steps: the
+/// items of a step that has begun meanwhile are not read.
+pub(super) async fn with_items(
+    store: &dyn Store,
+    environment: Environment,
+    execution: Execution,
+) -> Result<Execution, Error> {
+    if !execution.has_items() {
+        return Ok(execution);
+    }
+    let id = execution.head.spec.id;
+    let mut rows = items::all(store, environment, id).await?;
+    rows.retain(|(step, ..)| execution.items(*step).next().is_some());
+    items::whole(execution, rows)
+}
+
 /// A page of the items of a step, in the order of the list; `None` if there is no such execution or
 /// step, or the step has no list.
 pub(crate) async fn page(
@@ -120,7 +136,7 @@ pub(crate) async fn page(
     let position =
         compiled.plan.position(step).filter(|at| compiled.plan.steps()[*at].for_each().is_some());
     let Some(number) = position.and_then(|at| u16::try_from(at).ok()) else { return Ok(None) };
-    let execution = items::with_items(store, environment, execution).await?;
+    let execution = with_items(store, environment, execution).await?;
     let live = live(store, environment, &execution, number).await?;
     let has_ended = execution.step(number).is_some_and(|row| row.stage != Stage::Dispatched);
     let status = |row: &StepState| {

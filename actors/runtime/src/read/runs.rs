@@ -24,7 +24,7 @@ use crate::tables::executions::ExecutionInputsRow;
 use crate::tables::plans::template_key;
 use crate::tables::{
     self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, execution_list, execution_term,
-    executions, items, plan_list, plan_term, term_of,
+    executions, plan_list, plan_term, term_of,
 };
 
 /// The number of past executions that an estimate looks at.
@@ -210,7 +210,7 @@ async fn detail(
     let Some((execution, mut begun, _)) = whole(node, environment, id, head).await? else {
         return Ok(None);
     };
-    let execution = items::with_items(store, environment, execution).await?;
+    let execution = super::items::with_items(store, environment, execution).await?;
     let mut counts = HashMap::new();
     let mut outputs = Excerpts::within(MAX_OUTPUTS);
     let mut copies = HashMap::new();

@@ -69,6 +69,15 @@ pub(crate) async fn with_items(
     }
     let id = execution.head.spec.id;
     let rows = all(store, environment, id).await?;
+    whole(execution, rows)
+}
+
+/// The execution with these rows of its items.
+pub(crate) fn whole(
+    execution: Execution,
+    rows: Vec<(u16, u16, StepState)>,
+) -> Result<Execution, Error> {
+    let id = execution.head.spec.id;
     execution.with_items(rows).map_err(|error| Error::Corrupt {
         path: format!("items of {id}"),
         reason: error.to_string(),

@@ -188,7 +188,23 @@ fn a_change_of_one_item_writes_that_row_and_the_steps() {
     let rows = after.steps().map(|(_, row)| row.clone()).collect::<Vec<_>>();
     let loaded =
         Execution::loaded(after.head.clone(), Arc::clone(after.graph()), rows).expect("all");
-    assert_eq!(loaded.counts().completed, 1);
+    let map = loaded.step(0).and_then(|row| row.map.as_ref()).expect("it has a list");
+    assert_eq!(map.completed, 1);
     let rows = after.items_changed_since(None).map(|(step, item, row)| (step, item, row.clone()));
     assert_eq!(loaded.with_items(rows.collect::<Vec<_>>()), Ok(after));
+}
+
+#[test]
+fn the_counts_sum_to_the_total_although_the_items_are_of_a_later_instant_than_the_step() {
+    let before = execution(MAP).after([expand(expansion(4, 1)), go(0), go(1)]);
+    let after = before.after([item_completed(0), go(2), go(3), item_failed(1), item_completed(3)]);
+    let steps = before.steps().map(|(_, row)| row.clone()).collect::<Vec<_>>();
+    let read = Execution::loaded(before.head.clone(), Arc::clone(before.graph()), steps);
+    let items = after.items_changed_since(None).map(|(step, item, row)| (step, item, row.clone()));
+    let read = read.expect("all steps").with_items(items.collect::<Vec<_>>()).expect("its items");
+    let expected =
+        ItemCounts { total: 4, completed: 2, failed: 1, running: 1, ..ItemCounts::default() };
+    assert_eq!(read.counts(), expected);
+    let held = read.item_counts(0, |_| DispatchState::AwaitingApproval).expect("it has a list");
+    assert_eq!((held.pending, held.awaiting_approval, held.running), (1, 1, 0));
 }
