@@ -256,10 +256,18 @@ impl App {
     ///
     /// # Errors
     /// [`Error::CallbackForbidden`].
-    pub(super) fn check_callback(&self, caller: &Caller, url: Option<&str>) -> Result<(), Error> {
+    pub(super) fn check_callback(
+        &self,
+        caller: &Caller,
+        field: &str,
+        url: Option<&str>,
+    ) -> Result<(), Error> {
         let Some(url) = url else { return Ok(()) };
         let may = Url::parse(url).is_ok_and(|url| self.guard.may_create(&url, caller.environment));
-        if may { Ok(()) } else { Err(Error::CallbackForbidden(url.to_owned())) }
+        if may {
+            return Ok(());
+        }
+        Err(Error::CallbackForbidden { field: field.to_owned(), url: url.to_owned() })
     }
 
     /// Writes a past action to the audit log: if that fails, the action stands.

@@ -63,7 +63,7 @@ pub fn row(error: &Error) -> Row {
         }
         Error::InvalidJson(_) => (StatusCode::BAD_REQUEST, "INVALID_JSON"),
         Error::InvalidYaml(_) => (StatusCode::BAD_REQUEST, "INVALID_YAML"),
-        Error::CallbackForbidden(_) => (StatusCode::BAD_REQUEST, "CALLBACK_URL_FORBIDDEN"),
+        Error::CallbackForbidden { .. } => (StatusCode::BAD_REQUEST, "CALLBACK_URL_FORBIDDEN"),
         Error::WeakPassword(_) => (StatusCode::BAD_REQUEST, "WEAK_PASSWORD"),
         Error::Unauthorized(_) => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED"),
         Error::InvalidToken(_) => (StatusCode::UNAUTHORIZED, "INVALID_TOKEN"),
@@ -296,7 +296,12 @@ mod tests {
             (Error::PasswordChangeRequired, 403, "PASSWORD_CHANGE_REQUIRED", false),
             (Error::InvalidJson(text()), 400, "INVALID_JSON", false),
             (Error::InvalidYaml(text()), 400, "INVALID_YAML", false),
-            (Error::CallbackForbidden(text()), 400, "CALLBACK_URL_FORBIDDEN", false),
+            (
+                Error::CallbackForbidden { field: text(), url: text() },
+                400,
+                "CALLBACK_URL_FORBIDDEN",
+                false,
+            ),
             (Error::WeakPassword(text()), 400, "WEAK_PASSWORD", false),
             (Error::Unauthorized(text()), 401, "UNAUTHORIZED", false),
             (Error::InvalidToken(text()), 401, "INVALID_TOKEN", false),

@@ -147,7 +147,8 @@ pub(super) async fn trigger(
 /// Passes unless a task of the schedule would call an address that it must not.
 fn check(app: &App, caller: &Caller, target: &GivenTarget) -> Result<(), Failure> {
     if let Target::Task(request) = &target.target {
-        app.check_callback(caller, request.callback_url.as_deref())?;
+        let url = request.callback_url.as_deref();
+        app.check_callback(caller, "target.task.callbackUrl", url)?;
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ pub(super) async fn create(
         Some(false) | None => None,
     };
     let request = task.into_request(&app.defaults);
-    app.check_callback(&caller, request.callback_url.as_deref())?;
+    app.check_callback(&caller, "callbackUrl", request.callback_url.as_deref())?;
     let owner = Owner::of(&caller, trace.0);
     let submitted = app.handle.submit(&owner, vec![request], false, key.as_deref()).await?;
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
@@ -87,8 +87,9 @@ pub(super) async fn create_batch(
 ) -> Answer {
     let tasks = batch.tasks.into_iter();
     let requests: Vec<_> = tasks.map(|task| task.into_request(&app.defaults)).collect();
-    for request in &requests {
-        app.check_callback(&caller, request.callback_url.as_deref())?;
+    for (index, request) in requests.iter().enumerate() {
+        let field = format!("tasks[{index}].callbackUrl");
+        app.check_callback(&caller, &field, request.callback_url.as_deref())?;
     }
     let owner = Owner::of(&caller, trace.0);
     let submitted = app.handle.submit(&owner, requests, true, key.as_deref()).await?;

@@ -130,6 +130,41 @@ async fn what_makes_no_sense_in_a_schedule_is_refused_with_its_field() {
 }
 
 #[tokio::test]
+async fn the_faults_of_a_target_are_named_within_it() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let plan = client.plan(&json!([{"id": "a", "prompt": "{{input.topic}}"}])).await;
+    let hitl = json!({"requiredFor": ["nobody"]});
+    for (target, field) in [
+        (json!({"templateId": "contract-review-v1", "input": {"x": 1}}), "target.input"),
+        (json!({"planId": plan, "input": {}}), "target.input"),
+        (
+            json!({"planId": plan, "input": {"topic": "t"}, "hitl": hitl}),
+            "target.hitl.requiredFor[0]",
+        ),
+    ] {
+        let made = client.post("/api/schedules", &nightly(&target)).await;
+        assert_eq!(made.status.as_u16(), 400, "{target}: {:#}", made.body);
+        let details = &made.body["error"]["details"];
+        let found = details["field"].as_str().expect("a field");
+        assert!(found.starts_with(field), "{target}: {details:#}");
+        for error in details["errors"].as_array().into_iter().flatten() {
+            let (at, says) = (error["field"].as_str().unwrap(), error["message"].as_str().unwrap());
+            assert!(at.starts_with(field) && says.starts_with(at), "{target}: {details:#}");
+        }
+    }
+    let task = json!({"task": {"prompt": "p", "callbackUrl": "http://10.1.2.3/"}});
+    let made = client.post("/api/schedules", &nightly(&task)).await;
+    assert_eq!(made.refused(400), "CALLBACK_URL_FORBIDDEN");
+    let says = made.body["error"]["message"].as_str().expect("a text");
+    assert!(says.starts_with("target.task.callbackUrl http://10.1.2.3/ must"), "{says}");
+    let batch = json!({"tasks": [{"prompt": "p"}, task["task"]]});
+    let made = client.post("/api/tasks/batch", &batch).await;
+    let says = made.body["error"]["message"].as_str().expect("a text");
+    assert!(says.starts_with("tasks[1].callbackUrl http://10.1.2.3/ must"), "{says}");
+}
+
+#[tokio::test]
 async fn killed_around_its_instant_each_occurrence_starts_once() {
     let mut server = Server::start();
     let key = server.key("operator").await;

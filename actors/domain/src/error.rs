@@ -26,8 +26,13 @@ pub enum Error {
     #[error("the body is not valid YAML: {0}")]
     InvalidYaml(String),
     /// The callback URL leads to an address inside the network.
-    #[error("callbackUrl {0} must lead to a public address, or to one that webhooks.allow lists")]
-    CallbackForbidden(String),
+    #[error("{field} {url} must lead to a public address, or to one that webhooks.allow lists")]
+    CallbackForbidden {
+        /// The field, as a path such as `tasks[2].callbackUrl`.
+        field: String,
+        /// The address.
+        url: String,
+    },
     /// The password breaks one of the password rules.
     #[error("the password {0}")]
     WeakPassword(String),
@@ -213,11 +218,30 @@ impl Error {
         Self::Invalid(Fault { field: field.into(), rule, message: message.into() })
     }
 
+    /// The same refusal of a part of a request: the paths of its fields begin with `outer`, such as
+    /// `tasks[2]`.
+    #[must_use]
+    pub fn within(self, outer: &str) -> Self {
+        if let Self::Invalid(Fault { field, rule, message }) = self {
+            let message = within(outer, &field, message);
+            return Self::invalid(format!("{outer}.{field}"), rule, message);
+        }
+        if let Self::InvalidDefinition(problems) = self {
+            return Self::InvalidDefinition(problems.within(outer));
+        }
+        self
+    }
+
     /// No resource of this kind has this `id`, of which the error repeats at most 64 characters.
     #[must_use]
     pub fn not_found(kind: &'static str, id: impl fmt::Display) -> Self {
         Self::NotFound { kind, id: id.to_string().chars().take(64).collect() }
     }
+}
+
+/// The message about a field, which begins with the field's path, about the same field within `outer`.
+pub(crate) fn within(outer: &str, field: &str, message: String) -> String {
+    if message.starts_with(field) { format!("{outer}.{message}") } else { message }
 }
 
 /// A field that breaks a rule.

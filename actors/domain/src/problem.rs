@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, Fault, Rule};
+use crate::error::{Error, Fault, Rule, within};
 
 /// The kinds of faults that a definition can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,16 @@ impl Problems {
         self.0.first().expect("problems are never empty")
     }
 
+    /// The same problems of a part of a document.
+    pub(crate) fn within(self, outer: &str) -> Self {
+        let of = |Problem { code, field, message }| Problem {
+            code,
+            message: within(outer, &field, message),
+            field: format!("{outer}.{field}"),
+        };
+        Self(self.0.into_iter().map(of).collect())
+    }
+
     /// All problems.
     #[must_use]
     pub fn all(&self) -> &[Problem] {
@@ -176,6 +186,24 @@ mod tests {
         assert_eq!(problems.first(), &first);
         assert_eq!(Error::from(problems).to_string(), "steps must hold at least one step");
         assert_eq!(Problems::none_of(Vec::new()), Ok(()));
+    }
+
+    #[test]
+    fn the_fields_of_a_part_are_named_within_the_whole() {
+        let first = Problem::rule(Rule::Required, "input.a", "is required");
+        let second = Problem { message: "no such thing".into(), ..first.clone() };
+        let problems = Problems::none_of(vec![first, second]).unwrap_err();
+        let Error::InvalidDefinition(problems) = Error::from(problems).within("target") else {
+            panic!("still a definition");
+        };
+        let found: Vec<_> = problems.all().iter().map(|it| (&*it.field, &*it.message)).collect();
+        let field = "target.input.a";
+        assert_eq!(found, [(field, "target.input.a is required"), (field, "no such thing")]);
+        let model = Error::invalid("model", Rule::Enum, "model m has no price");
+        let expected =
+            Error::invalid("tasks[2].model", Rule::Enum, "tasks[2].model m has no price");
+        assert_eq!(model.within("tasks[2]"), expected);
+        assert_eq!(Error::NoRoute.within("x"), Error::NoRoute);
     }
 
     #[test]

@@ -59,7 +59,8 @@ impl Handle {
         self.node.holdings.admit(&owner.id, 0)?;
         // The plan stays from here on.
         let _kept = self.kept(environment, &target)?;
-        let plan = self.order(owner, target.target.clone()).await?.plan();
+        let order = self.order(owner, target.target.clone()).await;
+        let plan = order.map_err(|error| error.within("target"))?.plan();
         let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
         let id = ScheduleId::from_u128(self.node.fresh_id(now, partition));
         let schedule = Schedule::created(id, owner.id.clone(), settings, &timetable, now);
@@ -206,7 +207,8 @@ impl Handle {
         if let Some(target) = &target {
             self.node.holdings.admit(&owner.id, 0)?;
             kept = self.kept(environment, target)?;
-            plan = self.order(owner, target.target.clone()).await?.plan();
+            let order = self.order(owner, target.target.clone()).await;
+            plan = order.map_err(|error| error.within("target"))?.plan();
         }
         let given = target.as_ref().map_or(before.target, |target| target.given.clone());
         let target =
