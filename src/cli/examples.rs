@@ -118,6 +118,10 @@ fn of(path: &str) -> &'static [&'static str] {
         ],
         "schedules list" => &["schedules list", "schedules list --enabled false"],
         "schedules show" => &["schedules show dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "schedules runs" => &[
+            "schedules runs dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p",
+            "schedules runs dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p --limit 100 -o jsonl",
+        ],
         "schedules pause" => &["schedules pause dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "schedules resume" => &["schedules resume dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "schedules trigger" => &["schedules trigger dt_sched_01m7ydhr2c7n0k4q8w3e5rtv6p"],

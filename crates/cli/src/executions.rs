@@ -135,7 +135,7 @@ pub struct Signal {
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["json", "file"])]
     payload: Option<String>,
     /// Payload, as JSON.
-    #[arg(long, value_name = "JSON", conflicts_with = "file")]
+    #[arg(long, value_name = "JSON", value_parser = input::json_value, conflicts_with = "file")]
     json: Option<Value>,
     /// File with the payload, in JSON or YAML; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
@@ -323,9 +323,36 @@ fn shorten_output(item: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
     use serde_json::json;
 
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Parsed {
+        #[command(flatten)]
+        signal: Signal,
+    }
+
+    #[test]
+    fn the_payload_of_a_signal_is_json_if_the_option_says_so() {
+        let parsed =
+            |option, value| Parsed::try_parse_from(["signal", "dt_exec_1", "paid", option, value]);
+        for (given, expected) in [
+            (r#"{"a":1}"#, json!({"a": 1})),
+            ("[1,true,null]", json!([1, true, null])),
+            ("12", json!(12)),
+            (r#""text""#, json!("text")),
+        ] {
+            let signal = parsed("--json", given).expect("it is JSON").signal;
+            assert_eq!(signal.json, Some(expected), "{given}");
+        }
+        for bad in ["{a:1}", "text", "", "1 2"] {
+            assert!(parsed("--json", bad).is_err(), "{bad}");
+        }
+        let signal = parsed("--payload", r#"{"a":1}"#).expect("it is text").signal;
+        assert_eq!(signal.payload.as_deref(), Some(r#"{"a":1}"#));
+    }
 
     #[test]
     fn the_items_of_a_dry_run_are_a_number_or_a_bound() {

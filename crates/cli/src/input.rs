@@ -119,10 +119,7 @@ pub(super) fn apply(settings: &[Setting], input: &mut Map<String, Value>) -> Res
 pub(super) fn setting(text: &str) -> Result<Setting, String> {
     let (name, value) = text.split_once('=').ok_or("use name=text, name:=JSON or name=@FILE")?;
     let (name, value) = match (name.strip_suffix(':'), value.strip_prefix('@')) {
-        (Some(name), _) => {
-            let value = json::parse(value.as_bytes()).map_err(|error| error.to_string())?;
-            (name, Given::Value(value))
-        }
+        (Some(name), _) => (name, Given::Value(json_value(value)?)),
         (None, Some(path)) => (name, Given::TextOf(path.into())),
         (None, None) => (name, Given::Value(value.into())),
     };
@@ -130,6 +127,11 @@ pub(super) fn setting(text: &str) -> Result<Setting, String> {
         return Err("the name is missing".into());
     }
     Ok(Setting { name: name.to_owned(), value })
+}
+
+/// JSON, by the rules of a body. Without this parser, clap makes a [`Value`] out of any text: a string.
+pub(super) fn json_value(text: &str) -> Result<Value, String> {
+    json::parse(text.as_bytes()).map_err(|error| format!("it is not JSON: {error}"))
 }
 
 /// `STEP=VALUE`.

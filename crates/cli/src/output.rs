@@ -92,15 +92,12 @@ impl Output {
         }
     }
 
-    /// Writes one page of a list of `nouns`, such as "tasks". Standard
-    /// error gets a note if the list is empty or has more pages.
+    /// Writes one page of a list of `nouns`, such as "tasks". Standard error gets a note if the table is
+    /// empty, and in every format if the list has more pages.
     pub(super) fn list(self, nouns: &str, page: &Page, columns: &[Column]) -> Result<(), Failure> {
         match self.format {
-            Format::Table if self.quiet => print(&ids(page, columns)),
-            Format::Table if page.data.is_empty() => {
-                note(&empty(nouns, page));
-                Ok(())
-            }
+            Format::Table if self.quiet => print(&ids(page, columns))?,
+            Format::Table if page.data.is_empty() => note(&empty(nouns, page)),
             Format::Table => {
                 let screen = Screen::of_stdout();
                 let (text, hidden) = table::laid_out(columns, &page.data, &screen);
@@ -108,23 +105,23 @@ impl Output {
                 if let Some(left_out) = table::left_out(&hidden) {
                     note(&left_out);
                 }
-                if let Some(more) = more(page) {
-                    note(&more);
-                }
-                Ok(())
             }
             Format::Json => {
                 let whole = json!({"data": page.data, "pagination": page.pagination});
-                print_json(&format!("{whole:#}\n"))
+                print_json(&format!("{whole:#}\n"))?;
             }
             Format::Jsonl => {
                 let lines = page.data.iter().fold(String::new(), |mut lines, item| {
                     let _ = writeln!(lines, "{item}");
                     lines
                 });
-                print_json(&lines)
+                print_json(&lines)?;
             }
         }
+        if let Some(more) = more(page) {
+            note(&more);
+        }
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body, Setting, Window};
-use super::output::{Column, details, table};
+use super::output::{Column, Format, details, note, table};
 
 const COLUMNS: [Column; 8] = [
     ("ID", "id"),
@@ -68,6 +68,15 @@ pub enum Schedules {
         /// The schedule.
         #[arg(value_parser = input::id)]
         id: String,
+    },
+    /// List the occurrences of a schedule, the newest first.
+    Runs {
+        /// The schedule.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// The page of the list.
+        #[command(flatten)]
+        window: Window,
     },
     /// Pause a schedule: it starts nothing until it is resumed.
     Pause {
@@ -182,8 +191,20 @@ pub(super) async fn run(Remote { access, command }: Remote<Schedules>) -> Result
         }
         Schedules::Show { id } => {
             let schedule = client.data(Call::get(&["schedules", id])).await?;
-            let runs = client.data(Call::get(&["schedules", id, "runs"])).await?;
-            return show(&access, &schedule, Some(&runs));
+            let runs = client.page(Call::get(&["schedules", id, "runs"])).await?;
+            show(&access, &schedule, &runs.data)?;
+            if access.output == Format::Table && runs.pagination["hasMore"] == true {
+                note(&format!(
+                    "The last {} of {} occurrences; callboard schedules runs {id} lists all.",
+                    runs.data.len(),
+                    runs.pagination["total"]
+                ));
+            }
+            return Ok(());
+        }
+        Schedules::Runs { id, window } => {
+            let call = window.of(Call::get(&["schedules", id, "runs"]));
+            return access.output.list("occurrences", &client.page(call).await?, &RUNS);
         }
         Schedules::Pause { id } => Call::patch(&["schedules", id]).json(&enable(false)),
         Schedules::Resume { id } => Call::patch(&["schedules", id]).json(&enable(true)),
@@ -194,15 +215,12 @@ pub(super) async fn run(Remote { access, command }: Remote<Schedules>) -> Result
         }
         Schedules::Delete { id } => Call::delete(&["schedules", id]),
     };
-    show(&access, &client.data(call).await?, None)
+    show(&access, &client.data(call).await?, &[])
 }
 
-fn show(access: &Access, schedule: &Value, runs: Option<&Value>) -> Result<(), Failure> {
+fn show(access: &Access, schedule: &Value, runs: &[Value]) -> Result<(), Failure> {
     access.output.item(schedule, |schedule| {
         let shown = details(schedule, &FIELDS, &[]);
-        match runs.and_then(Value::as_array) {
-            Some(runs) if !runs.is_empty() => format!("{shown}\n{}", table(&RUNS, runs)),
-            Some(_) | None => shown,
-        }
+        if runs.is_empty() { shown } else { format!("{shown}\n{}", table(&RUNS, runs)) }
     })
 }

@@ -116,3 +116,39 @@ async fn json_commands_no_terminal_and_is_the_same_value() {
         assert_eq!(value["prompt"], prompt, "{arguments:?}");
     }
 }
+
+#[tokio::test]
+async fn a_list_with_more_pages_says_so_in_every_format() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let client = server.client("operator").await;
+    for _ in 0..3 {
+        client.submit(&json!({"prompt": "p"})).await;
+    }
+    for format in [&["-o", "table"][..], &["-o", "json"], &["-o", "jsonl"], &["-q"]] {
+        let list = |more: &[&'static str]| [&["tasks", "list"][..], more, format].concat();
+        let some = home.run(&list(&["--limit", "2"])).await;
+        assert_eq!(some.stderr.trim_end(), "1 to 2 of 3; --offset 2 shows more", "{format:?}");
+        let all = home.run(&list(&[])).await;
+        assert_eq!(all.stderr, "", "{format:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_occurrences_of_a_schedule_are_shown_in_part_and_listed_in_pages() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let client = server.client("operator").await;
+    let target = json!({"task": {"prompt": "p"}});
+    let schedule = json!({"name": "s", "cron": "0 0 1 1 *", "overlap": "allow", "target": target});
+    let made = client.post("/api/schedules", &schedule).await.expect(201);
+    let id = made["id"].as_str().expect("an id");
+    for _ in 0..21 {
+        client.post(&format!("/api/schedules/{id}/trigger"), &json!({})).await.expect_ok();
+    }
+    let shown = home.run(&["schedules", "show", id]).await;
+    let note = format!("The last 20 of 21 occurrences; callboard schedules runs {id} lists all.");
+    assert_eq!(shown.stderr.trim_end(), note);
+    let listed = home.run(&["schedules", "runs", id, "--offset", "20", "-o", "jsonl"]).await;
+    assert_eq!((listed.stdout.lines().count(), listed.stderr.as_str()), (1, ""));
+}
