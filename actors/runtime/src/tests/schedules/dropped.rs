@@ -13,13 +13,14 @@ fn delayed(cron: &str, catch_up: CatchUp) -> Timed {
 }
 
 impl Bench {
-    /// A schedule whose first occurrence, in an hour at most, is delayed by more than ten minutes.
+    /// A schedule whose first occurrence, in an hour at most, is delayed by ten to fifty minutes.
     async fn long_delayed(&self) -> ScheduleId {
         loop {
             let id = self.scheduled(delayed("0 * * * *", CatchUp::None)).await;
             let row = self.row(id).await;
             let (next, starts) = (row.schedule.next.unwrap(), row.schedule.wakes_at().unwrap());
-            if starts.since(next) > Duration::from_mins(10) {
+            let delay = starts.since(next);
+            if delay > Duration::from_mins(10) && delay < Duration::from_mins(50) {
                 return id;
             }
             self.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
