@@ -201,6 +201,15 @@ impl Budgets {
         !self.is_idle(environment) && self.inner().parked.contains_key(&task)
     }
 
+    /// The reason why the cost of a task that may call `model`, which has no price, cannot be bounded: a
+    /// budget is for the task.
+    pub(crate) fn unbounded(&self, subject: Subject<'_>, model: &str) -> Option<String> {
+        let inner = self.inner();
+        let mut ledgers = inner.ledgers.iter();
+        let found = ledgers.find(|(_, ledger)| ledger.budget.matches.matches(subject));
+        found.map(|(id, _)| unpriced(*id, model))
+    }
+
     /// Reserves for a new task in the budgets that reject. The reservation becomes the task's with [`Self::enter`].
     ///
     /// # Errors
@@ -254,14 +263,27 @@ impl Budgets {
         unit: &Unit,
         reservation: &mut Reservation,
     ) -> Result<(), Error> {
-        for change in &unit.changes {
-            let Change::NewTask(step, inputs) = change else { continue };
+        let new = unit.changes.iter().filter_map(|change| {
+            let Change::NewTask(step, inputs) = change else { return None };
+            Some((step, inputs))
+        });
+        for (index, (step, inputs)) in new.enumerate() {
             let spec = &step.next.spec;
             if spec.origin.step.is_some() {
                 continue;
             }
             let worst = node.worst_cost(spec.called().once(), inputs, spec.max_tokens);
-            self.reserve(Subject::from(&**spec), worst, reservation, unit.now)?;
+            let model = spec.called().unpriced(inputs.confidence.as_deref(), &node.settings.prices);
+            let model = model.filter(|_| worst.is_none());
+            let unbounded = model.and_then(|model| self.unbounded(Subject::from(&**spec), model));
+            let reserved = match unbounded {
+                Some(says) => Err(Error::invalid("model", Rule::Enum, says)),
+                None => self.reserve(Subject::from(&**spec), worst, reservation, unit.now),
+            };
+            reserved.map_err(|error| match spec.origin.batch {
+                Some(_) => error.within(&format!("tasks[{index}]")),
+                None => error,
+            })?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 //! client has left. Deliberately absent: the checks of a request, which were made before.
 
 mod creation;
+pub(crate) mod prices;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -143,6 +144,16 @@ pub(crate) enum Runs {
     Plan(PlanId, Option<Template>),
     /// The plan of a deploy, made with the execution.
     Deployed(Deployed),
+}
+
+impl Runs {
+    /// The id of the template, if the plan is one's.
+    pub(crate) fn template(&self) -> Option<String> {
+        match self {
+            Self::Plan(_, template) => template.as_ref().map(|template| template.id.clone()),
+            Self::Deployed(deployed) => Some(deployed.template.clone()),
+        }
+    }
 }
 
 /// The options of an execution.

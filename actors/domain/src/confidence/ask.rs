@@ -127,6 +127,12 @@ impl Ask {
         self.n.unwrap_or(Self::DEFAULT_CALLS)
     }
 
+    /// The model that judges, if the method is a judge.
+    #[must_use]
+    pub fn judge(&self) -> Option<&str> {
+        self.judge_model.as_deref().filter(|_| self.method == Method::Judge)
+    }
+
     /// The faults, with `field` as the place of the whole.
     #[must_use]
     pub fn faults(&self, field: &str) -> Vec<Problem> {

@@ -328,6 +328,21 @@ impl Program {
         })
     }
 
+    /// The request of a step without its texts, for the models that it may call; `None` for a wait step.
+    #[must_use]
+    pub fn outline(&self, step: u16) -> Option<Request> {
+        let of = self.compiled.plan.steps().get(usize::from(step))?;
+        if of.wait().is_some() {
+            return None;
+        }
+        let inputs = Inputs {
+            output_schema: self.compiled.schema_of(step).cloned(),
+            confidence: of.source().confidence.clone().map(Box::new),
+            ..Inputs::default()
+        };
+        Some(self.request(of, inputs))
+    }
+
     fn request(&self, step: &Step, inputs: Inputs) -> Request {
         let source = step.source();
         Request {

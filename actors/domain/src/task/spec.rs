@@ -121,6 +121,19 @@ impl<'a> Called<'a> {
         Self { all_answer: false, ..self }
     }
 
+    /// A model without a price among those that an attempt may call, the one that judges its confidence
+    /// included.
+    #[must_use]
+    pub fn unpriced(self, ask: Option<&'a Ask>, prices: &Prices) -> Option<&'a str> {
+        let alone = self.listed.is_empty().then_some(self.model);
+        let mut models = self.listed.iter().map(String::as_str).chain(alone);
+        let is_unpriced = |model: &&str| prices.worst_case_in(model, self.tier, 0, None).is_none();
+        let judge = ask.and_then(Ask::judge);
+        models
+            .find(is_unpriced)
+            .or_else(|| judge.filter(|it| prices.worst_case(it, 0, None).is_none()))
+    }
+
     /// The highest cost of an attempt with the further calls for its confidence, in USD: that of the
     /// dearest model, or of all of them if each may answer. `None` if a model has no price.
     #[must_use]

@@ -1,7 +1,10 @@
 //! Schedules (PROTOCOL.md 16).
 
+use std::sync::Arc;
+
 use callboard_domain::event::EventName;
-use callboard_domain::id::{Environment, PlanId, ScheduleId};
+use callboard_domain::execution::program::Program;
+use callboard_domain::id::{Environment, ExecutionId, PlanId, ScheduleId};
 use callboard_domain::query::{Page, Schedules, Window};
 use callboard_domain::schedule::{Schedule, Settings, Timetable, Timing};
 use callboard_domain::{Error, Rule};
@@ -13,6 +16,7 @@ use super::{COMMAND, Handle, Owner, unreadable, within};
 use crate::durable;
 use crate::retention::UseGuard;
 use crate::schedule::{Address, Changes, Message, NewTarget, Target};
+use crate::submission::prices::{self, Asker};
 use crate::submission::{NewWork, Runs, StartExecution};
 use crate::tables::schedules::{self, RunRow, ScheduleRow, TargetRow};
 use crate::timers::{self, TimerKey};
@@ -59,8 +63,7 @@ impl Handle {
         self.node.holdings.admit(&owner.id, 0)?;
         // The plan stays from here on.
         let _kept = self.kept(environment, &target)?;
-        let order = self.order(owner, target.target.clone()).await;
-        let plan = order.map_err(|error| error.within("target"))?.plan();
+        let plan = self.checked_target(owner, target.target.clone()).await?;
         let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
         let id = ScheduleId::from_u128(self.node.fresh_id(now, partition));
         let schedule = Schedule::created(id, owner.id.clone(), settings, &timetable, now);
@@ -99,6 +102,34 @@ impl Handle {
         let Target::Plan(id, _) = &target.target else { return Ok(None) };
         let kept = self.node.leaving_plans.keep(&(environment, *id));
         kept.map(Some).ok_or_else(|| Error::not_found("plan", id))
+    }
+
+    /// The plan of a target, which is checked as if it started now; the fields of a refusal are named within
+    /// `target`.
+    async fn checked_target(&self, owner: &Owner, target: Target) -> Result<Option<PlanId>, Error> {
+        let order = self.order(owner, target).await.map_err(|error| error.within("target"))?;
+        let plan = order.plan();
+        let (environment, account) = (owner.environment, owner.id.as_str());
+        match order {
+            NewWork::Tasks(requests, _) => {
+                let asker = Asker { environment, account, template: None };
+                for request in &requests {
+                    let checked = prices::check_task(&self.node, asker, request);
+                    checked.map_err(|error| error.within("target.task"))?;
+                }
+            }
+            NewWork::Execution(begin) => {
+                let id = ExecutionId::from_u128(0);
+                let StartExecution { runs, compiled, review, input, options, .. } = *begin;
+                let template = runs.template();
+                let asker = Asker { environment, account, template: template.as_deref() };
+                let defaults = Arc::clone(&self.node.settings.task_defaults);
+                let program = Program::new(id, compiled, review, input, defaults);
+                prices::check(&self.node, asker, (&program, options.max_cost), |_| true)?;
+            }
+            NewWork::Retry(..) | NewWork::Plan(..) => {}
+        }
+        Ok(plan)
     }
 
     /// The order of a target, checked as if it started now.
@@ -207,8 +238,7 @@ impl Handle {
         if let Some(target) = &target {
             self.node.holdings.admit(&owner.id, 0)?;
             kept = self.kept(environment, target)?;
-            let order = self.order(owner, target.target.clone()).await;
-            plan = order.map_err(|error| error.within("target"))?.plan();
+            plan = self.checked_target(owner, target.target.clone()).await?;
         }
         let given = target.as_ref().map_or(before.target, |target| target.given.clone());
         let target =

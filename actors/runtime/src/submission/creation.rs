@@ -13,6 +13,7 @@ use callboard_domain::unit::{Change, Joint, Unit};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::{Op, Ticket};
 
+use super::prices::{self, Asker};
 use super::{Created, Key, Runs, StartExecution, Submission, Submitted};
 use crate::budgets::Reservation;
 use crate::catalog::Known;
@@ -212,6 +213,7 @@ impl Creation<'_> {
     async fn execution(&mut self, begin: StartExecution) -> Result<Created, Error> {
         let StartExecution { runs, compiled, review, input, options, start_at, forked_from } =
             begin;
+        let is_fork = forked_from.is_some();
         let number = self.number.unwrap_or_else(|| self.fresh_id());
         let (id, now) = (ExecutionId::from_u128(number), self.unit.now);
         let (plan, template) = match runs {
@@ -265,6 +267,13 @@ impl Creation<'_> {
                 .map_err(|_| Error::Internal)?;
         }
         refuse_if_too_dear(joint.state())?;
+        // A fork that goes on in its next unit has not taken over all that it can.
+        if !is_fork || joint.state().next_due().is_none() {
+            let template = made.head.spec.template.as_ref().map(|template| template.id.as_str());
+            let by = Asker { environment: self.environment, account: &self.account, template };
+            let is_open = |step| joint.state().step(step).is_some_and(|row| row.stage.is_open());
+            prices::check(self.node, by, (&*program, options.max_cost), is_open)?;
+        }
         self.unit = joint.done();
         self.reserved = sources.reserved;
         self.begun = Some(program);

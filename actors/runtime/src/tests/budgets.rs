@@ -1,5 +1,7 @@
 //! Budgets of many tasks.
 
+mod prices;
+
 use callboard_domain::Error;
 use callboard_domain::approval::Decider;
 use callboard_domain::budget::Money;
