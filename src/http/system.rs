@@ -134,9 +134,14 @@ pub(crate) fn without_active(path: &str, fault: Option<String>, uptime: Duration
                 vector_store: Component { status: "not_configured", detail: None },
             };
             let uptime_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
-            let version = env!("CARGO_PKG_VERSION");
-            let warnings = Vec::new();
-            let health = Health { status: "unavailable", version, uptime_ms, components, warnings };
+            let health = Health {
+                status: "unavailable",
+                version: env!("CARGO_PKG_VERSION"),
+                time_zone_data: Timetable::zone_data(),
+                uptime_ms,
+                components,
+                warnings: Vec::new(),
+            };
             return Some(match name {
                 None => Reply::with_status(status, &health),
                 Some(_) => Reply::bare(status, &health),

@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 use callboard_domain::Timestamp;
 use callboard_domain::condition::{self, Condition};
 use callboard_domain::estimate::{KnownFork, StepDefaults, dry_run};
-use callboard_domain::execution::program::{CompiledPlan, Effort, Outputs, Program, ReviewPolicy};
+use callboard_domain::execution::program::{
+    About, CompiledPlan, Effort, Outputs, Program, ReviewPolicy,
+};
 use callboard_domain::execution::{self, Due, Execution};
 use callboard_domain::fuel::Fuel;
 use callboard_domain::id::{ExecutionId, PlanId};
@@ -203,12 +205,14 @@ fn renders() {
             output_checked: None,
             start_at: None,
             forked_from: None,
+            occurrence: None,
             created_at: NOW,
             trace: None,
         };
         let state = Execution::started(spec, Arc::clone(&compiled.graph), NOW).next;
         let (review, defaults) = (ReviewPolicy::default(), Arc::default());
-        let program = Program::new(id, Arc::clone(&compiled), review, input, defaults);
+        let program =
+            Program::new(About::new(id, NOW, None), Arc::clone(&compiled), review, input, defaults);
         let outputs = Outputs::default();
         let step =
             |step, effort| program.evaluate(Due { step, item: None }, &state, &outputs, effort);

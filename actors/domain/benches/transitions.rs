@@ -115,6 +115,7 @@ fn started(graph: &Arc<Graph>) -> Execution {
         output_checked: None,
         start_at: None,
         forked_from: None,
+        occurrence: None,
         created_at: NOW,
         trace: None,
     };

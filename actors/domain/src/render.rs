@@ -81,6 +81,25 @@ names! {
         TemplateName = "templateName",
         /// The identifier of the execution.
         ExecutionId = "executionId",
+        /// The instant at which the execution was to begin.
+        StartedAt = "startedAt",
+        /// The instant of the schedule's occurrence.
+        ScheduledAt = "scheduledAt",
+        /// The instant of the occurrence that the schedule started before.
+        PreviousScheduledAt = "previousScheduledAt",
+        /// The day of `scheduledAt` in the schedule's time zone.
+        ScheduledDate = "scheduledDate",
+        /// The day of `previousScheduledAt` in the schedule's time zone.
+        PreviousScheduledDate = "previousScheduledDate",
+        /// The schedule's time zone.
+        Timezone = "timezone",
+    }
+}
+
+impl Meta {
+    /// True if the property has no value at the first occurrence of a schedule.
+    const fn is_of_previous(self) -> bool {
+        matches!(self, Self::PreviousScheduledAt | Self::PreviousScheduledDate)
     }
 }
 
@@ -354,7 +373,13 @@ impl<'a, S: Scope> Inserter<'a, S> {
                 push_value(rendered, self.members.at(item, path).ok_or_else(missing)?)
             }
             Reference::Env(name) => push(rendered, self.scope.env(name).ok_or_else(no_value)?),
-            Reference::Meta(meta) => push(rendered, self.scope.meta(*meta).ok_or_else(no_value)?),
+            Reference::Meta(meta) => match self.scope.meta(*meta) {
+                Some(value) => push(rendered, value),
+                None if meta.is_of_previous() && self.scope.meta(Meta::ScheduledAt).is_some() => {
+                    Ok(())
+                }
+                None => Err(no_value()),
+            },
         }
     }
 }

@@ -11,6 +11,7 @@
 //! the clock, and the start of the work.
 
 mod due;
+mod occurrence;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use crate::id::{ExecutionId, ScheduleId, TaskId};
 use crate::names::names;
 
 pub use due::{Due, MAX_CAUGHT_UP, ON_TIME};
+pub use occurrence::Occurrence;
 pub use running::Running;
 pub use timetable::{Timetable, TimetableError};
 
@@ -112,17 +114,6 @@ pub enum Started {
     Execution(ExecutionId),
 }
 
-/// An occurrence: the schedule and the instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Occurrence {
-    /// The schedule.
-    #[serde(rename = "s")]
-    pub schedule: ScheduleId,
-    /// The instant of the timetable, without jitter.
-    #[serde(rename = "t")]
-    pub at: Timestamp,
-}
-
 names! {
     /// The outcome of an occurrence.
     Outcome {
@@ -209,6 +200,9 @@ pub struct Schedule {
     /// The occurrence after `next`, before which the delay of `next` ends; known if there is a delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub following: Option<Timestamp>,
+    /// The occurrence that started work last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_started: Option<Timestamp>,
     /// The runs that are not known to have ended.
     #[serde(default, skip_serializing_if = "Running::is_empty")]
     pub running: Running,
@@ -236,6 +230,7 @@ impl Schedule {
             cursor: now,
             next: None,
             following: None,
+            last_started: None,
             running: Running::default(),
             queued: Vec::new(),
         };

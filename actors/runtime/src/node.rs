@@ -14,7 +14,7 @@ use callboard_domain::caps::Caps;
 use callboard_domain::confidence::ask::Expected;
 use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::Execution;
-use callboard_domain::execution::program::{CompiledPlan, Program, TaskDefaults};
+use callboard_domain::execution::program::{About, CompiledPlan, Program, TaskDefaults};
 use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, TaskId};
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::queue::Ready;
@@ -460,7 +460,8 @@ impl Node {
         let execution = items::with_items(self.store(), environment, execution).await?;
         let input = begun.take_input(self.store(), environment).await?;
         let usual = Arc::clone(&self.settings.task_defaults);
-        Ok((execution, Arc::new(Program::new(id, compiled, begun.terms, input, usual))))
+        let about = About::from(&*begun.spec);
+        Ok((execution, Arc::new(Program::new(about, compiled, begun.terms, input, usual))))
     }
 
     /// Hands a task that is about to become durable to its first actor.

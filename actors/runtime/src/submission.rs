@@ -19,6 +19,7 @@ use callboard_domain::execution::{Execution, ForkedFrom, Template};
 use callboard_domain::id::{BatchId, Environment, PlanId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::PlanSource;
+use callboard_domain::schedule::Occurrence;
 use callboard_domain::task::{Request, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::unit::MAX_RENDERED;
@@ -136,6 +137,7 @@ pub(crate) struct StartExecution {
     pub(crate) options: Options,
     pub(crate) start_at: Option<Timestamp>,
     pub(crate) forked_from: Option<Box<ForkedFrom>>,
+    pub(crate) occurrence: Option<Box<Occurrence>>,
 }
 
 /// The plan of an execution.

@@ -29,10 +29,9 @@ impl Scope for Known {
     }
 
     fn meta(&self, meta: Meta) -> Option<&str> {
-        match meta {
-            Meta::TemplateName => Some("Review"),
-            Meta::ExecutionId => Some("dt_exec_1"),
-        }
+        [(Meta::TemplateName, "Review"), (Meta::ExecutionId, "dt_exec_1")]
+            .into_iter()
+            .find_map(|(known, value)| (known == meta).then_some(value))
     }
 }
 

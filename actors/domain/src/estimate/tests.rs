@@ -22,10 +22,7 @@ impl Scope for Start {
     }
 
     fn meta(&self, meta: Meta) -> Option<&str> {
-        match meta {
-            Meta::TemplateName => Some("A plan"),
-            Meta::ExecutionId => None,
-        }
+        (meta == Meta::TemplateName).then_some("A plan")
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 use crate::budget::{Budget, Money};
 use crate::id::{ExecutionId, PlanId};
+use crate::schedule::Occurrence;
 use crate::task::Ending;
 use crate::trace::TraceContext;
 
@@ -40,6 +41,9 @@ pub struct Spec {
     /// The execution that this one is a fork of. Boxed, because few executions are forks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Box<ForkedFrom>>,
+    /// The occurrence of the schedule that started this, or the execution that this one is a fork of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occurrence: Option<Box<Occurrence>>,
     /// The instant of the request.
     pub created_at: Timestamp,
     /// The request, in the trace of its caller. Boxed, because few executions have one.

@@ -109,6 +109,7 @@ impl World {
             output_checked: chance.percent(40).then_some(last),
             start_at,
             forked_from: (original_has > 0).then(|| Box::new(forked_from)),
+            occurrence: None,
             created_at: NOW,
             trace: None,
         };

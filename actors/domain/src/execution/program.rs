@@ -3,12 +3,13 @@
 //! Deliberately absent: the order of events. The machine names the step to decide.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Due, Execution, StepState};
+use super::{Due, Execution, Spec, StepState};
+use crate::Timestamp;
 use crate::condition;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::{Graph, StepSet};
@@ -16,6 +17,7 @@ use crate::id::ExecutionId;
 use crate::plan::{ForEach, HitlSource, Plan, Step, gate_of};
 use crate::render::{self, Meta, PromptTemplate, Scope};
 use crate::retry::Policy;
+use crate::schedule::Occurrence;
 use crate::schema::{self, Schema};
 use crate::task::{Ending, EndingCode, Inputs, MAX_MESSAGES, Message, Request, Role, Task};
 use crate::template::{Deployment, Template};
@@ -122,8 +124,45 @@ pub struct Program {
     pub review: ReviewPolicy,
     /// The input, with defaults filled in.
     pub input: Map<String, Value>,
-    id: String,
+    about: About,
     defaults: Arc<TaskDefaults>,
+}
+
+/// What `meta` says of an execution. The texts are made when they are first asked for.
+#[derive(Debug)]
+pub struct About {
+    id: ExecutionId,
+    begins_at: Timestamp,
+    occurrence: Option<Box<Occurrence>>,
+    texts: [OnceLock<Option<String>>; Meta::ALL.len()],
+}
+
+impl From<&Spec> for About {
+    fn from(spec: &Spec) -> Self {
+        Self::new(spec.id, spec.start_at.unwrap_or(spec.created_at), spec.occurrence.clone())
+    }
+}
+
+impl About {
+    /// An execution that is to begin at this instant.
+    #[must_use]
+    pub fn new(id: ExecutionId, begins_at: Timestamp, occurrence: Option<Box<Occurrence>>) -> Self {
+        Self { id, begins_at, occurrence, texts: Default::default() }
+    }
+
+    fn text(&self, meta: Meta) -> Option<&str> {
+        let make = || match meta {
+            Meta::ExecutionId => Some(self.id.to_string()),
+            Meta::StartedAt => Some(self.begins_at.to_string()),
+            Meta::TemplateName
+            | Meta::ScheduledAt
+            | Meta::PreviousScheduledAt
+            | Meta::ScheduledDate
+            | Meta::PreviousScheduledDate
+            | Meta::Timezone => self.occurrence.as_ref().and_then(|it| it.value(meta)),
+        };
+        self.texts[meta as usize].get_or_init(make).as_deref()
+    }
 }
 
 /// The effort that an evaluation may take.
@@ -184,16 +223,16 @@ impl List {
 }
 
 impl Program {
-    /// The program of the execution `id`.
+    /// The program of an execution.
     #[must_use]
     pub fn new(
-        id: ExecutionId,
+        about: About,
         compiled: Arc<CompiledPlan>,
         review: ReviewPolicy,
         input: Map<String, Value>,
         defaults: Arc<TaskDefaults>,
     ) -> Self {
-        Self { compiled, review, input, id: id.to_string(), defaults }
+        Self { compiled, review, input, about, defaults }
     }
 
     /// The number of the step that `task` runs.
@@ -320,12 +359,11 @@ impl Program {
         sizes.into_values().map(|(alike, inputs)| (alike, self.request(step, inputs))).collect()
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "the signature of Scope::meta")]
     fn meta(&self, meta: Meta) -> Option<&str> {
-        Some(match meta {
-            Meta::TemplateName => &self.compiled.plan.source().name,
-            Meta::ExecutionId => &self.id,
-        })
+        if meta == Meta::TemplateName {
+            return Some(&self.compiled.plan.source().name);
+        }
+        self.about.text(meta)
     }
 
     /// The request of a step without its texts, for the models that it may call; `None` for a wait step.

@@ -39,6 +39,7 @@ fn spec() -> Spec {
         output_checked: None,
         start_at: None,
         forked_from: None,
+        occurrence: None,
         created_at: NOW,
         trace: None,
     }

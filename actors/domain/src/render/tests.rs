@@ -26,10 +26,7 @@ impl Scope for Known {
     }
 
     fn meta(&self, meta: Meta) -> Option<&str> {
-        match meta {
-            Meta::TemplateName => Some("Review"),
-            Meta::ExecutionId => None,
-        }
+        (meta == Meta::TemplateName).then_some("Review")
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use super::*;
 use crate::approval::MailCause;
 use crate::execution::program::{
-    CompiledPlan, Effort, Evaluation, Outputs, Program, ReviewPolicy, check_output,
+    About, CompiledPlan, Effort, Evaluation, Outputs, Program, ReviewPolicy, check_output,
 };
 use crate::execution::{self, Due, Execution, Stage};
 use crate::id::{ExecutionId, PlanId, UserId, WorkerId};
@@ -386,12 +386,13 @@ fn program() -> (Program, Step<Execution>) {
         output_checked: compiled.checked(),
         start_at: None,
         forked_from: None,
+        occurrence: None,
         created_at: NOW,
         trace: None,
     };
     let first = Execution::started(spec, Arc::clone(&compiled.graph), NOW);
     let (review, input) = (ReviewPolicy::default(), Map::new());
-    (Program::new(id, compiled, review, input, Arc::default()), first)
+    (Program::new(About::new(id, NOW, None), compiled, review, input, Arc::default()), first)
 }
 
 /// The event as the owner hands it on after the check.
@@ -569,12 +570,22 @@ fn wide(steps: u16, change: impl Fn(&mut StepSource)) -> (Program, Step<Executio
         output_checked: None,
         start_at: None,
         forked_from: None,
+        occurrence: None,
         created_at: NOW,
         trace: None,
     };
     let first = Execution::started(spec, Arc::clone(&compiled.graph), NOW);
     let input = Map::from_iter([("x".to_owned(), json!("x".repeat(1 << 20)))]);
-    (Program::new(id, compiled, ReviewPolicy::default(), input, Arc::default()), first)
+    (
+        Program::new(
+            About::new(id, NOW, None),
+            compiled,
+            ReviewPolicy::default(),
+            input,
+            Arc::default(),
+        ),
+        first,
+    )
 }
 
 /// Tried on a server before: 500 such steps took four gigabytes.

@@ -132,6 +132,7 @@ fn chain(times: usize) {
             output_checked: None,
             start_at: None,
             forked_from: None,
+            occurrence: None,
             created_at: NOW,
             trace: None,
         };
@@ -221,6 +222,7 @@ fn step() -> StepState {
         output_checked: None,
         start_at: None,
         forked_from: None,
+        occurrence: None,
         created_at: NOW,
         trace: None,
     };

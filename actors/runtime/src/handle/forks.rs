@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use callboard_domain::estimate::{Asked, DryRun, KnownFork};
-use callboard_domain::execution::program::{Outputs, Program};
+use callboard_domain::execution::program::{About, Outputs, Program};
 use callboard_domain::execution::{Execution, ForkedFrom, Spec, Stage, StepState};
 use callboard_domain::id::{ExecutionId, PlanId};
+use callboard_domain::schedule::Occurrence;
 use callboard_domain::template::Caller;
 use callboard_domain::unit::{Change, Joint};
 use callboard_domain::{Error, Rule};
@@ -40,6 +41,7 @@ struct Checked {
     prepared: Prepared,
     options: Options,
     forked_from: Box<ForkedFrom>,
+    occurrence: Option<Box<Occurrence>>,
 }
 
 impl Handle {
@@ -60,12 +62,10 @@ impl Handle {
         self.admit()?;
         let endpoint = format!("executions/{id}/fork");
         let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &fork));
-        let Checked { runs, prepared, options, forked_from } =
+        let Checked { runs, prepared, options, forked_from, occurrence } =
             self.checked_fork(owner, caller, id, fork).await?;
-        let Prepared { compiled, review, input, .. } = prepared;
         let forked_from = Some(forked_from);
-        let begin =
-            StartExecution { runs, compiled, review, input, options, start_at: None, forked_from };
+        let begin = StartExecution { forked_from, occurrence, ..prepared.begin(runs, options) };
         self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 
@@ -80,10 +80,11 @@ impl Handle {
         id: ExecutionId,
         fork: Fork,
     ) -> Result<DryRun, Error> {
-        let Checked { prepared, options, forked_from, .. } =
-            self.checked_fork(owner, caller, id, fork).await?;
-        let known = self.known(owner, &prepared, options, &forked_from).await?;
-        self.would_forking((owner.environment, &owner.id), prepared, options.max_cost, known).await
+        let checked = self.checked_fork(owner, caller, id, fork).await?;
+        let known = self.known(owner, &checked).await?;
+        let Checked { prepared, options, occurrence, .. } = checked;
+        let who = (owner.environment, &*owner.id);
+        self.would_forking(who, prepared, options.max_cost, (known, occurrence)).await
     }
 
     async fn checked_fork(
@@ -137,7 +138,8 @@ impl Handle {
             return Err(Error::invalid("fromStep", Rule::Step, message));
         }
         let forked_from = Box::new(ForkedFrom { execution: id, from_step: fork.from_step });
-        Ok(Checked { runs, prepared, options, forked_from })
+        let occurrence = spec.occurrence.clone();
+        Ok(Checked { runs, prepared, options, forked_from, occurrence })
     }
 
     /// The steps that a fork would take over whole, and the texts of those that would begin at once. Plays
@@ -145,9 +147,7 @@ impl Handle {
     async fn known(
         &self,
         owner: &Owner,
-        prepared: &Prepared,
-        options: Options,
-        forked_from: &ForkedFrom,
+        Checked { prepared, options, forked_from, occurrence, .. }: &Checked,
     ) -> Result<KnownFork, Error> {
         let (node, environment, now) = (&*self.node, owner.environment, self.node.now());
         let Prepared { compiled, review, input, template, .. } = prepared;
@@ -164,6 +164,7 @@ impl Handle {
             output_checked: compiled.checked(),
             start_at: None,
             forked_from: None,
+            occurrence: occurrence.clone(),
             created_at: now,
             trace: None,
         };
@@ -171,8 +172,9 @@ impl Handle {
         let original = original.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
         let defaults = Arc::clone(&node.settings.task_defaults);
         let (compiled, review, input) = (Arc::clone(compiled), review.clone(), input.clone());
+        let about = About::from(&spec);
         let first = Execution::started(spec, Arc::clone(&compiled.graph), now);
-        let program = Arc::new(Program::new(id, compiled, review, input, defaults));
+        let program = Arc::new(Program::new(about, compiled, review, input, defaults));
         let sources = node.sources(environment, partition);
         let mut sources = NodeSources { reserved: Reservation::dry(), ..sources };
         let mut outputs = Outputs::default();

@@ -28,7 +28,8 @@ use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
 use crate::submission::{self, Created, NewWork, Options, Runs, StartExecution, Submitted};
 use crate::tables::Deployed;
-use callboard_domain::execution::program::{CompiledPlan, Program, ReviewPolicy};
+use callboard_domain::execution::program::{About, CompiledPlan, Program, ReviewPolicy};
+use callboard_domain::schedule::Occurrence;
 
 /// The request for an execution of a plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -75,6 +76,15 @@ pub(super) struct Prepared {
     pub(super) template: Option<execution::Template>,
     pub(super) review: ReviewPolicy,
     pub(super) input: Map<String, Value>,
+}
+
+impl Prepared {
+    /// The execution of this run, which begins at once.
+    pub(super) fn begin(self, runs: Runs, options: Options) -> StartExecution {
+        let Self { compiled, review, input, .. } = self;
+        let (start_at, forked_from, occurrence) = (None, None, None);
+        StartExecution { runs, compiled, review, input, options, start_at, forked_from, occurrence }
+    }
 }
 
 impl Handle {
@@ -155,10 +165,8 @@ impl Handle {
         let (options, start_at) = (start.options, start.start_at);
         let plan = self.plan(owner.environment, owner.caller(), id).await?;
         let prepared = self.of_plan(owner, plan, start).await?;
-        let Prepared { compiled, template, review, input, .. } = prepared;
-        let runs = Runs::Plan(id, template);
-        let begin =
-            StartExecution { runs, compiled, review, input, options, start_at, forked_from: None };
+        let runs = Runs::Plan(id, prepared.template.clone());
+        let begin = StartExecution { start_at, ..prepared.begin(runs, options) };
         self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 
@@ -191,10 +199,8 @@ impl Handle {
             .map(|key| scoped_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
         let (options, start_at) = (deploy.start.options, deploy.start.start_at);
         let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy).await?;
-        let Prepared { compiled, review, input, .. } = prepared;
         let runs = Runs::Deployed(deployed);
-        let begin =
-            StartExecution { runs, compiled, review, input, options, start_at, forked_from: None };
+        let begin = StartExecution { start_at, ..prepared.begin(runs, options) };
         self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 
@@ -320,7 +326,7 @@ impl Handle {
         run: Prepared,
         max_cost: Option<Money>,
     ) -> Result<DryRun, Error> {
-        self.would_forking(who, run, max_cost, KnownFork::default()).await
+        self.would_forking(who, run, max_cost, (KnownFork::default(), None)).await
     }
 
     /// The preview of a fork.
@@ -329,13 +335,15 @@ impl Handle {
         (environment, account): (Environment, &str),
         run: Prepared,
         max_cost: Option<Money>,
-        fork: KnownFork,
+        (fork, occurrence): (KnownFork, Option<Box<Occurrence>>),
     ) -> Result<DryRun, Error> {
         let Prepared { compiled, plan, template, review, input } = run;
         let usual = &self.node.settings.task_defaults;
-        let id = ExecutionId::from_u128(self.node.fresh_id(self.node.now(), 0));
+        let now = self.node.now();
+        let id = ExecutionId::from_u128(self.node.fresh_id(now, 0));
+        let about = About::new(id, now, occurrence);
         let hitl = review.hitl.clone();
-        let program = Program::new(id, Arc::clone(&compiled), review, input, Arc::clone(usual));
+        let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(usual));
         let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
         let past = past.map_err(|error| unreadable(&error))?;
         let (usual, prices) = (Arc::clone(usual), Arc::clone(&self.node.settings.prices));

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use callboard_domain::event::EventName;
-use callboard_domain::execution::program::Program;
+use callboard_domain::execution::program::{About, Program};
 use callboard_domain::id::{Environment, ExecutionId, PlanId, ScheduleId};
 use callboard_domain::query::{Page, Schedules, Window};
-use callboard_domain::schedule::{Schedule, Settings, Timetable, Timing};
+use callboard_domain::schedule::{Occurrence, Schedule, Settings, Timetable, Timing};
 use callboard_domain::{Error, Rule};
 use callboard_store::Outcome;
 use serde_json::Value;
@@ -63,7 +63,9 @@ impl Handle {
         self.node.holdings.admit(&owner.id, 0)?;
         // The plan stays from here on.
         let _kept = self.kept(environment, &target)?;
-        let plan = self.checked_target(owner, target.target.clone()).await?;
+        let next = timetable.next_after(now).unwrap_or(now);
+        let first = Occurrence::first(&settings.timing, next);
+        let plan = self.checked_target(owner, target.target.clone(), first).await?;
         let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
         let id = ScheduleId::from_u128(self.node.fresh_id(now, partition));
         let schedule = Schedule::created(id, owner.id.clone(), settings, &timetable, now);
@@ -104,10 +106,16 @@ impl Handle {
         kept.map(Some).ok_or_else(|| Error::not_found("plan", id))
     }
 
-    /// The plan of a target, which is checked as if it started now; the fields of a refusal are named within
-    /// `target`.
-    async fn checked_target(&self, owner: &Owner, target: Target) -> Result<Option<PlanId>, Error> {
-        let order = self.order(owner, target).await.map_err(|error| error.within("target"))?;
+    /// The plan of a target, which is checked as if it started now for this occurrence; the fields of a refusal
+    /// are named within `target`.
+    async fn checked_target(
+        &self,
+        owner: &Owner,
+        target: Target,
+        first: Occurrence,
+    ) -> Result<Option<PlanId>, Error> {
+        let order = self.order(owner, target, first).await;
+        let order = order.map_err(|error| error.within("target"))?;
         let plan = order.plan();
         let (environment, account) = (owner.environment, owner.id.as_str());
         match order {
@@ -119,12 +127,13 @@ impl Handle {
                 }
             }
             NewWork::Execution(begin) => {
-                let id = ExecutionId::from_u128(0);
-                let StartExecution { runs, compiled, review, input, options, .. } = *begin;
+                let StartExecution { runs, compiled, review, input, options, occurrence, .. } =
+                    *begin;
+                let about = About::new(ExecutionId::from_u128(0), self.node.now(), occurrence);
                 let template = runs.template();
                 let asker = Asker { environment, account, template: template.as_deref() };
                 let defaults = Arc::clone(&self.node.settings.task_defaults);
-                let program = Program::new(id, compiled, review, input, defaults);
+                let program = Program::new(about, compiled, review, input, defaults);
                 prices::check(&self.node, asker, (&program, options.max_cost), |_| true)?;
             }
             NewWork::Retry(..) | NewWork::Plan(..) => {}
@@ -133,7 +142,13 @@ impl Handle {
     }
 
     /// The order of a target, checked as if it started now.
-    pub(crate) async fn order(&self, owner: &Owner, target: Target) -> Result<NewWork, Error> {
+    pub(crate) async fn order(
+        &self,
+        owner: &Owner,
+        mut target: Target,
+        occurrence: Occurrence,
+    ) -> Result<NewWork, Error> {
+        target.fill(&occurrence)?;
         let (runs, prepared, options) = match target {
             Target::Task(request) => return Ok(NewWork::Tasks(vec![*request], false)),
             Target::Plan(id, start) => {
@@ -150,16 +165,9 @@ impl Handle {
                 (Runs::Deployed(deployed), prepared, options)
             }
         };
-        let (compiled, review, input) = (prepared.compiled, prepared.review, prepared.input);
-        Ok(NewWork::Execution(Box::new(StartExecution {
-            runs,
-            compiled,
-            review,
-            input,
-            options,
-            start_at: None,
-            forked_from: None,
-        })))
+        let occurrence = Some(Box::new(occurrence));
+        let begin = StartExecution { occurrence, ..prepared.begin(runs, options) };
+        Ok(NewWork::Execution(Box::new(begin)))
     }
 
     /// A schedule.
@@ -238,7 +246,8 @@ impl Handle {
         if let Some(target) = &target {
             self.node.holdings.admit(&owner.id, 0)?;
             kept = self.kept(environment, target)?;
-            plan = self.checked_target(owner, target.target.clone()).await?;
+            let first = Occurrence::first(&settings.timing, self.node.wall());
+            plan = self.checked_target(owner, target.target.clone(), first).await?;
         }
         let given = target.as_ref().map_or(before.target, |target| target.given.clone());
         let target =

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_domain::access::Action;
+use callboard_domain::error::Rule;
 use callboard_domain::id::PlanId;
 use callboard_domain::plan::HitlSource;
-use callboard_domain::schedule::{Outcome, Schedule, Started};
+use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::schedule::{Occurrence, Outcome, Schedule, Started};
 use callboard_domain::task::Request;
 use callboard_domain::{Error, Timestamp};
 use ractor::ActorProcessingErr;
@@ -54,6 +56,30 @@ impl From<Start> for crate::handle::Start {
 }
 
 impl Target {
+    /// Writes the occurrence into the texts of a task, or into the input of an execution.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if a text is too long then.
+    pub(crate) fn fill(&mut self, occurrence: &Occurrence) -> Result<(), Error> {
+        let request = match self {
+            Self::Task(request) => request,
+            Self::Plan(_, start) | Self::Template(_, _, start) => {
+                occurrence.fill_map(&mut start.input);
+                return Ok(());
+            }
+        };
+        let inputs = &mut request.inputs;
+        occurrence.fill(&mut inputs.prompt);
+        inputs.system_prompt.iter_mut().for_each(|text| occurrence.fill(text));
+        inputs.messages.iter_mut().for_each(|message| occurrence.fill(&mut message.content));
+        inputs.context.iter_mut().for_each(|context| occurrence.fill_map(context));
+        if inputs.prompt.len() > MAX_PROMPT {
+            let why = format!("prompt has more than {MAX_PROMPT} bytes at {}", occurrence.at);
+            return Err(Error::invalid("prompt", Rule::Length, why));
+        }
+        Ok(())
+    }
+
     /// The request for a deploy.
     pub(crate) fn deploy(version: Option<String>, start: Start) -> crate::handle::Deploy {
         let (models, queues) = (BTreeMap::new(), BTreeMap::new());
@@ -80,7 +106,7 @@ impl Held<ScheduleItem> {
         let permit = Arc::clone(&self.node.submission_permits).acquire_owned().await?;
         let owner = self.owner(own);
         let ordered = match &owner {
-            Ok(owner) => self.order(owner).await,
+            Ok(owner) => self.order(owner, own.row.schedule.occurrence(at)).await,
             Err(error) => Err(error.clone()),
         };
         match ordered {
@@ -112,13 +138,13 @@ impl Held<ScheduleItem> {
         Ok(Owner { id, environment, role, trace: None, bound: Arc::default() })
     }
 
-    async fn order(&self, owner: &Owner) -> Result<NewWork, Error> {
+    async fn order(&self, owner: &Owner, occurrence: Occurrence) -> Result<NewWork, Error> {
         let id = self.address.schedule;
         let store = &*self.node.shard(id.partition()).store;
         let target = schedules::read_target(store, self.address.environment, id).await;
         let target = target.map_err(|error| crate::handle::unreadable(&error))?;
         let target = target.ok_or(Error::Internal)?;
-        Handle::owed(Arc::clone(&self.node)).order(owner, target).await
+        Handle::owed(Arc::clone(&self.node)).order(owner, target, occurrence).await
     }
 
     fn next(&self, (at, moves): (Timestamp, bool)) -> Option<ScheduleRow> {
@@ -146,6 +172,7 @@ impl Held<ScheduleItem> {
             NewWork::Retry(..) | NewWork::Plan(..) => return Ok(None),
         };
         row.schedule.running.add(at, started);
+        row.schedule.last_started = row.schedule.last_started.max(Some(at));
         row.plan = order.plan();
         let run =
             RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.wall()) };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_domain::approval::Salt;
-use callboard_domain::execution::program::{CompiledPlan, Outputs, Program};
+use callboard_domain::execution::program::{About, CompiledPlan, Outputs, Program};
 use callboard_domain::execution::{Execution, Spec, Status, Template};
 use callboard_domain::id::{BatchId, Environment, ExecutionId, PlanId, TaskId};
 use callboard_domain::plan::PlanSource;
@@ -211,8 +211,8 @@ impl Creation<'_> {
     }
 
     async fn execution(&mut self, begin: StartExecution) -> Result<Created, Error> {
-        let StartExecution { runs, compiled, review, input, options, start_at, forked_from } =
-            begin;
+        let StartExecution { runs, compiled, review, input, options, start_at, .. } = begin;
+        let StartExecution { forked_from, occurrence, .. } = begin;
         let is_fork = forked_from.is_some();
         let number = self.number.unwrap_or_else(|| self.fresh_id());
         let (id, now) = (ExecutionId::from_u128(number), self.unit.now);
@@ -239,6 +239,7 @@ impl Creation<'_> {
             output_checked: compiled.checked(),
             start_at,
             forked_from,
+            occurrence,
             created_at: now,
             trace: self.trace.clone(),
         };
@@ -247,7 +248,13 @@ impl Creation<'_> {
         let asked = (Arc::clone(&made.head.spec), review.clone());
         self.records.extend(executions::first_rows(self.environment, asked, &input));
         let defaults = Arc::clone(&self.node.settings.task_defaults);
-        let program = Arc::new(Program::new(id, compiled, review, input, defaults));
+        let program = Arc::new(Program::new(
+            About::from(&*made.head.spec),
+            compiled,
+            review,
+            input,
+            defaults,
+        ));
         let mut sources = self.node.sources(self.environment, self.partition);
         let mut joint = Joint::first(&program, first, now);
         let mut outputs = Outputs::default();

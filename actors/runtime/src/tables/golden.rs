@@ -570,6 +570,7 @@ fn full_execution() -> Execution {
         output_checked: Some(1),
         start_at: None,
         forked_from: None,
+        occurrence: None,
         created_at: NOW,
         trace: None,
     };

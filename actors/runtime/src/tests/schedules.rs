@@ -1,6 +1,7 @@
 //! Schedules on the memory store: downtimes, jumps of the clock, crashes at every commit.
 
 mod dropped;
+mod occurrence;
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -42,12 +42,22 @@ fn program(
         output_checked: None,
         start_at: None,
         forked_from: None,
+        occurrence: None,
         created_at: NOW,
         trace: None,
     };
     let first = Execution::started(spec, Arc::clone(&compiled.graph), NOW);
     let input = input.as_object().cloned().expect("an object");
-    (Program::new(id, compiled, ReviewPolicy::default(), input, Arc::default()), first)
+    (
+        Program::new(
+            About::new(id, NOW, None),
+            compiled,
+            ReviewPolicy::default(),
+            input,
+            Arc::default(),
+        ),
+        first,
+    )
 }
 
 /// Every prompt costs a billionth of a dollar a byte.

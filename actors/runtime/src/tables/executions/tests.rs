@@ -28,6 +28,7 @@ fn started(steps: usize) -> Step<Execution> {
         output_checked: None,
         start_at: None,
         forked_from: None,
+        occurrence: None,
         created_at: NOW,
         trace: None,
     };
