@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callboard_client::{Call, Secret};
 use callboard_store::postgres::{Address, Scratch};
@@ -18,6 +18,8 @@ use super::floor::{self, StoreFloor};
 use super::http::Site;
 
 const ADMIN: &str = "admin@example.com";
+/// The longest start of a node.
+const READY: Duration = Duration::from_mins(1);
 const PASSWORD: &str = "correct horse battery staple";
 
 /// The place of the measurements.
@@ -202,6 +204,20 @@ impl Program {
         };
         let (operator, worker) = (key("operator").await?, key("worker").await?);
         Ok(Service { operator, worker, program: Some(self) })
+    }
+
+    /// Returns once the server is ready: a node of a cluster answers before it is.
+    pub(super) async fn ready(&self) -> Result<(), Error> {
+        let until = Instant::now() + READY;
+        loop {
+            let mut connection = self.site.open().await?;
+            match connection.exchange(&self.site.get("/health"), 200).await {
+                Err(_) if Instant::now() < until => {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+                asked => return asked.map(drop),
+            }
+        }
     }
 
     /// The resident memory of the process, in bytes.

@@ -58,7 +58,7 @@ pub(super) async fn recovery(ground: &Ground) -> Result<Vec<Row>, Error> {
     let directory = service.kill().await?;
     let begin = Instant::now();
     let server = ground.server_on(directory, &[]).await?;
-    server.site.open().await?.exchange(&server.site.get("/health"), 200).await?;
+    server.ready().await?;
     let ready = begin.elapsed();
     let begin = Instant::now();
     let worker = server.site.as_by(&worker);

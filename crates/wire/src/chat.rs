@@ -347,6 +347,7 @@ mod tests {
             "top_p": 0.5,
             "seed": 7,
             "stop": "END",
+            "frequency_penalty": 0.5,
             "tools": [],
             "response_format": {"type": "text"},
             "service_tier": "flex",

@@ -2981,6 +2981,11 @@ export interface components {
         /** @description The members as they were given; none where nothing was. */
         Sampling: {
             /**
+             * Format: double
+             * @description -2 to 2.
+             */
+            frequencyPenalty?: number;
+            /**
              * Format: int64
              * @description The seed.
              */
@@ -3995,6 +4000,8 @@ export interface components {
             top_p?: number | null;
             /** @description The answer ends before the first of these sequences: a string, or at most 16. */
             stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequency_penalty?: number | null;
             /** @description The form of the answer; the answer is checked against its schema. */
             response_format?: components["schemas"]["ChatResponseFormat"] | null;
             /**
@@ -4020,11 +4027,6 @@ export interface components {
              * @enum {unknown}
              */
             presence_penalty?: 0 | 0 | null;
-            /**
-             * @description No penalty.
-             * @enum {unknown}
-             */
-            frequency_penalty?: 0 | 0 | null;
             /**
              * @description No bias.
              * @enum {unknown}
@@ -4177,6 +4179,8 @@ export interface components {
             topP?: number | null;
             /** @description The output ends before the first of these sequences: a string, or at most 16. */
             stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number | null;
             /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
             /** @description The source of the confidence; by default auto. */
@@ -4259,6 +4263,8 @@ export interface components {
             topP?: number | null;
             /** @description The output ends before the first of these sequences: a string, or at most 16. */
             stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number | null;
             /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
             /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
@@ -4432,6 +4438,8 @@ export interface components {
             topP?: number | null;
             /** @description The output ends before the first of these sequences: a string, or at most 16. */
             stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number | null;
             /** @description The JSON Schema (2020-12) of the output. */
             outputSchema?: Record<string, never> | null;
             /** @description The source of the confidence; by default auto. */
@@ -4642,6 +4650,8 @@ export interface components {
             topP?: number | null;
             /** @description The output ends before the first of these sequences: a string, or at most 16. */
             stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number | null;
             /** @description The placeholder of a list, an input or an output in JSON: one task for each of its items. */
             forEach?: string | null;
             /** @description The name of the variable of an item; by default `item`. */

@@ -87,8 +87,8 @@ impl Occurrence {
             let (before, from) = rest.split_at(begin);
             filled.push_str(before);
             let Some((meta, after)) = placeholder(from) else {
-                filled.push_str("{{");
-                rest = &from[2..];
+                filled.push('{');
+                rest = &from[1..];
                 continue;
             };
             filled.push_str(&self.value(meta).unwrap_or_default());

@@ -236,8 +236,11 @@ fn the_rows_of_tasks_are_pinned() {
     let spec = Spec { sampling: Some(Box::new(sampling)), ..made.spec.as_ref().clone() };
     let sampled = InputsRow { spec: spec.into(), inputs: made.inputs.clone() };
     let golden =
-        pinned("made-v1-with-sampling", serde_json::to_string(&sampled).expect("JSON").as_bytes());
+        pinned("made-v2-with-sampling", serde_json::to_string(&sampled).expect("JSON").as_bytes());
     assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), sampled);
+    let earlier = of_an_earlier_version::<InputsRow>("made-v1-with-sampling");
+    let read = earlier.spec.sampling.as_deref().expect("it has some");
+    assert_eq!((read.seed, read.top_p, &*read.stop[0]), (Some(-7), Some(0.25), "END"));
     let schema = serde_json::from_str(r#"{"type":"object"}"#).expect("JSON");
     let inputs = made.inputs.map(|inputs| Inputs { output_schema: Some(schema), ..inputs });
     made.inputs = inputs;

@@ -96,6 +96,7 @@ fn chat_completions(response_format: &Value) -> Value {
             "temperature": {"type": "number", "minimum": 0, "maximum": 2},
             "top_p": {"type": "number", "minimum": 0, "maximum": 1},
             "seed": {"type": "integer"},
+            "frequency_penalty": {"type": "number", "minimum": -2, "maximum": 2},
             "stop": {"type": "array", "maxItems": 4, "items": {"type": "string"}},
             "max_tokens": {"type": "integer", "minimum": 1},
             "max_completion_tokens": {"type": "integer", "minimum": 1},

@@ -88,6 +88,7 @@ async fn the_request_has_the_prompt_as_the_last_user_message_and_the_key_in_its_
         "temperature": 0.5,
         "seed": 7,
         "top_p": 0.25,
+        "frequency_penalty": 0.5,
         "stop": ["END"],
         "max_tokens": 7,
     });
@@ -207,6 +208,7 @@ async fn what_a_model_refuses_is_left_out_and_remembered() {
         refuse("Unsupported value: 'temperature' does not support 0.5 with this model."),
         refuse("Unsupported parameter: 'top_p' is not supported with this model."),
         refuse("Unrecognized request argument supplied: seed"),
+        refuse("Unsupported parameter: 'frequency_penalty' is not supported with this model."),
         stream([data(&HELLO)]),
         stream([data(&HELLO)]),
     ])
@@ -215,10 +217,10 @@ async fn what_a_model_refuses_is_left_out_and_remembered() {
     call(&provider, &request()).await.0.unwrap();
     call(&provider, &request()).await.0.unwrap();
     let mut bodies = Vec::new();
-    for _ in 0..7 {
+    for _ in 0..8 {
         bodies.push(server.seen.recv().await.unwrap().body);
     }
-    for body in &bodies[5..] {
+    for body in &bodies[6..] {
         let members = body.as_object().unwrap().keys().map(String::as_str);
         let members: Vec<&str> = members.collect();
         assert_eq!(

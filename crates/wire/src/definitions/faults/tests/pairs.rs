@@ -30,6 +30,7 @@ fn fields() -> Vec<(&'static str, Value, &'static [&'static str])> {
         ("topP", json!(0.5), &["prompt"]),
         ("seed", json!(7), &["prompt"]),
         ("stop", json!(["x"]), &["prompt"]),
+        ("frequencyPenalty", json!(0.5), &["prompt"]),
         ("forEach", json!("{{input.list}}"), &["prompt", "maxItems"]),
         ("item", json!("row"), &["prompt", "forEach", "maxItems"]),
         ("maxItems", json!(5), &["prompt", "forEach"]),
