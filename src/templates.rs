@@ -1,4 +1,4 @@
-//! The templates that come with the program (SPEC.md, Built-in finance templates).
+//! The templates that come with the program.
 //!
 //! The templates are files like a user's, read by the same code. Deliberately absent: the rules
 //! that make them valid.
@@ -72,7 +72,7 @@ mod tests {
         defaults: Value,
     }
 
-    /// The tables of SPEC.md, and the templates beyond it.
+    /// The templates by name, and what each contains.
     fn expected() -> [Expected; 5] {
         [
             Expected {

@@ -1,4 +1,4 @@
-//! The server's certificate, and the authority of workers' certificates (PROTOCOL.md 13, `[tls]`): read
+//! The server's certificate, and the authority of workers' certificates (docs/reference/cli.md): read
 //! at the start, and again when the files change.
 //!
 //! A client may connect without a certificate; a route that needs one asks for [`Certificate`]. A

@@ -1,4 +1,4 @@
-//! Hashing and checking passwords with argon2id (PROTOCOL.md 7).
+//! Hashing and checking passwords with argon2id (docs/reference/accounts.md).
 //!
 //! A hash takes some 20 ms of a core and 19 MiB, on purpose. So hashes run on the blocking threads,
 //! at most as many at once as half the cores, and only so many may queue behind them, for a while:

@@ -1,4 +1,4 @@
-//! The setup link of a server without an admin: its bearer makes the first one (PROTOCOL.md 7).
+//! The setup link of a server without an admin: its bearer makes the first one (docs/reference/accounts.md).
 //!
 //! The link lives in memory and ends with the process, an hour after the start, or with the first admin.
 //! Deliberately absent: a log line with its token.

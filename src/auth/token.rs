@@ -1,4 +1,4 @@
-//! Access tokens: JWT, HS256 and nothing else (PROTOCOL.md 7, "Access token").
+//! Access tokens: JWT, HS256 and nothing else (docs/reference/accounts.md).
 //!
 //! The crate's `encode` and `crypto::verify` do the cryptography. Its `decode` is not used for two
 //! reasons: it reads the clock itself, while here time is an argument; and it refuses a token whose
@@ -39,10 +39,10 @@ const MAX_LEN: usize = 8 * 1024;
 /// ends when it says so.
 const NOT_BEFORE_LEEWAY: u64 = 5;
 
-/// The lifetime of an access token unless configured otherwise (SPEC.md, "JWT sessions").
+/// The lifetime of an access token unless configured otherwise.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_hours(24);
 
-/// The longest lifetime that may be configured (SPEC.md, "JWT sessions").
+/// The longest lifetime that may be configured.
 pub const MAX_LIFETIME: Duration = session::MAX_ACCESS_LIFETIME;
 
 /// Issues and verifies access tokens.

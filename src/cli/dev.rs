@@ -21,6 +21,7 @@ use callboard_domain::account::User;
 use callboard_domain::audit::By;
 use callboard_domain::credential::{self, DEFAULT_LIFETIME};
 use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::retry::Policy;
 use callboard_domain::task::{Channels, Gate, Hold, Inputs, Request, Status};
 use callboard_runtime::accounts::NewKey;
 use callboard_runtime::ports::Ports;
@@ -295,6 +296,7 @@ fn request(model: &str, tag: &str, prompt: &str) -> Request {
         routing: None,
         flow: None,
         start_at: None,
+        retry: Policy::default(),
         inputs: Inputs { prompt: prompt.to_owned(), ..Inputs::default() },
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_store::Store as _;
-use callboard_store::memory::{Cluster, MemoryStore};
 use callboard_store::ownership::NodeId;
+use callboard_store::testing::memory::{Cluster, MemoryStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::oneshot;

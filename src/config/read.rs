@@ -32,7 +32,7 @@ const DAY: Duration = Duration::from_hours(24);
 const LONGEST_WAIT: Duration = Duration::from_hours(7 * 24);
 const MAX_WAITS: usize = 100;
 
-/// The fewest bytes of a signing key (PROTOCOL.md 7).
+/// The fewest bytes of a signing key.
 const MIN_SIGNING_KEY: usize = 32;
 
 impl Server {
@@ -366,7 +366,7 @@ impl Webhooks {
     }
 }
 
-/// The secret of `CALLBOARD_WEBHOOK_SECRET`, of a setting, or of a file (PROTOCOL.md 9).
+/// The secret of `CALLBOARD_WEBHOOK_SECRET`, of a setting, or of a file.
 fn webhook_secret(source: &mut Source) -> Result<Option<Secret>, Error> {
     const VARIABLE: &str = "CALLBOARD_WEBHOOK_SECRET";
     let by_name = source.variable(VARIABLE).map(str::to_owned);

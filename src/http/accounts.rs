@@ -1,4 +1,4 @@
-//! Login, users and keys (SPEC.md, Authentication endpoints): translate only.
+//! Login, users and keys: translate only.
 
 use std::net::IpAddr;
 use std::sync::Arc;

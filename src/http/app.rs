@@ -40,7 +40,7 @@ use crate::outbound::guard::Guard;
 use crate::outbound::traces::Traces;
 use crate::outbound::webhook::WebhookSecrets;
 
-/// The most worker connections that an account has open (PROTOCOL.md 8).
+/// The most worker connections that an account has open.
 const WORKER_SOCKETS: u32 = 500;
 
 /// The longest body that is parsed and read while others wait, in bytes: about a millisecond.

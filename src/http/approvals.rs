@@ -1,4 +1,4 @@
-//! The endpoints of human approval (SPEC.md, HITL; PROTOCOL.md 6).
+//! The endpoints of human approval (docs/reference/approvals.md).
 
 use std::sync::Arc;
 
@@ -210,7 +210,7 @@ pub(super) async fn reviewers(
     Query(paging): Query<Paging>,
 ) -> Answer {
     let mut users = app.handle.users();
-    // The sandbox has no accounts (PROTOCOL.md 7).
+    // The sandbox has no accounts.
     users.retain(|user| {
         caller.environment == Environment::Live && allows(user.role, Permission::HitlDecide)
     });

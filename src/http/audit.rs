@@ -1,4 +1,4 @@
-//! The audit log (PROTOCOL.md 7): translate only.
+//! The audit log (docs/reference/accounts.md): translate only.
 
 use std::sync::Arc;
 

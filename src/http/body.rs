@@ -15,7 +15,7 @@ use super::Edge;
 use super::auth::BodySender;
 use super::body_budget::Share;
 
-/// The largest body taken, in bytes (PROTOCOL.md 2, Limits).
+/// The largest body taken, in bytes.
 pub const MAX_BODY: usize = 2 * 1024 * 1024;
 
 /// The most bytes of a body that is too large that are read and dropped. A caller that is still

@@ -1,4 +1,4 @@
-//! The bytes of bodies, frames and answers that are held at once (PROTOCOL.md 8).
+//! The bytes of bodies, frames and answers that are held at once (docs/reference/limits.md).
 //!
 //! ```text
 //!   all                    a body until its request is answered, a frame until it is parsed

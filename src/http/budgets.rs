@@ -1,4 +1,4 @@
-//! Budgets of many tasks, and usage (PROTOCOL.md 16): translate only.
+//! Budgets of many tasks, and usage: translate only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Bulk jobs (PROTOCOL.md 16): translate only.
+//! Bulk jobs: translate only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! OpenAI's interface: chat completions and models (PROTOCOL.md 14).
+//! OpenAI's interface: chat completions and models.
 //!
 //! ```text
 //! POST ─▶ subscribe ─▶ submit ─▶ the task's events ─┬▶ its end: the answer, or 422

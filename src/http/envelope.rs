@@ -1,4 +1,4 @@
-//! The envelope of every answer (SPEC.md, Response envelope).
+//! The envelope of every answer.
 //!
 //! A handler's data is written to bytes at once, without a value in between; the request id, the
 //! time and the duration are known outside of it, so the answer travels as a draft and the layer
@@ -128,7 +128,7 @@ struct Pagination {
 pub(super) enum Shape {
     /// The envelope.
     Enveloped,
-    /// The shape of OpenAI's answers (PROTOCOL.md 14).
+    /// The shape of OpenAI's answers.
     OpenAi,
 }
 

@@ -1,7 +1,7 @@
 //! The error table: one exhaustive match from the domain's refusals to status and code.
 //!
-//! PROTOCOL.md 2 is its source. Deliberately absent: logging. The code that turns a fault inside into
-//! [`Error::Internal`] or [`Error::Unavailable`] logs it there, once.
+//! The table is that of docs/reference/errors.md. Deliberately absent: logging. The code that turns a fault
+//! inside into [`Error::Internal`] or [`Error::Unavailable`] logs it there, once.
 
 use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -159,7 +159,7 @@ impl Serialize for ErrorBody<'_> {
     }
 }
 
-/// An error as OpenAI's interface shows it: `{"error": {message, type, param, code}}` (PROTOCOL.md 14).
+/// An error as OpenAI's interface shows it: `{"error": {message, type, param, code}}`.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenAiError<'a>(pub &'a Error);
 

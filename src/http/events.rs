@@ -1,4 +1,4 @@
-//! `GET /api/events`: the event log as server-sent events (PROTOCOL.md 10).
+//! `GET /api/events`: the event log as server-sent events (docs/reference/events.md).
 
 use std::convert::Infallible;
 use std::sync::Arc;

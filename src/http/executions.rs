@@ -1,4 +1,4 @@
-//! The execution endpoints (SPEC.md, Plans; PROTOCOL.md 4).
+//! The execution endpoints (docs/reference/executions.md).
 
 use std::sync::Arc;
 

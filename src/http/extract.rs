@@ -69,7 +69,7 @@ impl<T: Read> Input for Body<T> {
     }
 }
 
-/// A JSON body that may be absent, which counts as `{}` (PROTOCOL.md 4).
+/// A JSON body that may be absent, which counts as `{}`.
 #[derive(Debug)]
 pub struct OptionalBody<T>(pub T);
 
@@ -182,7 +182,7 @@ impl Input for Asker {
     fn describe(_: &mut Operation) {}
 }
 
-/// The identifier in the path, of which there is one. A malformed one does not exist (PROTOCOL.md 1).
+/// The identifier in the path, of which there is one. A malformed one does not exist.
 #[derive(Debug)]
 pub struct Id<T>(pub T);
 

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 /// The header that carries the request id, in and out.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The security headers of every answer (SPEC.md, Authentication).
+/// The security headers of every answer.
 const SECURITY: [(HeaderName, HeaderValue); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
@@ -25,7 +25,7 @@ const SECURITY: [(HeaderName, HeaderValue); 4] = [
 pub struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The caller's request id, if it is well formed, else a new one (PROTOCOL.md 1).
+    /// The caller's request id, if it is well formed, else a new one.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let given = headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok());

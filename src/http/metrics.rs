@@ -1,4 +1,4 @@
-//! `/metrics`: the figures of the runtime, and those of the process and its surface (PROTOCOL.md 12).
+//! `/metrics`: the figures of the runtime, and those of the process and its surface (docs/reference/metrics.md).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -31,7 +31,7 @@ use super::serve::Answers;
 use super::{App, Failure, body, trace};
 use crate::outbound::traces::{Answered, Traces};
 
-/// The largest body that a public endpoint reads, in bytes (PROTOCOL.md 8).
+/// The largest body that a public endpoint reads, in bytes.
 const MAX_PUBLIC_BODY: usize = 8 * 1024;
 /// The time in which the body of a public request must arrive.
 const PUBLIC_BODY_WITHIN: Duration = Duration::from_secs(5);

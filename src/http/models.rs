@@ -1,4 +1,4 @@
-//! Models and their limits (PROTOCOL.md 16): translate only.
+//! Models and their limits: translate only.
 
 use std::convert::Infallible;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Sign-in by OIDC (PROTOCOL.md 7): translate only.
+//! Sign-in by OIDC (docs/reference/accounts.md): translate only.
 //!
 //! ```text
 //!   browser ─ start ─▶ 302 to the provider ─▶ callback ─┬▶ 302 to /, with a code ─▶ token

@@ -255,7 +255,7 @@ fn headers() -> Value {
     json!({"X-Request-Id": {"required": true, "schema": {"type": "string"}}})
 }
 
-/// The envelope around `data` (SPEC.md, Response envelope).
+/// The envelope around `data`.
 fn enveloped(data: &Value, is_paged: bool) -> Value {
     let mut envelope = json!({
         "type": "object",
@@ -350,7 +350,7 @@ fn envelope() -> [(String, Value); 5] {
     .map(|(name, schema)| (name.to_owned(), schema))
 }
 
-/// A member without a value is left out of an answer, never null (PROTOCOL.md, first paragraph).
+/// A member without a value is left out of an answer, never null.
 fn without_null(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

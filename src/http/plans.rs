@@ -1,4 +1,4 @@
-//! The plan endpoints (SPEC.md, Plans).
+//! The plan endpoints.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Queues: their state, and the settings of operators (PROTOCOL.md 16): translate only.
+//! Queues: their state, and the settings of operators: translate only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The schedule endpoints (PROTOCOL.md 16): translate only.
+//! The schedule endpoints: translate only.
 
 use std::sync::Arc;
 

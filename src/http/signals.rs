@@ -1,4 +1,4 @@
-//! Signals to executions (PROTOCOL.md 16): translate only.
+//! Signals to executions: translate only.
 
 use std::sync::Arc;
 

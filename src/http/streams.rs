@@ -1,4 +1,4 @@
-//! `GET …/{id}/stream`: one item as it goes on, as server-sent events (PROTOCOL.md 15).
+//! `GET …/{id}/stream`: one item as it goes on, as server-sent events (docs/reference/events.md).
 //!
 //! ```text
 //!   snapshot ─ delta ─ delta ─ task.retrying ─ restart ─ delta ─ task.completed ─ end

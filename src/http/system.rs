@@ -1,4 +1,4 @@
-//! Workers and health (PROTOCOL.md 11, 12): translate only.
+//! Workers and health (docs/reference/workers.md): translate only.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The task endpoints (SPEC.md, Tasks): requests to actor calls, answers to the wire's shapes.
+//! The task endpoints: requests to actor calls, answers to the wire's shapes.
 
 use std::sync::Arc;
 

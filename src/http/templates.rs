@@ -1,4 +1,4 @@
-//! The template endpoints (SPEC.md, Templates; PROTOCOL.md 5).
+//! The template endpoints (docs/reference/templates.md).
 
 use std::convert::Infallible;
 use std::str::FromStr;

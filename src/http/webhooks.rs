@@ -1,4 +1,4 @@
-//! Deliveries of webhooks and mails (PROTOCOL.md 9): translate only.
+//! Deliveries of webhooks and mails (docs/reference/webhooks.md): translate only.
 
 use std::sync::Arc;
 

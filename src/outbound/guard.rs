@@ -1,4 +1,4 @@
-//! The addresses that the server may call for a user (PROTOCOL.md 9): none inside its own network.
+//! The addresses that the server may call for a user (docs/reference/webhooks.md): none inside its own network.
 //!
 //! ```text
 //!   creation:  URL ─▶ check    refuses an address that is evident from the URL

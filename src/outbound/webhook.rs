@@ -34,7 +34,7 @@ pub use secret::{RIGHT, WebhookSecret, WebhookSecrets};
 
 use super::guard::{Guard, NotConnected};
 
-/// The time of a delivery, from the look-up of the receiver's name to its answer (PROTOCOL.md 9).
+/// The time of a delivery, from the look-up of the receiver's name to its answer.
 const ANSWERED: Duration = Duration::from_secs(15);
 /// The time to read the text of a refusal, which is for people alone.
 const WORDS: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! `GET /ws`: events for clients (PROTOCOL.md 10).
+//! `GET /ws`: events for clients (docs/reference/events.md).
 //!
 //! ```text
 //!   subscribe ─▶ Feed ─▶ Session: waits, or is too much ─▶ the socket

@@ -1,4 +1,4 @@
-//! `GET /api/workers/connect`: a worker's socket (PROTOCOL.md 11).
+//! `GET /api/workers/connect`: a worker's socket (docs/reference/workers.md).
 //!
 //! Frames become messages to the worker's actor, and the actor's commands become frames. The first
 //! frame registers. Deliberately absent: the effects of frames; the worker's actor and the tasks decide.

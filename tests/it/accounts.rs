@@ -81,7 +81,7 @@ impl Stream {
     }
 }
 
-/// Does it within the five seconds that PROTOCOL.md 7 gives.
+/// Does it within the five seconds that docs/reference/accounts.md promises.
 async fn in_time(what: &str, work: impl Future) {
     let done = tokio::time::timeout(Duration::from_secs(5), work).await;
     assert!(done.is_ok(), "{what} is still open after 5 s");

@@ -47,7 +47,11 @@ async fn every_broken_field_is_named_with_its_rule() {
         (json!({"prompt": "p", "hitl": true}), "hitl", "type"),
         (json!({"prompt": "p", "hitl": {"required": "yes"}}), "hitl.required", "type"),
         (json!({"prompt": "p", "hitl": {"timeoutMs": 0}}), "hitl.timeoutMs", "range"),
-        (json!({"prompt": "p", "hitl": {"timeoutMs": 86_400_001}}), "hitl.timeoutMs", "range"),
+        (
+            json!({"prompt": "p", "hitl": {"timeoutMs": 2_592_000_001_u64}}),
+            "hitl.timeoutMs",
+            "range",
+        ),
         (json!({"prompt": "p", "hitl": {"sampleRate": 1.1}}), "hitl.sampleRate", "range"),
         (json!({"prompt": "p", "hitl": {"sampleRate": "1"}}), "hitl.sampleRate", "type"),
         (

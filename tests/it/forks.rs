@@ -1,4 +1,4 @@
-//! Forks of executions (PROTOCOL.md 16).
+//! Forks of executions.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Steps over a list (PROTOCOL.md 16, `forEach`): over HTTP, and with kills in the middle.
+//! Steps over a list: over HTTP, and with kills in the middle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -130,6 +130,42 @@ async fn a_failed_item_ends_the_step_or_leaves_null_and_a_retry_keeps_the_others
 }
 
 #[tokio::test]
+async fn lists_are_walked_together_and_their_lengths_must_agree() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let triage = json!({"id": "triage", "forEach": "{{input.mails}}", "item": "mail", "maxItems": 9,
+        "onItemError": "skip", "prompt": "triage {{mail.subject}}"});
+    let lists = json!({"mail": "{{input.mails}}", "label": "{{triage.output}}"});
+    let reply = json!({"id": "reply", "forEach": lists, "maxItems": 9, "dependsOn": ["triage"],
+        "prompt": "{{item.index}}: {{mail.subject}} is {{label}}"});
+    let plan = client.plan(&json!([triage, reply])).await;
+    let shown = client.get(&format!("/api/plans/{plan}")).await.expect_ok();
+    assert_eq!(shown["steps"][1]["forEach"], lists);
+    let worker = FakeWorker::connect(&server, &server.key("worker").await, 8).await;
+    worker.run(|task| match task["prompt"].as_str().unwrap_or_default() {
+        "triage late" => Err("no".to_owned()),
+        prompt => Ok(prompt.strip_prefix("triage ").map_or(prompt, |_| "urgent").to_owned()),
+    });
+    let mails = json!([{"subject": "broken"}, {"subject": "late"}, {"subject": "lost"}]);
+    let id = client.execute(&plan, &json!({"input": {"mails": mails}})).await;
+    let ended = client.execution_with_status(&id, "completed").await;
+    let expected = json!(["0: broken is urgent", "1: late is ", "2: lost is urgent"]);
+    assert_eq!(ended["steps"]["reply"]["output"], expected.to_string());
+
+    let mut uneven = each();
+    uneven["item"] = Value::Null;
+    uneven["forEach"] = json!({"a": "{{input.short}}", "b": "{{input.long}}"});
+    uneven["prompt"] = "{{a}}{{b}}".into();
+    let plan = client.plan(&json!([uneven])).await;
+    let id = client.execute(&plan, &json!({"input": {"short": [1], "long": [1, 2]}})).await;
+    let ended = client.execution_with_status(&id, "failed").await;
+    assert_eq!(ended["error"]["code"], "RENDER_FAILED");
+    let says = "forEach: {{input.short}} has 1 items and {{input.long}} has 2: lists that are walked \
+                together have the same length";
+    assert_eq!(ended["error"]["message"], says);
+}
+
+#[tokio::test]
 async fn every_fault_of_a_list_is_told_and_a_dry_run_counts_the_items() {
     let server = Server::start();
     let client = server.client("operator").await;
@@ -139,6 +175,16 @@ async fn every_fault_of_a_list_is_told_and_a_dry_run_counts_the_items() {
         (json!({"forEach": "docs"}), "steps[0].forEach", "placeholder"),
         (json!({"forEach": null}), "steps[0].forEach", "required"),
         (json!({"forEach": 5}), "steps[0].forEach", "type"),
+        (json!({"forEach": {}}), "steps[0].forEach", "length"),
+        (json!({"forEach": {"doc": "{{input.docs}}"}}), "steps[0].item", "unknown"),
+        (json!({"forEach": {"a": 5}, "item": null}), "steps[0].forEach.a", "type"),
+        (json!({"forEach": {"a": "{{env.X}}"}, "item": null}), "steps[0].forEach.a", "placeholder"),
+        (json!({"forEach": {"A": "{{input.a}}"}, "item": null}), "steps[0].forEach.A", "pattern"),
+        (
+            json!({"forEach": {"item": "{{input.a}}"}, "item": null}),
+            "steps[0].forEach.item",
+            "reserved",
+        ),
         (json!({"item": "Doc"}), "steps[0].item", "pattern"),
         (json!({"onItemError": "ignore"}), "steps[0].onItemError", "enum"),
         (json!({"minSuccess": 0.5}), "steps[0].minSuccess", "range"),

@@ -1,4 +1,4 @@
-//! The sandbox (PROTOCOL.md 7): test keys have the simulated model at work, and nothing crosses.
+//! The sandbox (docs/reference/sandbox.md): test keys have the simulated model at work, and nothing crosses.
 
 use serde_json::{Value, json};
 

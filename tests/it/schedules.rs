@@ -1,4 +1,4 @@
-//! Schedules (PROTOCOL.md 16).
+//! Schedules.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `startAt` of tasks, executes and deploys (PROTOCOL.md 16).
+//! `startAt` of tasks, executes and deploys.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -68,6 +68,31 @@ fn the_arrows_go_one_way() {
 }
 
 #[test]
+fn sources_refer_to_what_is_in_the_repository() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut directories: Vec<_> = ["actors", "benches", "crates", "sdk", "src", "tests", "web/src"]
+        .map(|it| root.join(it))
+        .into();
+    let mut seen = 0;
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let kind = path.extension().and_then(|kind| kind.to_str());
+            if path.is_dir() && !path.ends_with("node_modules") {
+                directories.push(path);
+            } else if matches!(kind, Some("rs" | "ts" | "tsx" | "py" | "toml")) {
+                seen += 1;
+                let text = std::fs::read_to_string(&path).expect("UTF-8");
+                for absent in [concat!("SPEC", ".md"), concat!("PROTO", "COL.md")] {
+                    assert!(!text.contains(absent), "{} cites {absent}", path.display());
+                }
+            }
+        }
+    }
+    assert!(seen > 500, "{seen} files were read");
+}
+
+#[test]
 fn every_package_of_the_workspace_is_among_them() {
     let text = include_str!("../../Cargo.toml");
     let manifest: toml::Table = text.parse().expect("TOML");

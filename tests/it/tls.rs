@@ -1,4 +1,4 @@
-//! TLS of the server's own (PROTOCOL.md 13).
+//! TLS of the server's own (docs/reference/cli.md).
 
 use std::fs;
 use std::process::{Command, Stdio};

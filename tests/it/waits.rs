@@ -1,4 +1,4 @@
-//! Wait steps and their signals (PROTOCOL.md 16).
+//! Wait steps and their signals.
 
 use serde_json::{Value, json};
 

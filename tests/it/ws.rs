@@ -1,4 +1,4 @@
-//! `/ws` and the streams of one item (PROTOCOL.md 10, 15).
+//! `/ws` and the streams of one item (docs/reference/events.md).
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Permissions: the roles, the actions that routes ask for, and the one table of both.
 //!
-//! The table follows SPEC.md, "Roles and permissions"; where that is silent, PROTOCOL.md 7.
+//! The table is that of docs/reference/accounts.md.
 //! Deliberately absent: authentication ([`crate::credential`], and the edge), and rules about a
 //! single resource, such as "only its author", which belong to the resource.
 
@@ -16,7 +16,7 @@ use crate::names::names;
 use crate::rate::Tier;
 
 names! {
-    /// The role of a user or a key (SPEC.md, "Roles and permissions"), in the order of the table's
+    /// The role of a user or a key, in the order of the table's
     /// columns.
     Role {
         /// May do everything.
@@ -126,7 +126,7 @@ const NO: bool = false;
 #[expect(clippy::match_same_arms, reason = "one line for each line of the table")]
 const fn row(action: Action) -> [bool; 4] {
     match action {
-        // SPEC.md's table              admin operator viewer worker
+        //                              admin operator viewer worker
         Action::TasksCreate         => [YES,  YES,     NO,    NO ],
         Action::TasksRead           => [YES,  YES,     YES,   YES],
         Action::TasksCancel         => [YES,  YES,     NO,    NO ],
@@ -143,7 +143,7 @@ const fn row(action: Action) -> [bool; 4] {
         Action::KeysManage          => [YES,  NO,      NO,    NO ],
         Action::UsersManage         => [YES,  NO,      NO,    NO ],
         Action::TextsErase          => [YES,  NO,      NO,    NO ],
-        // PROTOCOL.md 7, where the table is silent: writing as operator
+        // Everything else: writing as operator
         Action::ExecutionsCancel    => [YES,  YES,     NO,    NO ],
         Action::ExecutionsRetry     => [YES,  YES,     NO,    NO ],
         Action::ExecutionsSignal    => [YES,  YES,     NO,    NO ],
@@ -188,14 +188,14 @@ pub const fn allows(role: Role, action: Action) -> bool {
 }
 
 /// True if a user with the role `giver` may give `role` to a key: every permission of `role` is one
-/// of the giver's own (PROTOCOL.md 7).
+/// of the giver's own.
 #[must_use]
 pub fn covers(giver: Role, role: Role) -> bool {
     Action::ALL.into_iter().all(|action| allows(giver, action) || !allows(role, action))
 }
 
 /// True if the sandbox has this action: it has no accounts, no metrics, no models and no workers of
-/// its own to run or drain (PROTOCOL.md 7).
+/// its own to run or drain.
 const fn is_in_sandbox(action: Action) -> bool {
     match action {
         Action::KeysManage
@@ -322,8 +322,7 @@ impl Caller {
         }
     }
 
-    /// True for a worker key that is bound to queues: of tasks it reads those that it holds a lease of
-    /// (PROTOCOL.md 7).
+    /// True for a worker key that is bound to queues: of tasks it reads those that it holds a lease of.
     #[must_use]
     pub const fn is_bound(&self) -> bool {
         !self.queues.is_empty()
@@ -345,7 +344,7 @@ impl Caller {
         }
     }
 
-    /// The caller as the author of a template: a user's e-mail, or `key:<name>` (PROTOCOL.md 5).
+    /// The caller as the author of a template: a user's e-mail, or `key:<name>`.
     #[must_use]
     pub fn author(&self) -> String {
         match self.account {

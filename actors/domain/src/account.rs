@@ -1,5 +1,4 @@
-//! Users: the stored record, and the rules for e-mail, name and role (SPEC.md, "User";
-//! PROTOCOL.md 7).
+//! Users: the stored record, and the rules for e-mail, name and role (docs/reference/accounts.md).
 //!
 //! The password rules are in [`password`], the limit on failed attempts in [`throttle`].
 //! Deliberately absent: hashing, which is slow on purpose and belongs to the edge, and sessions,
@@ -191,7 +190,7 @@ pub enum Change {
     Deletion,
 }
 
-/// Passes if an admin remains after `change` of the user `id` (PROTOCOL.md 7).
+/// Passes if an admin remains after `change` of the user `id`.
 ///
 /// # Errors
 /// [`Error::InvalidState`] if none would remain, [`Error::NotFound`] if there is no such user.

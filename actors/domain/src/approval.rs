@@ -1,4 +1,4 @@
-//! The life of an approval: an output that waits for a reviewer (SPEC.md, HITL; PROTOCOL.md 6).
+//! The life of an approval: an output that waits for a reviewer (docs/reference/approvals.md).
 //!
 //! ```text
 //!            a reviewer is there        escalates_at          expires_at
@@ -45,7 +45,7 @@ use crate::task::{self, Channels, HoldReason};
 
 use turn::Turn;
 
-/// The time for which other reviewers see a claim (PROTOCOL.md 6).
+/// The time for which other reviewers see a claim.
 pub const CLAIM: Duration = Duration::from_mins(5);
 
 /// The most entries of a history up to which claims and releases are recorded in it.

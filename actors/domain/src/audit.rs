@@ -1,4 +1,4 @@
-//! The audit log: the actor, action, instant and origin of each change (PROTOCOL.md 7).
+//! The audit log: the actor, action, instant and origin of each change (docs/reference/accounts.md).
 //!
 //! One chain for the whole service ([`crate::chain`]), so that an entry that was removed is missed.
 //! Old entries are trimmed from its beginning, and the trimmed part is remembered by its length and

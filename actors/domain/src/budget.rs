@@ -1,4 +1,4 @@
-//! Money, and the budget of an execution (PROTOCOL.md 4, `options.maxCost`).
+//! Money, and the budget of an execution (docs/reference/executions.md).
 //!
 //! ```text
 //!   maxCost ├── spent ──┼── reserved ──┼── free ──┤

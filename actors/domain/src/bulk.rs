@@ -1,4 +1,4 @@
-//! Bulk jobs: one action on every task that a filter matched (PROTOCOL.md 16).
+//! Bulk jobs: one action on every task that a filter matched.
 //!
 //! ```text
 //!   filter ─▶ the identifiers that match, frozen ─▶ parts of 64 ─▶ each acted on, then counted in one commit

@@ -1,5 +1,5 @@
 //! Calibration: the reliability of confidences as predictors of rejections, and the effect of another
-//! threshold (PROTOCOL.md 6).
+//! threshold (docs/reference/approvals.md).
 //!
 //! Every output that a gate examined is counted by its template, step, method, model and confidence,
 //! in bins of 0.01; a confidence of exactly 1 has the last bin to itself, so that every threshold that is a

@@ -1,4 +1,4 @@
-//! Conditions: CEL expressions that make a step run or be skipped (PROTOCOL.md 4).
+//! Conditions: CEL expressions that make a step run or be skipped (docs/reference/executions.md).
 //!
 //! ```text
 //! "{{a.output}} == 'yes'" ──translate──▶ steps["a"].output == 'yes' ──check, compile──▶ Condition
@@ -39,10 +39,10 @@ use program::Program;
 pub use check::References;
 pub use evaluate::Error;
 
-/// The longest condition, in bytes (PROTOCOL.md 4).
+/// The longest condition, in bytes.
 pub const MAX_LENGTH: usize = 1024;
 
-/// The deepest nesting of brackets in the text and of the syntax tree (PROTOCOL.md 4).
+/// The deepest nesting of brackets in the text and of the syntax tree.
 pub const MAX_DEPTH: usize = 16;
 
 /// The fuel of one evaluation.

@@ -15,7 +15,7 @@ pub mod verdict;
 use crate::names::names;
 
 names! {
-    /// The method that a confidence comes from (PROTOCOL.md 6).
+    /// The method that a confidence comes from.
     Source {
         /// The log-probabilities of the output's tokens.
         Logprobs = "logprobs",

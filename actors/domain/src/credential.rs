@@ -1,4 +1,4 @@
-//! API keys: their format, their stored record, their lifetime (SPEC.md, "API keys"; PROTOCOL.md 7).
+//! API keys: their format, their stored record, their lifetime (docs/reference/accounts.md).
 //!
 //! ```text
 //! svc_live_ 8Vw0…32 characters…qT3 0a9ZkQ
@@ -288,7 +288,7 @@ impl ApiKey {
     }
 
     /// True if `user` answers for the key and could no longer give its role; `role` is the user's
-    /// new role, `None` for a deleted user (PROTOCOL.md 7).
+    /// new role, `None` for a deleted user.
     #[must_use]
     pub fn ends_with(&self, user: UserId, role: Option<Role>) -> bool {
         self.user == Some(user) && !role.is_some_and(|role| covers(role, self.role))
@@ -302,7 +302,7 @@ impl ApiKey {
     }
 }
 
-/// The lifetime of a key created without `expiresIn`: 90 days (SPEC.md, "JWT sessions").
+/// The lifetime of a key created without `expiresIn`: 90 days.
 pub const DEFAULT_LIFETIME: Duration = days(90);
 
 const MAX_DAYS: u64 = 36_500;

@@ -1,4 +1,5 @@
-//! The life of a delivery: a message to a receiver outside, until the receiver took it (PROTOCOL.md 6, 9).
+//! The life of a delivery: a message to a receiver outside, until the receiver took it
+//! (docs/reference/webhooks.md).
 //!
 //! ```text
 //!             Sent
@@ -45,7 +46,7 @@ pub const MAIL_WAITS: [Duration; 7] = [
     Duration::from_hours(12),
 ];
 
-/// The events and waits of all webhooks (PROTOCOL.md 9; `[webhooks] events, retry_seconds`).
+/// The events and waits of all webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookPolicy {
     /// The ends of a task that are announced.

@@ -1,6 +1,6 @@
 //! All refusals that a caller may receive, in one enum.
 //!
-//! The edge maps each to a status and a code in one exhaustive match (PROTOCOL.md 2). Deliberately
+//! The edge maps each to a status and a code in one exhaustive match (docs/reference/errors.md). Deliberately
 //! absent: internal causes. The code that handles one logs it; the caller receives
 //! [`Error::Internal`] or [`Error::Unavailable`].
 
@@ -196,7 +196,7 @@ pub enum Error {
         /// The account's limit, in bytes.
         limit: u64,
     },
-    /// The account's unfinished bodies and frames take as much memory as they may (PROTOCOL.md 8).
+    /// The account's unfinished bodies and frames take as much memory as they may.
     #[error(
         "unfinished bodies and frames of the account hold {limit} bytes, which is its limit: finish one first"
     )]
@@ -257,7 +257,7 @@ pub struct Fault {
 }
 
 names! {
-    /// The rules that a field can break (PROTOCOL.md 2).
+    /// The rules that a field can break.
     Rule {
         /// The field is missing.
         Required = "required",

@@ -1,4 +1,4 @@
-//! Estimates of cost and duration before a run (PROTOCOL.md 4 and 5).
+//! Estimates of cost and duration before a run (docs/reference/executions.md).
 //!
 //! ```text
 //! per step: median of past runs, else (prompt characters / 4 + maxTokens) × price

@@ -1,4 +1,4 @@
-//! The events that subscribers and webhooks are sent, by name (PROTOCOL.md 10).
+//! The events that subscribers and webhooks are sent, by name (docs/reference/events.md).
 //!
 //! ```text
 //!   execution.completed

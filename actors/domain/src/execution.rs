@@ -1,4 +1,4 @@
-//! The life of an execution (SPEC.md, Plan execution; PROTOCOL.md 4).
+//! The life of an execution (docs/reference/executions.md).
 //!
 //! ```text
 //!   Scheduled ── TimePassed ──▶ Running,  CancelRequested ──▶ Cancelled

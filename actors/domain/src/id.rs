@@ -7,7 +7,7 @@
 //!          millis    monotonic
 //! ```
 //!
-//! Identifiers of one process sort by creation, and name their partition (PROTOCOL.md 1).
+//! Identifiers of one process sort by creation, and name their partition (docs/reference/api.md).
 //! Deliberately absent: the source of randomness, which the caller passes in.
 
 use std::fmt;

@@ -1,5 +1,4 @@
-//! Limits of a model: requests and tokens a minute, calls in flight, and the answer to a 429
-//! (PROTOCOL.md 16).
+//! Limits of a model: requests and tokens a minute, calls in flight, and the answer to a 429.
 //!
 //! ```text
 //!           begin: reserves an estimate           settle: the real figures

@@ -4,7 +4,7 @@
 //! PlanSource (as given, as stored) ──check: every fault──▶ Plan { steps: prompts, conditions; graph }
 //! ```
 //!
-//! Templates are checked by the same code (PROTOCOL.md 2). Deliberately absent: the wire's shape and
+//! Templates are checked by the same code (docs/reference/errors.md). Deliberately absent: the wire's shape and
 //! its types, which are right by the time a source exists, and the run of a plan.
 
 mod check;
@@ -35,13 +35,16 @@ pub(crate) use check::{Checker, Compiles, Declared, Inputs};
 pub(crate) use gate::unknown_step;
 pub use gate::{HitlSource, gate_of};
 pub use limits::{
-    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
-    MAX_TIMEOUT_MS,
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_REVIEW_MS, MAX_STEPS,
+    MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS,
 };
 pub(crate) use limits::{
     check_flow, check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
 };
-pub use map::{DEFAULT_ITEM, ForEach, ListError, MAX_ITEM_NAME, MAX_MAPS, MapSource, OnItemError};
+pub use map::{
+    DEFAULT_ITEM, ForEach, ListError, ListSource, MAX_ITEM_NAME, MAX_LISTS, MAX_MAPS, MapSource,
+    OnItemError,
+};
 pub use source::{PlanSource, RetrySource, StepSource};
 pub(crate) use source::{are_brief, schemas};
 pub use wait::{Wait, WaitSource, is_signal_name, payload_text};
@@ -154,7 +157,7 @@ impl Plan {
     }
 
     /// Checks that the input has every field that a step refers to: a plan has no schema, so no field
-    /// is optional (PROTOCOL.md 4). A field with the value null is present.
+    /// is optional. A field with the value null is present.
     ///
     /// # Errors
     /// One problem for each missing field: `input.x`, rule `required`.
@@ -247,7 +250,7 @@ impl Step {
     }
 
     fn input_fields(&self) -> impl Iterator<Item = &str> {
-        let of_list = self.for_each.iter().map(ForEach::reference);
+        let of_list = self.for_each.iter().flat_map(ForEach::references);
         let of_texts = self.references().chain(of_list).filter_map(|reference| match reference {
             Reference::Input { field, .. } => Some(field.as_str()),
             Reference::Output { .. }

@@ -1,5 +1,5 @@
 //! The faults of a definition: all faults of a plan or a template, so that one answer lists them
-//! (PROTOCOL.md 2).
+//! (docs/reference/errors.md).
 //!
 //! Deliberately absent: the checks, which are in the modules of the checked things.
 

@@ -8,7 +8,7 @@ use crate::task::{Status, Task};
 use crate::template::{Industry, Visibility};
 use crate::{Timestamp, approval, audit, delivery, execution};
 
-/// The requested part of a list (PROTOCOL.md 1).
+/// The requested part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// The most items on the page, 1 to 100.
@@ -23,7 +23,7 @@ impl Default for Window {
     }
 }
 
-/// A filter and an order of tasks (SPEC.md, List Tasks).
+/// A filter and an order of tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tasks {
     /// Any of these statuses; every status if empty.
@@ -86,7 +86,7 @@ pub enum TaskOrder {
     Priority,
 }
 
-/// A filter of plans, which are listed newest first (SPEC.md, Plans).
+/// A filter of plans, which are listed newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plans {
     /// The tags that a plan must have, all of them.
@@ -97,7 +97,7 @@ pub struct Plans {
     pub window: Window,
 }
 
-/// A filter of the items of a step, which are listed in the order of the list (PROTOCOL.md 16).
+/// A filter of the items of a step, which are listed in the order of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Items {
     /// Any of these statuses; every status if empty.
@@ -106,7 +106,7 @@ pub struct Items {
     pub window: Window,
 }
 
-/// A filter of executions, which are listed newest first (PROTOCOL.md 4).
+/// A filter of executions, which are listed newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Executions {
     /// Any of these statuses; every status if empty.
@@ -123,7 +123,7 @@ pub struct Executions {
     pub window: Window,
 }
 
-/// A filter of approvals, which are listed newest first (SPEC.md, HITL).
+/// A filter of approvals, which are listed newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approvals {
     /// Any of these statuses; every status if empty.
@@ -138,8 +138,7 @@ pub struct Approvals {
     pub window: Window,
 }
 
-/// A filter of templates, which are listed newest first, each in its highest version (SPEC.md,
-/// Templates).
+/// A filter of templates, which are listed newest first, each in its highest version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Templates {
     /// The industry.
@@ -154,7 +153,7 @@ pub struct Templates {
     pub window: Window,
 }
 
-/// A filter of deliveries, which are listed newest first (PROTOCOL.md 9).
+/// A filter of deliveries, which are listed newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deliveries {
     /// Any of these statuses; every status if empty.
@@ -165,7 +164,7 @@ pub struct Deliveries {
     pub window: Window,
 }
 
-/// A filter of schedules, which are listed newest first (PROTOCOL.md 16).
+/// A filter of schedules, which are listed newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schedules {
     /// True for enabled schedules only, false for the others only.
@@ -174,7 +173,7 @@ pub struct Schedules {
     pub window: Window,
 }
 
-/// A filter of the audit log, which is listed newest first (PROTOCOL.md 7).
+/// A filter of the audit log, which is listed newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditQuery {
     /// The actor.

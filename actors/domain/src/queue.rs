@@ -1,4 +1,4 @@
-//! The order of a queue: by priority, then by age, without starvation (PROTOCOL.md 3).
+//! The order of a queue: by priority, then by age, without starvation (docs/reference/tasks.md).
 //!
 //! A task that has waited for one `aging` counts as one priority step higher. The order of two
 //! waiting tasks therefore never changes, and each has a fixed rank: its creation time minus its

@@ -1,5 +1,5 @@
 //! Request quotas: the requests that an account may make in 60 seconds, and the number of its tasks that
-//! may run at once (PROTOCOL.md 8).
+//! may run at once (docs/reference/limits.md).
 //!
 //! A sliding log: every admitted request counts for 60 seconds, so no span of 60 seconds ever holds
 //! more requests than the limit, which fixed windows do not achieve. Requests of one millisecond
@@ -19,7 +19,7 @@ use crate::names::names;
 pub const WINDOW_MS: u64 = 60_000;
 
 names! {
-    /// The billing tier of an account (SPEC.md, "Limits"); `plan` on the wire and in the settings.
+    /// The billing tier of an account; `plan` on the wire and in the settings.
     Tier {
         /// 60 requests a minute, 5 tasks at once.
         Free = "free",
@@ -39,7 +39,7 @@ pub struct Quota {
     pub concurrent_tasks: Option<u32>,
 }
 
-/// The quota of each tier; the default is the table of SPEC.md, "Limits".
+/// The quota of each tier; the default is the table of docs/reference/limits.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quotas {
     /// The quota of [`Tier::Free`].
@@ -72,7 +72,7 @@ impl Quotas {
     }
 }
 
-/// The values of the `X-RateLimit-` headers (SPEC.md, "Limits").
+/// The values of the `X-RateLimit-` headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// Requests in any 60 seconds.

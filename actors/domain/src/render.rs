@@ -25,7 +25,7 @@ use crate::task::MAX_MESSAGES;
 
 use members::Members;
 
-/// The longest prompt, before and after rendering, in bytes (PROTOCOL.md 2).
+/// The longest prompt, before and after rendering, in bytes.
 pub const MAX_PROMPT: usize = 1024 * 1024;
 
 /// The most output that one text or condition may have parsed as JSON, in bytes.
@@ -44,7 +44,7 @@ enum Part {
     Reference(Range<usize>, Reference),
 }
 
-/// The variable of a `{{…}}` (SPEC.md, "Template variables"). Its names are in NFC.
+/// The variable of a `{{…}}`. Its names are in NFC.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reference {
     /// `input.<field>`, or deeper: `input.a.b`.
@@ -145,8 +145,8 @@ pub trait Scope {
     fn env(&self, name: &str) -> Option<&str>;
     /// A property of the run; `None` before the run.
     fn meta(&self, meta: Meta) -> Option<&str>;
-    /// The item of a step with `forEach`; `None` before its list is known.
-    fn item(&self) -> Option<&Value> {
+    /// The value of this variable of an item of a step with `forEach`; `None` before its list is known.
+    fn item(&self, _name: &str) -> Option<&Value> {
         None
     }
 }
@@ -190,13 +190,13 @@ impl PromptTemplate {
     /// variable, up to [`MAX_FAULTS`]; a placeholder with a fault becomes a literal. A fault's text
     /// follows the field's name.
     pub fn parse(source: impl Into<String>) -> (Self, Vec<String>) {
-        Self::parse_with_item(source, None)
+        Self::parse_with_items(source, &[])
     }
 
-    /// The same for a step with `forEach`, whose items have the variable `item`.
-    pub fn parse_with_item(source: impl Into<String>, item: Option<&str>) -> (Self, Vec<String>) {
+    /// The same for a step with `forEach`, whose items have these variables.
+    pub fn parse_with_items(source: impl Into<String>, items: &[&str]) -> (Self, Vec<String>) {
         let source = source.into();
-        let (parts, faults) = scan::scan(&source, item);
+        let (parts, faults) = scan::scan(&source, items);
         (Self { source, parts }, faults)
     }
 
@@ -246,7 +246,7 @@ impl PromptTemplate {
                 Output::Completed(output) => output.len().saturating_mul(10),
                 Output::Skipped | Output::Unknown => 0,
             },
-            Reference::Item { .. } => scope.item().map_or(0, |value| 10 * breadth(value)),
+            Reference::Item { name, .. } => scope.item(name).map_or(0, |value| 10 * breadth(value)),
             Reference::Env(_) | Reference::Meta(_) => 0,
         };
         self.references().map(of).fold(self.source.len(), usize::saturating_add)
@@ -368,8 +368,8 @@ impl<'a, S: Scope> Inserter<'a, S> {
                     push_value(rendered, self.members.at(root, path).ok_or_else(missing)?)
                 }
             },
-            Reference::Item { path, .. } => {
-                let item = self.scope.item().ok_or_else(no_value)?;
+            Reference::Item { name, path } => {
+                let item = self.scope.item(name).ok_or_else(no_value)?;
                 push_value(rendered, self.members.at(item, path).ok_or_else(missing)?)
             }
             Reference::Env(name) => push(rendered, self.scope.env(name).ok_or_else(no_value)?),

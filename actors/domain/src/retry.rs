@@ -1,4 +1,4 @@
-//! Retries of a failed attempt: their number, and the backoff before each (PROTOCOL.md 3).
+//! Retries of a failed attempt: their number, and the backoff before each (docs/reference/tasks.md).
 //!
 //! Deliberately absent: randomness. The jitter is an argument.
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// The longest backoff, unless the provider asks for more.
-pub const MAX_BACKOFF: Duration = Duration::from_mins(5);
+pub const MAX_BACKOFF: Duration = Duration::from_millis(LONGEST_MS);
 
 /// The longest `Retry-After` of a provider that is honoured; a longer one is cut to this.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
@@ -25,11 +25,25 @@ pub struct Policy {
     pub max_attempts: u32,
     /// The wait after the first failure, in milliseconds; doubled after each further one.
     pub backoff_ms: u64,
+    /// The longest of these waits, in milliseconds; at most [`MAX_BACKOFF`].
+    #[serde(default = "longest", skip_serializing_if = "is_longest")]
+    pub max_backoff_ms: u64,
+}
+
+const LONGEST_MS: u64 = 300_000;
+
+const fn longest() -> u64 {
+    LONGEST_MS
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_longest(max_backoff_ms: &u64) -> bool {
+    *max_backoff_ms == LONGEST_MS
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { max_attempts: 3, backoff_ms: 1000 }
+        Self { max_attempts: 3, backoff_ms: 1000, max_backoff_ms: LONGEST_MS }
     }
 }
 
@@ -46,8 +60,8 @@ impl Policy {
 
     /// The wait before the attempt after `attempt` (counted from 1); `None` after the last attempt.
     ///
-    /// `backoff_ms × 2^(attempt-1)`, times 0.75 to 1.25, at most [`MAX_BACKOFF`], but never shorter
-    /// than the provider's `Retry-After` (`asked`).
+    /// `backoff_ms × 2^(attempt-1)`, times 0.75 to 1.25, at most `max_backoff_ms`, but never shorter than
+    /// the provider's `Retry-After` (`asked`).
     #[must_use]
     pub fn wait(&self, attempt: u32, asked: Option<Duration>, jitter: Jitter) -> Option<Duration> {
         if attempt >= self.max_attempts {
@@ -56,7 +70,7 @@ impl Policy {
         let doublings = attempt.saturating_sub(1).min(32);
         let base = u128::from(self.backoff_ms) << doublings;
         let spread = 75_000 + 50_000 * u128::from(jitter.0) / u128::from(u16::MAX);
-        let millis = (base * spread / 100_000).min(MAX_BACKOFF.as_millis());
+        let millis = (base * spread / 100_000).min(u128::from(self.max_backoff_ms));
         let backoff = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
         Some(backoff.max(asked.unwrap_or_default().min(MAX_RETRY_AFTER)))
     }
@@ -82,6 +96,9 @@ mod tests {
     fn a_longer_wait_that_the_provider_asked_for_is_honoured() {
         let asked = Some(Duration::from_mins(10));
         assert_eq!(Policy::default().wait(1, asked, MIDDLE), asked);
+        let policy = Policy { max_backoff_ms: 1_500, ..Policy::default() };
+        assert_eq!(policy.wait(2, None, MIDDLE), Some(Duration::from_millis(1_500)));
+        assert_eq!(policy.wait(1, asked, MIDDLE), asked);
         let less = Some(Duration::from_millis(10));
         assert_eq!(Policy::default().wait(1, less, MIDDLE), Some(Duration::from_secs(1)));
     }
@@ -91,7 +108,7 @@ mod tests {
         fn backoff_stays_within_a_quarter_of_its_middle_and_under_five_minutes(
             attempt in 1_u32..1000, backoff_ms: u64, jitter: u16,
         ) {
-            let policy = Policy { max_attempts: u32::MAX, backoff_ms };
+            let policy = Policy { max_attempts: u32::MAX, backoff_ms, ..Policy::default() };
             let wait = policy.wait(attempt, None, Jitter(jitter)).expect("attempts remain");
             prop_assert!(wait <= MAX_BACKOFF);
             let middle = u128::from(backoff_ms) << (attempt - 1).min(32);

@@ -1,5 +1,5 @@
 //! Review statistics: the number of waiting approvals, their deciders, and the time to a decision
-//! (SPEC.md, HITL statistics; PROTOCOL.md 6).
+//! (docs/reference/approvals.md).
 //!
 //! The totals cover the records as they are now: a changed record is subtracted as it was and added
 //! as it is. All totals are integers, so a subtraction leaves no rounding error. Time is divided into

@@ -1,4 +1,4 @@
-//! Schedules: work that starts at instants of a timetable (PROTOCOL.md 16).
+//! Schedules: work that starts at instants of a timetable.
 //!
 //! ```text
 //!   timetable ─▶ instants ─▶ due ─▶ catch-up: which of them run ─▶ overlap: now, later or not

@@ -1,5 +1,4 @@
-//! A session: one login and its family of refresh tokens, which are rotated (SPEC.md, "JWT
-//! sessions"; PROTOCOL.md 7).
+//! A session: one login and its family of refresh tokens, which are rotated (docs/reference/accounts.md).
 //!
 //! ```text
 //!   login ─▶ Open ── the current token ─▶ Open, with another current token
@@ -35,14 +34,13 @@ use self::signing::SigningKeyId;
 
 pub mod signing;
 
-/// The time during which a replaced token is refused without revoking the session (PROTOCOL.md 7).
+/// The time during which a replaced token is refused without revoking the session.
 pub const REUSE_GRACE: Duration = Duration::from_secs(10);
 
-/// The longest life of a session, however often it is renewed: that of the longest refresh token
-/// (SPEC.md, "JWT sessions").
+/// The longest life of a session, however often it is renewed: that of the longest refresh token.
 pub const MAX_LIFETIME: Duration = Duration::from_hours(90 * 24);
 
-/// The longest life of an access token (SPEC.md, "JWT sessions").
+/// The longest life of an access token.
 pub const MAX_ACCESS_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
 /// The most sessions of a user; a further login evicts one.

@@ -1,5 +1,4 @@
-//! Budgets of many tasks: a cap on the cost in a period, by tag, account, template or model
-//! (PROTOCOL.md 16).
+//! Budgets of many tasks: a cap on the cost in a period, by tag, account, template or model.
 //!
 //! ```text
 //!   limit ├── spent ──┼── reserved ──┼── free ──┤        spent begins anew with each period

@@ -1,4 +1,4 @@
-//! The life of a task (SPEC.md, States; PROTOCOL.md 3).
+//! The life of a task (docs/reference/tasks.md).
 //!
 //! ```text
 //!             Leased                    Completed

@@ -1,4 +1,4 @@
-//! Templates: versioned plans with an input schema (SPEC.md, Template; PROTOCOL.md 5).
+//! Templates: versioned plans with an input schema (docs/reference/templates.md).
 //!
 //! ```text
 //! TemplateSource ──check──▶ Template ──deploy(overrides)──▶ Plan and its hitl ──▶ an execution
@@ -165,7 +165,7 @@ impl Template {
     }
 
     /// The template as a version that an admin adds to another account's: it keeps the visibility of
-    /// the version before it (PROTOCOL.md 5).
+    /// the version before it.
     ///
     /// # Errors
     /// [`Error::Forbidden`] if it asks for another one.

@@ -56,7 +56,7 @@ pub fn slew(behind: i64, elapsed: u64) -> i64 {
 }
 
 impl fmt::Display for Timestamp {
-    /// `2026-11-21T04:53:00.000Z` (PROTOCOL.md 1).
+    /// `2026-11-21T04:53:00.000Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Formatted here because every list writes hundreds of them: days to a civil date by the
         // era method, in which a year begins in March.

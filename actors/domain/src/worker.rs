@@ -1,4 +1,4 @@
-//! A worker as the server sees it: its announced models, its leases, its status (PROTOCOL.md 11).
+//! A worker as the server sees it: its announced models, its leases, its status (docs/reference/workers.md).
 //!
 //! ```text
 //!            heard from within silent_after   silent, leases still run     all leases ran out

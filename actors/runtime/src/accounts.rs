@@ -1,7 +1,7 @@
 //! Users, API keys and sessions: one actor writes them, every request reads them live.
 //!
 //! The system spawns the actor. Every request reads role and existence from the last commit,
-//! so that a change counts from the next request on (PROTOCOL.md 7). All accounts live in one
+//! so that a change counts from the next request on (docs/reference/accounts.md). All accounts live in one
 //! partition: no two users may have one e-mail, and one writer sees to it. Deliberately absent:
 //! passwords in clear text, and access tokens; both are the edge's.
 

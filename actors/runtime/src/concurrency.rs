@@ -1,4 +1,4 @@
-//! The number of an account's running tasks, and its bound, which is that of its tier now (PROTOCOL.md 8).
+//! The number of an account's running tasks, and its bound, which is that of its tier now (docs/reference/limits.md).
 //!
 //! The numbers are in memory and per node. A task is counted when it is given out, until its count is
 //! dropped.

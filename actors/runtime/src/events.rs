@@ -406,7 +406,7 @@ mod tests {
 
     use callboard_domain::Timestamp;
     use callboard_domain::id::WorkerId;
-    use callboard_store::memory::MemoryStore;
+    use callboard_store::testing::memory::MemoryStore;
     use callboard_store::{Batch, BatchId, Outcome};
 
     use super::*;

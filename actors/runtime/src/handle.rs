@@ -65,7 +65,7 @@ use crate::worker;
 
 /// The time after which a caller is asked to try again.
 const COMMAND: Duration = Duration::from_secs(10);
-/// The wait of a submission for another one with the same idempotency key (PROTOCOL.md 3).
+/// The wait of a submission for another one with the same idempotency key.
 const SAME_KEY: Duration = Duration::from_secs(2);
 
 /// The most schemas of one submission that are compiled while others wait, in bytes of compact JSON.
@@ -137,8 +137,7 @@ impl Handle {
         self.node.ports.clock.moment()
     }
 
-    /// Makes tasks durable, all or none: as a batch with an identifier, or one alone (SPEC.md,
-    /// Tasks; PROTOCOL.md 3). After `Ok` the tasks survive a power cut.
+    /// Makes tasks durable, all or none: as a batch with an identifier, or one alone. After `Ok` the tasks survive a power cut.
     ///
     /// # Errors
     /// [`Error::InvalidDefinition`] for an output schema or a confidence that is none, [`Error::IdempotencyKeyReused`],
@@ -272,7 +271,7 @@ impl Handle {
     }
 
     /// Cancels a task, for the account `by`. After `Ok` no worker is given the task any more, and a
-    /// late answer changes nothing (SPEC.md, States).
+    /// late answer changes nothing.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] if it has ended, [`Error::Unavailable`].
@@ -310,7 +309,7 @@ impl Handle {
         let _ = all_said.recv().await;
     }
 
-    /// The obstacle of a pending task (PROTOCOL.md 3); `None` if the task is not pending.
+    /// The obstacle of a pending task; `None` if the task is not pending.
     #[must_use]
     pub fn waiting_for(&self, task: &Task) -> Option<&'static str> {
         match task.state {
@@ -328,7 +327,7 @@ impl Handle {
         }
     }
 
-    /// The events after `cursor`, or from now on, and passing ones of these kinds (PROTOCOL.md 10).
+    /// The events after `cursor`, or from now on, and passing ones of these kinds.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -376,13 +375,13 @@ impl Handle {
         self.node.compute.run(account, computation).await.map_err(|_| Error::Internal)
     }
 
-    /// Follows the text of a task's attempts, from the beginning of the current one (PROTOCOL.md 15).
+    /// Follows the text of a task's attempts, from the beginning of the current one.
     #[must_use]
     pub fn follow_text(&self, environment: Environment, task: TaskId) -> TextReader {
         self.node.texts.of(environment, task).follow()
     }
 
-    /// The counters, distributions and gauges of production (PROTOCOL.md 12).
+    /// The counters, distributions and gauges of production.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

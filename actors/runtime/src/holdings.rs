@@ -1,4 +1,4 @@
-//! The holdings of each account, against its caps (PROTOCOL.md 8).
+//! The holdings of each account, against its caps (docs/reference/limits.md).
 //!
 //! The holdings are in memory: unfinished tasks and schedules are counted as they come and go, and anew
 //! at a start, which reads them anyway. Stored bytes are measured in the background, at the start and

@@ -1,4 +1,4 @@
-//! The models that a node calls: their meters, and the permits of calls in flight (PROTOCOL.md 16).
+//! The models that a node calls: their meters, and the permits of calls in flight.
 //!
 //! The meters are in memory, and per node. A start reads the limits and the closures from their rows,
 //! adopts the calls of running tasks, and counts the tasks that ended in the last minute. Only

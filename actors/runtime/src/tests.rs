@@ -35,6 +35,7 @@ use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::query::Tasks;
 use callboard_domain::retention::Policy as Keeping;
+use callboard_domain::retry::Policy;
 use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
 use callboard_domain::task::{
     Completion, Ending, EndingCode, Failure, Inputs, LeaseId, LeaseToken, Request, State, Status,
@@ -43,8 +44,8 @@ use callboard_domain::task::{
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{LeasePolicy, Monotonic, Profile};
 use callboard_store::Store;
-use callboard_store::faulty::{Fault, FaultyStore};
-use callboard_store::memory::MemoryStore;
+use callboard_store::testing::faulty::{Fault, FaultyStore};
+use callboard_store::testing::memory::MemoryStore;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -307,6 +308,7 @@ pub(crate) fn request() -> Request {
         routing: None,
         flow: None,
         start_at: None,
+        retry: Policy::default(),
         inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
     }
 }

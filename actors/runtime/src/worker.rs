@@ -1,4 +1,4 @@
-//! A worker's actor: its leases, its connection and the messages on it (PROTOCOL.md 11).
+//! A worker's actor: its leases, its connection and the messages on it (docs/reference/workers.md).
 //!
 //! The supervisor of workers spawns the actor when a worker registers, or at a start for the workers that
 //! running tasks name; the actor outlives its connection, and stops when the worker is lost and was last

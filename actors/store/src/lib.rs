@@ -9,12 +9,6 @@
 //! any wall clock but that of the archive's records.
 
 pub mod batch;
-#[cfg(any(test, feature = "testing"))]
-pub mod contract;
-#[cfg(any(test, feature = "testing"))]
-pub mod faulty;
-#[cfg(any(test, feature = "testing"))]
-pub mod memory;
 pub mod ownership;
 pub mod postgres;
 #[doc(hidden)]
@@ -22,6 +16,8 @@ pub mod probe;
 pub mod query;
 pub mod sled;
 pub mod table;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 mod anchor;
 mod archive;

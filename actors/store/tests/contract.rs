@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_store::Store;
-use callboard_store::contract::{ClusterFixture, Fixture};
-use callboard_store::faulty::FaultyStore;
-use callboard_store::memory::{Cluster, MemoryStore};
 use callboard_store::ownership::NodeId;
 use callboard_store::sled::{SledOptions, SledStore};
+use callboard_store::testing::contract::{ClusterFixture, Fixture};
+use callboard_store::testing::faulty::FaultyStore;
+use callboard_store::testing::memory::{Cluster, MemoryStore};
 use callboard_store::{contract_tests, ownership_tests};
 
 struct Memory(MemoryStore);

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callboard_postgres::Server;
-use callboard_store::contract::{ClusterFixture, Fixture};
 use callboard_store::ownership::NodeId;
 use callboard_store::postgres::{Address, Migrated, PostgresOptions, PostgresStore, migrate};
 use callboard_store::sled::{SledOptions, SledStore};
+use callboard_store::testing::contract::{ClusterFixture, Fixture};
 use callboard_store::{
     Batch, BatchId, Entry, Filter, Key, LogId, Op, Order, Outcome, Ownership, Partition,
     PartitionSet, Query, Store, contract_tests, ownership_tests,

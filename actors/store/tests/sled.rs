@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use callboard_store::contract::block_on;
 use callboard_store::sled::{SledOptions, SledStore};
+use callboard_store::testing::contract::block_on;
 use callboard_store::{Batch, BatchId, Error, Key, Op, Outcome, Store};
 
 fn open(path: &Path) -> Result<SledStore, Error> {

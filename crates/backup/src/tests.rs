@@ -2,8 +2,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use callboard_store::contract::block_on;
 use callboard_store::sled::{Piece, SledOptions, SledStore};
+use callboard_store::testing::contract::block_on;
 use callboard_store::{Batch, BatchId, Key, Op, Outcome, Store};
 
 use super::*;

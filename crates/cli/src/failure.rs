@@ -1,4 +1,4 @@
-//! The failures of a command, and their exit codes (PROTOCOL.md 13).
+//! The failures of a command, and their exit codes (docs/reference/cli.md).
 //!
 //! Deliberately absent: success, which is 0 and needs no words.
 

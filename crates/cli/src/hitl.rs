@@ -1,4 +1,4 @@
-//! `callboard hitl`: outputs that wait for a reviewer (SPEC.md, HITL; PROTOCOL.md 6).
+//! `callboard hitl`: outputs that wait for a reviewer (docs/reference/approvals.md).
 //!
 //! Deliberately absent: a decision on several items at once. A reviewer sees each item.
 

@@ -98,7 +98,7 @@ pub enum Command {
     Doctor(Access),
 }
 
-/// Runs a command; `validate` is the server's check of a template. Returns the exit code (PROTOCOL.md 13).
+/// Runs a command; `validate` is the server's check of a template. Returns the exit code.
 #[must_use]
 pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
     match command {

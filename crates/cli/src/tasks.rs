@@ -71,7 +71,7 @@ const TEXTS: [Column; 2] = [("prompt", "prompt"), ("output", "output")];
 #[derive(Debug, Clone, Subcommand)]
 pub enum Tasks {
     /// Submit a prompt.
-    Submit(Submit),
+    Submit(Box<Submit>),
     /// List tasks, the newest first.
     List(List),
     /// Show a task with its prompt and its output.
@@ -135,11 +135,9 @@ pub enum Tasks {
 
 impl Tasks {
     /// True if the command wants the text of an output and does not wait for it.
-    const fn lacks_wait(&self) -> bool {
+    fn lacks_wait(&self) -> bool {
         match self {
-            Self::Submit(Submit { wait, stream, only, .. }) => {
-                only.output_only && !*wait && !*stream
-            }
+            Self::Submit(asked) => asked.only.output_only && !asked.wait && !asked.stream,
             Self::Retry { wait, only, .. } => only.output_only && !*wait,
             Self::Show { .. }
             | Self::Wait { .. }
@@ -151,12 +149,12 @@ impl Tasks {
     }
 
     /// True if the command prints only the text of the output.
-    const fn output_only(&self) -> bool {
+    fn output_only(&self) -> bool {
         match self {
-            Self::Submit(Submit { only, .. })
-            | Self::Show { only, .. }
-            | Self::Retry { only, .. }
-            | Self::Wait { only, .. } => only.output_only,
+            Self::Submit(asked) => asked.only.output_only,
+            Self::Show { only, .. } | Self::Retry { only, .. } | Self::Wait { only, .. } => {
+                only.output_only
+            }
             Self::List(_) | Self::Cancel { .. } | Self::Erase { .. } | Self::Batch { .. } => false,
         }
     }
@@ -207,6 +205,12 @@ pub struct Submit {
     /// Time limit of one attempt, such as 60s; by default 5m.
     #[arg(long, value_parser = input::duration)]
     timeout: Option<Duration>,
+    /// Number of attempts, 1 to 20; by default 3.
+    #[arg(long)]
+    max_attempts: Option<u32>,
+    /// Wait after the first failed attempt, such as 10s, doubled after each further one; by default 1s.
+    #[arg(long, value_parser = input::duration)]
+    backoff: Option<Duration>,
     /// Time before which no worker gets it, such as 2026-12-01T06:00:00Z; by default it runs at once.
     #[arg(long, value_name = "TIME")]
     start_at: Option<String>,
@@ -298,7 +302,7 @@ pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result
     access.output = access.output.text_only(command.output_only());
     let client = access.client()?;
     match command {
-        Tasks::Submit(asked) => submit(&client, &access, asked).await,
+        Tasks::Submit(asked) => submit(&client, &access, *asked).await,
         Tasks::List(wanted) => {
             let page = client.page(wanted.call()).await?;
             access.output.list("tasks", &page, &COLUMNS)
@@ -382,6 +386,9 @@ impl Submit {
             (None, None) => return Err(Failure::Usage("a prompt is needed".into())),
         };
         let hitl = Body::default().flag("required", self.require_approval);
+        let retry = Body::default()
+            .set("maxAttempts", self.max_attempts)
+            .set("backoffMs", self.backoff.map(input::millis));
         let task = Body::default()
             .set("prompt", Some(prompt))
             .set("model", self.model.clone())
@@ -396,6 +403,7 @@ impl Submit {
             .list("stop", &self.stop)
             .set("frequencyPenalty", self.frequency_penalty)
             .set("timeoutMs", self.timeout.map(input::millis))
+            .object("retry", retry)
             .set("startAt", self.start_at.clone())
             .object("hitl", self.gate.add_to(hitl));
         Ok(self

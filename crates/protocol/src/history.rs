@@ -1,12 +1,12 @@
 //! An entry of an approval's history on the wire, in both directions: the server writes it, and
-//! a verifier of the chain reads it back (SPEC.md, HITL history entry; PROTOCOL.md 6).
+//! a verifier of the chain reads it back (docs/reference/approvals.md).
 //!
 //! ```text
 //! Entry, comment, edit ── EntryBody::of ──▶ JSON ── EntryBody::entry ──▶ Entry
 //! ```
 //!
-//! Some members repeat another one (`assignedTo`, `wasModified`), for people and for programs that
-//! know only SPEC.md. No hash covers those, so reading refuses an entry whose members do not agree.
+//! Some members repeat another one (`assignedTo`, `wasModified`), for people and for earlier programs. No
+//! hash covers those, so reading refuses an entry whose members do not agree.
 //! Deliberately absent: the check of the chain, which is
 //! [`callboard_domain::approval::Chain::verify`].
 

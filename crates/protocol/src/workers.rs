@@ -1,4 +1,4 @@
-//! The frames between a worker and the server (PROTOCOL, section 11).
+//! The frames between a worker and the server (docs/reference/workers.md).
 //!
 //! ```text
 //! worker ─register─▶ server      worker ─heartbeat─▶ server     worker ─complete | fail─▶ server

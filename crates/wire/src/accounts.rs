@@ -1,4 +1,4 @@
-//! Accounts on the wire (SPEC.md, Authentication endpoints; PROTOCOL.md 7).
+//! Accounts on the wire (docs/reference/accounts.md).
 
 use std::time::Duration;
 

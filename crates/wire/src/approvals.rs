@@ -1,4 +1,4 @@
-//! Approvals on the wire (SPEC.md, HITL; PROTOCOL.md 6).
+//! Approvals on the wire (docs/reference/approvals.md).
 //!
 //! Deliberately absent: the settings of submitted work, which are [`super::hitl`].
 

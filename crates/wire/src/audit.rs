@@ -10,7 +10,7 @@ use super::read::shape;
 use crate::request;
 
 request! {
-    /// The entries to list; the newest first (PROTOCOL.md 7).
+    /// The entries to list; the newest first.
     #[derive(Debug)]
     pub struct ListAudit as "ListAudit" {
         /// Only entries by this actor: the id of a user or a key, anonymous, or system.

@@ -1,4 +1,4 @@
-//! Sessions of browsers on the wire (PROTOCOL.md 7).
+//! Sessions of browsers on the wire (docs/reference/accounts.md).
 
 use callboard_domain::Timestamp;
 use callboard_domain::access::{Action, Caller};

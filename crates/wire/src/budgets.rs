@@ -1,4 +1,4 @@
-//! Budgets of many tasks, and usage, on the wire (PROTOCOL.md 16).
+//! Budgets of many tasks, and usage, on the wire.
 
 use std::time::Duration;
 

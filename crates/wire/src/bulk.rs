@@ -1,4 +1,4 @@
-//! Bulk jobs on the wire (PROTOCOL.md 16).
+//! Bulk jobs on the wire.
 
 use callboard_domain::bulk::{Action, Job, MAX_REASON};
 use callboard_domain::id::BulkId;

@@ -1,4 +1,4 @@
-//! Chat completions in the shapes of OpenAI's interface (PROTOCOL.md 14).
+//! Chat completions in the shapes of OpenAI's interface.
 //!
 //! ```text
 //! messages ─┬ system, developer ─▶ systemPrompt

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::read::rule::{self, Parse};
 use crate::request;
 
-/// An instant, as ISO 8601 in UTC with milliseconds (PROTOCOL.md 1).
+/// An instant, as ISO 8601 in UTC with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Iso(pub Timestamp);
 
@@ -37,7 +37,7 @@ pub const MAX_SEARCH: usize = 200;
 const MAX_OFFSET: u64 = (1 << 53) - 1;
 
 request! {
-    /// The page of a list (PROTOCOL.md 1).
+    /// The page of a list.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Paging as "Paging" {
         /// The most items of the page; by default 20.

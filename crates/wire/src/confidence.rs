@@ -1,5 +1,4 @@
-//! `confidence` of a task, a step or the defaults of a template: the way to make it (PROTOCOL.md
-//! 16).
+//! `confidence` of a task, a step or the defaults of a template: the way to make it.
 //!
 //! Deliberately absent: the figure itself, which is a number beside it.
 

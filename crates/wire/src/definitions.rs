@@ -1,4 +1,4 @@
-//! The common parts of plans and templates in requests: steps and `hitl` (PROTOCOL.md 2).
+//! The common parts of plans and templates in requests: steps and `hitl` (docs/reference/errors.md).
 //!
 //! Reading knows types, ranges and names; the domain knows the rest. Deliberately absent: lengths
 //! and patterns of texts, which the domain checks.
@@ -14,20 +14,21 @@ use callboard_domain::confidence::ask::Ask;
 use callboard_domain::execution::MAX_ITEMS;
 use callboard_domain::grammar::Kind;
 use callboard_domain::plan::{
-    HitlSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_STEPS, MAX_TAG, MAX_TAGS,
-    MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource, WaitSource,
+    HitlSource, ListSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_LISTS,
+    MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource,
+    WaitSource,
 };
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::task::{FlowSource, MAX_TARGET, Routing, Sampling};
 use serde_json::{Value, json};
 
-pub use self::bodies::{HitlBody, StepBody};
+pub use self::bodies::{HitlBody, RetryBody, StepBody};
 pub use self::faults::Definition;
 pub(super) use self::faults::read;
 use super::hitl;
 use super::messages::turns;
 use super::read::rule::{self, Parse};
-use super::read::shape;
+use super::read::{Components, Field, Refused, shape};
 use crate::request;
 
 /// A string whose length the domain checks.
@@ -128,8 +129,9 @@ request! {
 
 request! {
     impl MapSource as "MapRequest" {
-        /// The placeholder of a list, an input or an output in JSON: one task for each of its items.
-        for_each = optional("forEach", text(5..=MAX_PROMPT)),
+        /// The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
+        /// lists of one length that are walked together, by the names of the variables of their items.
+        for_each = optional("forEach", Lists),
         /// The name of the variable of an item; by default `item`.
         item = optional("item", item_name()),
         /// The longest list, required beside forEach; a longer one fails the step.
@@ -143,6 +145,31 @@ request! {
     }
 }
 
+/// A list, or lists by the names of their variables.
+struct Lists;
+
+impl Parse<ListSource> for Lists {
+    fn parse(&self, field: Field<'_>) -> Result<ListSource, Refused> {
+        if field.value.is_object() {
+            let lists = lists().parse(field)?;
+            return Ok(ListSource::Together(lists.into_iter().collect()));
+        }
+        list().parse(field).map(ListSource::One)
+    }
+
+    fn schema(&self, components: &mut Components) -> Value {
+        json!({"oneOf": [list().schema(components), lists().schema(components)]})
+    }
+}
+
+fn list() -> impl Parse<String> {
+    text(5..=MAX_PROMPT)
+}
+
+fn lists() -> impl Parse<Vec<(String, String)>> {
+    rule::map(1..=MAX_LISTS, list())
+}
+
 fn item_name() -> impl Parse<String> {
     text(1..=MAX_ITEM_NAME).with(|| json!({"pattern": "^[a-z][a-zA-Z0-9_-]*$"}))
 }
@@ -153,6 +180,8 @@ request! {
         max_attempts = optional("maxAttempts", rule::whole(1..=MAX_ATTEMPTS)),
         /// The wait after the first failure, in milliseconds; by default 1000.
         backoff_ms = optional("backoffMs", rule::whole(0..=MAX_BACKOFF_MS)),
+        /// The longest wait between two attempts, in milliseconds; by default 300000.
+        max_backoff_ms = optional("maxBackoffMs", rule::whole(0..=MAX_BACKOFF_MS)),
     }
 }
 
@@ -163,7 +192,7 @@ request! {
         /// Minimum confidence to skip review.
         confidence_threshold = optional("confidenceThreshold", rule::number(0.0..=1.0)),
         /// The time of the reviewer, in milliseconds; by default 3600000.
-        timeout_ms = optional("timeoutMs", timeout()),
+        timeout_ms = optional("timeoutMs", hitl::review_time()),
         /// The share of the other outputs that is held as well; by default 0.
         sample_rate = optional("sampleRate", hitl::sample_rate()),
         /// The channels that notify reviewers.

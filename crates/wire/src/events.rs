@@ -1,4 +1,4 @@
-//! Events on the wire (PROTOCOL.md 10).
+//! Events on the wire (docs/reference/events.md).
 //!
 //! ```text
 //!   {"cursor":"e2","prev":"e1", │ "event":…,"at":…,"resource":…,"data":…}
@@ -30,7 +30,7 @@ use super::tasks::TaskBody;
 use super::webhooks::DeliveryBody;
 use crate::request;
 
-/// The names of events (PROTOCOL.md 10).
+/// The names of events.
 fn names() -> impl Iterator<Item = &'static str> {
     EventName::ALL.into_iter().map(EventName::as_str)
 }

@@ -1,4 +1,4 @@
-//! Executions on the wire (SPEC.md, Plan execution; PROTOCOL.md 4).
+//! Executions on the wire (docs/reference/executions.md).
 
 use callboard_domain::execution::{Cause, Execution, Head, Progress, State};
 use callboard_domain::id::{ExecutionId, PlanId};

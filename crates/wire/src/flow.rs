@@ -1,4 +1,4 @@
-//! Flow control on the wire: concurrency and fairness keys (PROTOCOL.md 16).
+//! Flow control on the wire: concurrency and fairness keys.
 
 use callboard_domain::task::flow::{
     Flow, FlowSource, MAX_KEY, MAX_KEY_LIMIT, MAX_WEIGHT, OnConflict,

@@ -1,8 +1,9 @@
 //! The approval settings of submitted work: the common part of `hitl` of a task, a template, an
-//! execute and a deploy (SPEC.md, HITL; PROTOCOL.md 6).
+//! execute and a deploy (docs/reference/approvals.md).
 //!
 //! Deliberately absent: approvals themselves, which are [`super::approvals`].
 
+use callboard_domain::plan::MAX_REVIEW_MS;
 use callboard_domain::task::Channels;
 use utoipa::ToSchema;
 
@@ -37,6 +38,11 @@ pub(super) fn channels() -> impl Parse<Channels> {
         email: given.contains(&Channel::Email),
         dashboard: given.contains(&Channel::Dashboard),
     })
+}
+
+/// The rule of `hitl.timeoutMs`.
+pub(super) fn review_time() -> impl Parse<u64> {
+    rule::whole(1..=MAX_REVIEW_MS)
 }
 
 /// The rule of `sampleRate`.

@@ -1,4 +1,4 @@
-//! Earlier turns on the wire (PROTOCOL.md 3).
+//! Earlier turns on the wire (docs/reference/tasks.md).
 
 use callboard_domain::Rule;
 use callboard_domain::task::{MAX_MESSAGES, Message, Role};

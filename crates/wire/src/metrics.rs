@@ -1,4 +1,4 @@
-//! The text of `/metrics` (SPEC.md, System; PROTOCOL.md 12), for Prometheus and `OpenMetrics`.
+//! The text of `/metrics` (docs/reference/metrics.md), for Prometheus and `OpenMetrics`.
 //!
 //! ```text
 //!   Figures, Server ─▶ Collector ─▶ prometheus-client ─▶ OpenMetrics ─▶ the older text, if asked for

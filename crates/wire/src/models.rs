@@ -1,4 +1,4 @@
-//! Models and their limits on the wire (PROTOCOL.md 16).
+//! Models and their limits on the wire.
 
 use callboard_domain::model_limits::{
     Allowance, MAX_LIMIT, MeterStatus, ModelLimits as Limits, Reported,

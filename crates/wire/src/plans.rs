@@ -1,4 +1,4 @@
-//! Plans on the wire (SPEC.md, Plan).
+//! Plans on the wire.
 
 use callboard_domain::id::PlanId;
 use callboard_domain::plan::{MAX_DESCRIPTION, MAX_NAME, Plan, PlanSource};

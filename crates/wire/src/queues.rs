@@ -1,4 +1,4 @@
-//! Queues on the wire (PROTOCOL.md 16).
+//! Queues on the wire.
 
 use std::str::FromStr;
 

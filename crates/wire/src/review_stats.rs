@@ -1,5 +1,4 @@
-//! The statistics of approvals, and the quality of confidences, on the wire (SPEC.md, HITL statistics;
-//! PROTOCOL.md 6).
+//! The statistics of approvals, and the quality of confidences, on the wire (docs/reference/approvals.md).
 //!
 //! Deliberately absent: the making of the figures, which is [`callboard_domain::review_stats`]'s
 //! and [`callboard_domain::calibration`]'s.

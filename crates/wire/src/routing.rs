@@ -1,4 +1,4 @@
-//! `models`, `fallbackOn` and `serviceTier` on the wire (PROTOCOL.md 16).
+//! `models`, `fallbackOn` and `serviceTier` on the wire.
 
 use callboard_domain::grammar;
 use callboard_domain::task::{FailureKind, MAX_TARGET, MODELS, Routing, ServiceTier};

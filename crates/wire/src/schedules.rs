@@ -1,4 +1,4 @@
-//! Schedules on the wire (PROTOCOL.md 16).
+//! Schedules on the wire.
 
 use callboard_domain::id::{ExecutionId, PlanId, ScheduleId, TaskId};
 use callboard_domain::query::Schedules;

@@ -1,4 +1,4 @@
-//! Signals on the wire (PROTOCOL.md 16).
+//! Signals on the wire.
 
 use callboard_domain::Rule;
 use callboard_domain::execution::signal::MAX_PAYLOAD;

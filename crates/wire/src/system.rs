@@ -1,4 +1,4 @@
-//! Workers and health on the wire (PROTOCOL.md 11, 12).
+//! Workers and health on the wire (docs/reference/workers.md).
 
 use callboard_domain::id::WorkerId;
 use callboard_domain::worker::Monotonic;

@@ -1,4 +1,4 @@
-//! Tasks on the wire (SPEC.md, Task; PROTOCOL.md 3).
+//! Tasks on the wire (docs/reference/tasks.md).
 
 use callboard_domain::Timestamp;
 use std::sync::Arc;
@@ -6,8 +6,9 @@ use std::sync::Arc;
 use callboard_domain::Rule;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::grammar::Kind;
-use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS};
+use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, RetrySource};
 use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::retry::Policy;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{
     Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request,
@@ -21,6 +22,7 @@ use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
 use super::confidence::ConfidenceBody;
+use super::definitions::RetryBody;
 use super::flow::FlowBody;
 use super::hitl;
 use super::messages::{MessageBody, messages};
@@ -90,6 +92,8 @@ request! {
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
         /// The instant before which no worker is given the task; by default it may run at once.
         start_at: Option<Timestamp> = optional("startAt", rule::instant()),
+        /// The attempts and the waits between them.
+        retry: Option<RetrySource> = optional("retry", rule::object::<RetrySource>()),
         /// The models that may be called, and the service tier.
         routing: Routing = flat(shape::<Routing>()),
         /// The keys by which tasks run together or take turns.
@@ -108,8 +112,7 @@ fn members_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
 }
 
 request! {
-    /// The conditions under which the output of a task waits for a reviewer (SPEC.md, Task HITL
-    /// configuration).
+    /// The conditions under which the output of a task waits for a reviewer.
     #[derive(Debug, Clone, Copy, Default)]
     pub struct Hitl as "TaskHitl" {
         /// True if every output is held.
@@ -117,7 +120,7 @@ request! {
         /// Below this confidence; by default 0.85.
         confidence_threshold: Option<f64> = optional("confidenceThreshold", rule::number(0.0..=1.0)),
         /// The time of the reviewer, in milliseconds; by default 3600000.
-        timeout_ms: Option<u64> = optional("timeoutMs", rule::whole(1..=MAX_TIMEOUT_MS)),
+        timeout_ms: Option<u64> = optional("timeoutMs", hitl::review_time()),
         /// The share of the other outputs that is held as well; by default 0.
         sample_rate: Option<f64> = optional("sampleRate", hitl::sample_rate()),
         /// The channels that notify reviewers.
@@ -197,6 +200,7 @@ impl NewTask {
             sampling: self.sampling.boxed(),
             flow: self.flow.flow().map(Arc::new),
             start_at: self.start_at,
+            retry: self.retry.map_or_else(Policy::default, RetrySource::policy),
             inputs: Inputs {
                 prompt: self.prompt,
                 system_prompt: self.system_prompt,
@@ -346,6 +350,9 @@ pub struct TaskBody<'a> {
     /// `seed`, `topP` and `stop` as they were given.
     #[serde(flatten)]
     sampling: SamplingBody<'a>,
+    /// The attempts and the waits between them, unless they are the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<RetryBody>,
     /// The JSON Schema of the output; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -480,6 +487,7 @@ impl<'a> TaskBody<'a> {
             max_tokens: spec.max_tokens,
             temperature: spec.temperature,
             sampling: spec.sampling.as_deref().map(SamplingBody::from).unwrap_or_default(),
+            retry: RetryBody::of(spec.retry),
             output_schema: None,
             confidence_request: None,
             callback_url: spec.callback_url.as_deref(),

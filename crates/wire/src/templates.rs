@@ -1,4 +1,4 @@
-//! Templates on the wire (SPEC.md, Template; PROTOCOL.md 5).
+//! Templates on the wire (docs/reference/templates.md).
 
 use callboard_domain::Error;
 use callboard_domain::confidence::ask::Ask;

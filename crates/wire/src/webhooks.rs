@@ -1,4 +1,4 @@
-//! Deliveries on the wire (PROTOCOL.md 9).
+//! Deliveries on the wire (docs/reference/webhooks.md).
 
 use callboard_domain::delivery::{Cargo, Delivery, State, Status};
 use callboard_domain::id::{DeliveryId, TaskId, UserId};

@@ -1,4 +1,4 @@
-//! The worker program: a client of the worker protocol (PROTOCOL, section 11) that runs leased
+//! The worker program: a client of the worker protocol that runs leased
 //! tasks on a model provider.
 //!
 //! ```text

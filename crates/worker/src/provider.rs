@@ -122,7 +122,7 @@ const OPENING: usize = 8;
 
 impl Request {
     /// The system messages in their order: the system prompt, then the context as compact
-    /// JSON (PROTOCOL, section 3).
+    /// JSON.
     #[must_use]
     pub fn system_messages(&self) -> Vec<String> {
         let context = self

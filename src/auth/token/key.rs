@@ -1,5 +1,5 @@
 //! The keys that access tokens are signed with: configured, or made at the first start and kept in a
-//! file that only its owner may read (PROTOCOL.md 7).
+//! file that only its owner may read (docs/reference/accounts.md).
 //!
 //! ```text
 //! signing.key   <the key that signs>

@@ -1,4 +1,4 @@
-//! The bytes of a webhook and its signatures (PROTOCOL.md 9), as `docs/webhooks.md` describes them.
+//! The bytes of a webhook and its signatures (docs/reference/webhooks.md).
 //!
 //! ```text
 //!   P     {"event":…,"taskId":…,"status":…,"output":…,"usage":{…},"completedAt":…}; in the sandbox also

@@ -1,5 +1,5 @@
 //! The secret that signs webhooks: configured, or made at first start and kept in a file that only its
-//! owner may read (PROTOCOL.md 9).
+//! owner may read (docs/reference/webhooks.md).
 //!
 //! The sandbox has a secret of its own, which is derived from that of production: every node of a cluster and
 //! every restored backup has the same, and nobody who knows it can sign for production. Deliberately absent:

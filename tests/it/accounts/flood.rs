@@ -1,5 +1,5 @@
 //! Many sign-ins at once: those beyond the limit are refused, and everybody else is served meanwhile
-//! (PROTOCOL.md 7).
+//! (docs/reference/accounts.md).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

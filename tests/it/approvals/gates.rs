@@ -1,4 +1,4 @@
-//! Which outputs are held: every row of the table in PROTOCOL.md 6, seen from outside.
+//! Which outputs are held: every row of the table in docs/reference/approvals.md, seen from outside.
 //!
 //! Deliberately absent: shares between none and all, which chance decides.
 

@@ -1,4 +1,4 @@
-//! Lists show no long text whole, however long the texts of their items are (PROTOCOL.md 3 to 6).
+//! Lists show no long text whole, however long the texts of their items are (docs/reference/tasks.md).
 
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-/// The names of PROTOCOL.md 10.
+/// The names of docs/reference/events.md.
 const NAMES: [&str; 41] = [
     "task.created",
     "task.started",

@@ -222,7 +222,8 @@ async fn a_cursor_that_was_never_given_is_refused_or_cannot_be_resumed() {
     }
 }
 
-/// The bound is PROTOCOL's; half of the pieces keep it even on a machine that runs other tests.
+/// The bound is that of docs/reference/events.md; half of the pieces keep it even on a machine that runs
+/// other tests.
 #[tokio::test]
 async fn a_piece_reaches_its_subscribers_within_50_ms() {
     let server = Server::start();

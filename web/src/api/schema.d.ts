@@ -2420,7 +2420,7 @@ export interface components {
             sampleRate?: number;
             /**
              * Format: int64
-             * @description The time for the review, in milliseconds; by default 3600000.
+             * @description The time for the review, in milliseconds, at most 30 days; by default 3600000.
              */
             timeoutMs?: number;
         };
@@ -2600,6 +2600,10 @@ export interface components {
             expiresAt: string;
             /** @description The name of the user. */
             name: string;
+        };
+        /** @description One list, or lists that are walked together, by the names of the variables of their items. */
+        Lists: string | {
+            [key: string]: string;
         };
         /** @description The result of a logout. */
         LoggedOut: {
@@ -2944,6 +2948,11 @@ export interface components {
              * @description Attempts in all, 1 to 20; by default 3.
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000.
+             */
+            maxBackoffMs?: number;
         };
         /** @description The decisions of a reviewer within the window. */
         Reviewer: {
@@ -3169,8 +3178,8 @@ export interface components {
             confidence?: components["schemas"]["Confidence"];
             /** @description The ids of the steps that must complete first. */
             dependsOn: string[];
-            /** @description The placeholder of the list for each of whose items it runs. */
-            forEach?: string;
+            /** @description The placeholder of the list for each of whose items it runs, or lists that are walked together. */
+            forEach?: components["schemas"]["Lists"];
             /** @description `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta. */
             id: string;
             /** @description The name of the variable of an item; by default `item`. */
@@ -3419,6 +3428,8 @@ export interface components {
             prompt?: string;
             /** @description The queue's name. */
             queue: string;
+            /** @description The attempts and the waits between them, unless they are the default. */
+            retry?: components["schemas"]["Retry"];
             /**
              * Format: int32
              * @description The number of returns to the queue after a failed attempt.
@@ -4197,6 +4208,8 @@ export interface components {
              * @description The instant before which no worker is given the task; by default it may run at once.
              */
             startAt?: string | null;
+            /** @description The attempts and the waits between them. */
+            retry?: components["schemas"]["RetryRequest"] | null;
             /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
             /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
@@ -4456,6 +4469,8 @@ export interface components {
              * @description The instant before which no worker is given the task; by default it may run at once.
              */
             startAt?: string | null;
+            /** @description The attempts and the waits between them. */
+            retry?: components["schemas"]["RetryRequest"] | null;
             /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[] | null;
             /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
@@ -4518,6 +4533,8 @@ export interface components {
             maxAttempts?: number | null;
             /** @description The wait after the first failure, in milliseconds; by default 1000. */
             backoffMs?: number | null;
+            /** @description The longest wait between two attempts, in milliseconds; by default 300000. */
+            maxBackoffMs?: number | null;
         };
         RotateKey: {
             /** @description The time for which the old key stays valid, such as 30s, 15m, 1h or 7d; by default none. */
@@ -4652,8 +4669,13 @@ export interface components {
             stop?: string | string[];
             /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
             frequencyPenalty?: number | null;
-            /** @description The placeholder of a list, an input or an output in JSON: one task for each of its items. */
-            forEach?: string | null;
+            /**
+             * @description The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
+             *      lists of one length that are walked together, by the names of the variables of their items.
+             */
+            forEach?: string | {
+                [key: string]: string;
+            };
             /** @description The name of the variable of an item; by default `item`. */
             item?: string | null;
             /** @description The longest list, required beside forEach; a longer one fails the step. */

@@ -1,8 +1,8 @@
-//! SPEC.md's table, spelled out again from its text, and the permissions that follow for a caller.
+//! The table of permissions (docs/reference/accounts.md), spelled out again, and what follows for a caller.
 
 use super::*;
 
-/// SPEC.md, "Roles and permissions", line by line; then PROTOCOL.md 7.
+/// The table, line by line; then the permissions beyond it.
 const SPECIFIED: &str = "
     | tasks: create | yes | yes | no | no |
     | tasks: read | yes | yes | yes | yes |

@@ -1,4 +1,4 @@
-//! Users of an identity provider: their admission and their role (PROTOCOL.md 7, OIDC).
+//! Users of an identity provider: their admission and their role (docs/reference/accounts.md).
 //!
 //! A user is matched by issuer and subject, never by e-mail. Deliberately absent: the verification of the
 //! ID token that the claims come from, which is the edge's.

@@ -1,4 +1,4 @@
-//! The password rules (PROTOCOL.md 7): long enough, not a common password, not the e-mail.
+//! The password rules (docs/reference/accounts.md): long enough, not a common password, not the e-mail.
 //!
 //! Deliberately absent: rules about kinds of characters, which make passwords worse, and Unicode
 //! normalisation: the typed text is the hashed text.

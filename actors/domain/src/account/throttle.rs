@@ -1,4 +1,4 @@
-//! The limit on password attempts (PROTOCOL.md 7), such that no caller can lock an account for others.
+//! The limit on password attempts (docs/reference/accounts.md), such that no caller can lock an account for others.
 //!
 //! ```text
 //!   5 failures a minute of one address at one account    that address waits out the minute there

@@ -26,7 +26,7 @@ use crate::task::HoldReason;
 pub use crate::chain::{Broken, Chain, Fault};
 
 names! {
-    /// The action of an entry (PROTOCOL.md 6).
+    /// The action of an entry.
     Action {
         /// The gate held the output.
         Pending = "pending",
@@ -54,7 +54,7 @@ names! {
 }
 
 impl Action {
-    /// The event that reports the action, if there is one (PROTOCOL.md 10).
+    /// The event that reports the action, if there is one.
     #[must_use]
     pub const fn event(self) -> Option<EventName> {
         match self {

@@ -1,7 +1,7 @@
 //! The outcome of an output at its gate: the track record of a confidence.
 //!
 //! Every output has one record, held or passed, which is kept for good, so that thresholds can
-//! be judged by the decisions of reviewers (PROTOCOL.md 6). Deliberately absent: sums over
+//! be judged by the decisions of reviewers (docs/reference/approvals.md). Deliberately absent: sums over
 //! records.
 
 use serde::{Deserialize, Serialize};

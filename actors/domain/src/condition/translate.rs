@@ -27,7 +27,7 @@ pub(super) fn translate(source: &str) -> Result<String, String> {
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
         if rest.starts_with("{{") {
-            let (end, content) = placeholder(rest, 0, None);
+            let (end, content) = placeholder(rest, 0, &[]);
             text.push_str(&match content {
                 Ok(Content::Reference(reference)) => variable(reference, &rest[..end])?,
                 Ok(Content::Text(_)) => return Err(unknown(&rest[..end])),
@@ -111,7 +111,7 @@ fn unknown(written: &str) -> String {
         "has {}, which is not a variable of conditions; {}variables are input.<field>, \
          <step>.output, meta.templateName and meta.executionId",
         shortened(written, 64),
-        way_out(written, None)
+        way_out(written, &[])
     )
 }
 

@@ -1,4 +1,4 @@
-//! The confidence that a task or a step asks for (PROTOCOL.md 16, `confidence`).
+//! The confidence that a task or a step asks for.
 //!
 //! Deliberately absent: the calls, which the worker makes in the lease of the answer.
 

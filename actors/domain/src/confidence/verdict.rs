@@ -1,4 +1,4 @@
-//! The question to a judge, and its verdict (PROTOCOL.md 16, `confidence`, judge).
+//! The question to a judge, and its verdict.
 //!
 //! Deliberately absent: a verbalised figure. A model that is asked for its certainty says nearly
 //! always that it is sure.

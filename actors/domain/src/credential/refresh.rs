@@ -1,5 +1,4 @@
-//! Refresh tokens: built like API keys, with a part that names the family (SPEC.md, "JWT sessions";
-//! PROTOCOL.md 7).
+//! Refresh tokens: built like API keys, with a part that names the family (docs/reference/accounts.md).
 //!
 //! ```text
 //! svc_refresh_ 8Vw0…16 characters x7Q2…16 characters 0a9ZkQ

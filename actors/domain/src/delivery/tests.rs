@@ -29,7 +29,7 @@ fn webhook() -> Delivery {
     Delivery::created(Cargo::Webhook(webhook), NOW).next
 }
 
-/// The waits that `[webhooks] retry_seconds` is shipped with (PROTOCOL.md 9).
+/// The waits that `[webhooks] retry_seconds` is shipped with.
 const SHIPPED: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 fn waits_of(cargo: &Cargo) -> Arc<[Duration]> {

@@ -18,7 +18,7 @@ use crate::render::{self, Meta, Output, Scope};
 use crate::task::Hold;
 use crate::usage::Prices;
 
-/// The most that the prompts of a dry run take together, in bytes (PROTOCOL.md 4).
+/// The most that the prompts of a dry run take together, in bytes.
 pub const MAX_PROMPTS: usize = 2 << 20;
 
 /// The most work of one dry run, as the weight of its texts ([`render::PromptTemplate::weight`]): the texts
@@ -40,7 +40,7 @@ pub struct StepDefaults<'a> {
     pub queue: &'a str,
 }
 
-/// The result of a dry run (PROTOCOL.md 4, `options.dryRun`).
+/// The result of a dry run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRun {
     /// The steps, in the order of the document.

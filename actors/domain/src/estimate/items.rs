@@ -31,7 +31,7 @@ pub(super) fn known(each: &ForEach, scope: &impl Scope) -> Result<Option<Vec<Val
 /// The weight of all items' texts.
 pub(super) fn weight(step: &Step, items: &[Value], scope: &impl Scope) -> usize {
     let of = |item| {
-        let scope = WithItem { scope, item };
+        let scope = WithItem { scope, each: step.for_each(), item };
         step.texts().map(|text| text.weight(&scope)).fold(0, usize::saturating_add)
     };
     items.iter().map(of).fold(0, usize::saturating_add)
@@ -46,7 +46,8 @@ pub(super) fn sum(
 ) -> Result<Option<Estimate>, render::Error> {
     let mut whole: Option<Estimate> = None;
     for item in items {
-        let one = of(&step.prompt().render_known(&WithItem { scope, item })?);
+        let one =
+            of(&step.prompt().render_known(&WithItem { scope, each: step.for_each(), item })?);
         whole = Some(match whole {
             None => one,
             Some(sum) => Estimate {
@@ -87,6 +88,7 @@ impl Estimate {
 
 struct WithItem<'a, S> {
     scope: &'a S,
+    each: Option<&'a ForEach>,
     item: &'a Value,
 }
 
@@ -107,7 +109,7 @@ impl<S: Scope> Scope for WithItem<'_, S> {
         self.scope.meta(meta)
     }
 
-    fn item(&self) -> Option<&Value> {
-        Some(self.item)
+    fn item(&self, name: &str) -> Option<&Value> {
+        self.each?.variable(self.item, name)
     }
 }

@@ -206,7 +206,7 @@ fn all_prompts_of_a_dry_run_share_two_mebibytes() {
 
 fn over_docs(concurrency: Option<u16>) -> Plan {
     let map = MapSource {
-        for_each: Some("{{input.docs}}".to_owned()),
+        for_each: Some("{{input.docs}}".into()),
         max_items: Some(100),
         concurrency,
         ..MapSource::default()

@@ -1,4 +1,4 @@
-//! Erasure of the texts of a step's task, after the execution has ended (PROTOCOL.md 16).
+//! Erasure of the texts of a step's task, after the execution has ended.
 
 use std::sync::Arc;
 

@@ -152,7 +152,7 @@ pub struct Report {
     pub fallback: Option<Box<(String, FailureKind)>>,
 }
 
-/// A fact for the event log (PROTOCOL.md 10). The starts, backoffs and reviews of steps are reported by
+/// A fact for the event log. The starts, backoffs and reviews of steps are reported by
 /// their tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {

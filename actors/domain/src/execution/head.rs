@@ -143,7 +143,7 @@ pub enum State {
     },
 }
 
-/// The status on the wire (PROTOCOL.md 4).
+/// The status on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
     /// The execution has not begun.

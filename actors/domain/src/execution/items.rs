@@ -1,4 +1,4 @@
-//! The items of a `forEach` step: one task for each item of a list (PROTOCOL.md 16).
+//! The items of a `forEach` step: one task for each item of a list.
 //!
 //! ```text
 //!   the step:  Ready ──▶ Dispatched ───────────────────────▶ Completed | Failed | …

@@ -260,7 +260,8 @@ impl Program {
     ) -> Option<Evaluation> {
         let step = &self.compiled.plan.steps()[usize::from(due.step)];
         let item = due.item.and_then(|item| outputs.item(due.step, item));
-        let scope = WithOutputs { program: self, execution, outputs, item };
+        let each = step.for_each();
+        let scope = WithOutputs { program: self, execution, outputs, each, item };
         if let (Some(condition), None) = (step.condition(), due.item) {
             match (condition.evaluate(&scope, &mut effort.fuel()), effort) {
                 (Ok(true), _) => {}
@@ -307,7 +308,8 @@ impl Program {
         effort: Effort,
     ) -> Option<Evaluation> {
         let is_brief = effort == Effort::Brief;
-        if is_brief && render::value_weight(each.reference(), scope) > BRIEF_TEXTS {
+        let weight = each.references().map(|list| render::value_weight(list, scope)).sum::<usize>();
+        if is_brief && weight > BRIEF_TEXTS {
             return None;
         }
         let items = match each.items(scope) {
@@ -401,6 +403,7 @@ impl Program {
             routing: (!source.routing.is_none()).then(|| Box::new(source.routing.clone())),
             flow: source.flow.flow().map(Arc::new),
             start_at: None,
+            retry: Policy::default(),
             inputs,
         }
     }

@@ -1,4 +1,4 @@
-//! The number of steps in each state, as on the wire (PROTOCOL.md 4).
+//! The number of steps in each state, as on the wire (docs/reference/executions.md).
 
 use super::Execution;
 use super::step::Stage;

@@ -301,8 +301,8 @@ impl StepChecker<'_, '_, '_> {
     }
 
     fn template(&mut self, name: &str, source: &str) -> PromptTemplate {
-        let item = self.source.map.item_name();
-        let (text, faults) = PromptTemplate::parse_with_item(source, item);
+        let items = self.source.map.item_names();
+        let (text, faults) = PromptTemplate::parse_with_items(source, &items);
         for fault in faults {
             self.breaks(Rule::Placeholder, name, &fault);
         }
@@ -474,9 +474,11 @@ impl StepChecker<'_, '_, '_> {
         let prefix = format!("steps[{}].", self.index);
         let problems = &mut self.checker.problems;
         check_timeout(problems, &format!("{prefix}timeoutMs"), *timeout_ms);
-        let RetrySource { max_attempts, backoff_ms } = retry.unwrap_or_default();
+        let RetrySource { max_attempts, backoff_ms, max_backoff_ms } = retry.unwrap_or_default();
         check_range(problems, &format!("{prefix}retry.maxAttempts"), max_attempts, 1, MAX_ATTEMPTS);
         check_range(problems, &format!("{prefix}retry.backoffMs"), backoff_ms, 0, MAX_BACKOFF_MS);
+        let field = format!("{prefix}retry.maxBackoffMs");
+        check_range(problems, &field, max_backoff_ms, 0, MAX_BACKOFF_MS);
         check_max_tokens(problems, &format!("{prefix}maxTokens"), *max_tokens);
         check_fraction(problems, &format!("{prefix}temperature"), *temperature);
         if self.source.wait.is_none() {

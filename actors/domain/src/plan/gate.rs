@@ -1,11 +1,12 @@
-//! The gates of a plan's steps, which hold outputs for a reviewer (PROTOCOL.md 6).
+//! The gates of a plan's steps, which hold outputs for a reviewer (docs/reference/approvals.md).
 //!
 //! Deliberately absent: the decision on one output, which is [`Gate`]'s.
 
 use serde::{Deserialize, Serialize};
 
+use super::check_fraction;
+use super::limits::{MAX_REVIEW_MS, check_range};
 use super::source::StepSource;
-use super::{check_fraction, check_timeout};
 use crate::error::{Error, Rule};
 use crate::problem::{Problem, shortened};
 use crate::task::{Channels, Gate, Hold};
@@ -46,7 +47,7 @@ impl HitlSource {
         })
     }
 
-    /// Passes if a run with these settings holds every output that `template` holds (PROTOCOL.md 4).
+    /// Passes if a run with these settings holds every output that `template` holds.
     /// A review time and channels hold nothing: any may be asked for.
     ///
     /// # Errors
@@ -103,7 +104,7 @@ impl HitlSource {
             problems.extend(unknown_step(steps, field, id));
         }
         check_fraction(&mut problems, "hitl.confidenceThreshold", self.confidence_threshold);
-        check_timeout(&mut problems, "hitl.timeoutMs", self.timeout_ms);
+        check_range(&mut problems, "hitl.timeoutMs", self.timeout_ms, 1, MAX_REVIEW_MS);
         check_fraction(&mut problems, "hitl.sampleRate", self.sample_rate);
         problems
     }

@@ -23,6 +23,8 @@ pub const MAX_STEPS: usize = 500;
 pub const MAX_ID: usize = 64;
 /// The longest time limit of an attempt, in milliseconds.
 pub const MAX_TIMEOUT_MS: u64 = 86_400_000;
+/// The longest review time, in milliseconds: 30 days.
+pub const MAX_REVIEW_MS: u64 = 30 * 86_400_000;
 /// The most attempts.
 pub const MAX_ATTEMPTS: u32 = 20;
 /// The longest first backoff, in milliseconds: that of any backoff.

@@ -1,9 +1,11 @@
-//! Steps that run once for each item of a list (PROTOCOL.md 16, `forEach`).
+//! Steps that run once for each item of a list.
 //!
 //! Deliberately absent: the run of the items, which is [`crate::execution`]'s.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::execution::MAX_ITEMS;
 use crate::names::names;
@@ -15,8 +17,22 @@ pub const MAX_MAPS: usize = 100;
 /// The longest name of the item's variable, in characters.
 pub const MAX_ITEM_NAME: usize = 64;
 
-/// The name of the item's variable where the step gives none.
+/// The name of the item's variable where the step gives none, and of what the items of several lists share:
+/// `{{item.index}}`.
 pub const DEFAULT_ITEM: &str = "item";
+
+/// The most lists of a step that are walked together.
+pub const MAX_LISTS: usize = 8;
+
+/// The lists of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ListSource {
+    /// The placeholder of the only list.
+    One(String),
+    /// The placeholders of lists that are walked together, by the names of the items' variables.
+    Together(BTreeMap<String, String>),
+}
 
 names! {
     /// The effect of an item's failure on its step.
@@ -28,12 +44,18 @@ names! {
     }
 }
 
+impl From<&str> for ListSource {
+    fn from(list: &str) -> Self {
+        Self::One(list.to_owned())
+    }
+}
+
 /// The members of a step that concern its list; none of them is set in a step without one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MapSource {
-    /// The placeholder of the list.
+    /// The lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub for_each: Option<String>,
+    pub for_each: Option<ListSource>,
     /// The name of the item's variable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
@@ -58,27 +80,51 @@ impl MapSource {
         *self == Self::default()
     }
 
-    /// The name of the item's variable, in a step with a list.
+    /// The names of an item's variables, in a step with a list.
     #[must_use]
-    pub fn item_name(&self) -> Option<&str> {
-        self.for_each.as_ref().map(|_| self.item.as_deref().unwrap_or(DEFAULT_ITEM))
-    }
-
-    /// The variable in `forEach`; `None` if that is not one placeholder of an input or an output.
-    #[must_use]
-    pub fn list(&self) -> Option<Reference> {
-        let inside = self.for_each.as_ref()?.trim().strip_prefix("{{")?.strip_suffix("}}")?;
-        match reference(inside)? {
-            found @ (Reference::Input { .. } | Reference::Output { .. }) => Some(found),
-            Reference::Env(_) | Reference::Meta(_) | Reference::Item { .. } => None,
+    pub fn item_names(&self) -> Vec<&str> {
+        match &self.for_each {
+            None => Vec::new(),
+            Some(ListSource::One(_)) => vec![self.item.as_deref().unwrap_or(DEFAULT_ITEM)],
+            Some(ListSource::Together(lists)) => {
+                lists.keys().map(String::as_str).chain([DEFAULT_ITEM]).collect()
+            }
         }
     }
+
+    /// The bytes of the texts.
+    pub(crate) fn size(&self) -> usize {
+        let lists = match &self.for_each {
+            None => 0,
+            Some(ListSource::One(list)) => list.len(),
+            Some(ListSource::Together(lists)) => {
+                lists.iter().map(|(name, list)| name.len() + list.len()).sum()
+            }
+        };
+        lists + self.item.as_ref().map_or(0, String::len)
+    }
+}
+
+/// The variable of a list; `None` if the text is not one placeholder of an input or an output.
+pub(super) fn list(text: &str) -> Option<Reference> {
+    let inside = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
+    match reference(inside)? {
+        found @ (Reference::Input { .. } | Reference::Output { .. }) => Some(found),
+        Reference::Env(_) | Reference::Meta(_) | Reference::Item { .. } => None,
+    }
+}
+
+/// Lists that are found.
+#[derive(Debug, Clone, PartialEq)]
+enum Lists {
+    One(Reference),
+    Together(BTreeMap<String, Reference>),
 }
 
 /// The list of a step, and the settings for its items.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForEach {
-    list: Reference,
+    lists: Lists,
     max_items: u16,
     concurrency: Option<u16>,
     min_success: Option<f64>,
@@ -94,6 +140,21 @@ pub enum ListError {
     /// The value is no list.
     #[error("forEach: {{{{{0}}}}} is {1}, not a list")]
     NotAList(Reference, &'static str),
+    /// Lists that are walked together have different lengths.
+    #[error(
+        "forEach: {{{{{one}}}}} has {items} items and {{{{{other}}}}} has {others}: lists that are walked \
+         together have the same length"
+    )]
+    Uneven {
+        /// The first list.
+        one: Box<Reference>,
+        /// Its length.
+        items: usize,
+        /// Another list.
+        other: Box<Reference>,
+        /// Its length.
+        others: usize,
+    },
     /// The list is too long.
     #[error("forEach: {{{{{list}}}}} has {items} items, and maxItems is {most}")]
     TooLong {
@@ -110,8 +171,15 @@ impl ForEach {
     /// Compiles checked members; `number` counts the lists of the plan.
     pub(super) fn of(source: &MapSource, number: usize) -> Option<Self> {
         let tolerates = source.on_item_error == Some(OnItemError::Skip);
+        let lists = match source.for_each.as_ref()? {
+            ListSource::One(text) => Lists::One(list(text)?),
+            ListSource::Together(texts) => {
+                let of = |(name, text): (&String, &String)| Some((name.clone(), list(text)?));
+                Lists::Together(texts.iter().map(of).collect::<Option<_>>()?)
+            }
+        };
         Some(Self {
-            list: source.list()?,
+            lists,
             max_items: source.max_items.unwrap_or(MAX_ITEMS),
             concurrency: source.concurrency,
             min_success: tolerates.then_some(source.min_success.unwrap_or(0.0)),
@@ -119,10 +187,22 @@ impl ForEach {
         })
     }
 
-    /// The variable.
+    /// The variables of the lists.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        let (one, together) = match &self.lists {
+            Lists::One(list) => (Some(list), None),
+            Lists::Together(lists) => (None, Some(lists)),
+        };
+        one.into_iter().chain(together.into_iter().flat_map(BTreeMap::values))
+    }
+
+    /// The value of a variable in an item: each item of lists that are walked together has one member a variable.
     #[must_use]
-    pub const fn reference(&self) -> &Reference {
-        &self.list
+    pub fn variable<'v>(&self, item: &'v Value, name: &str) -> Option<&'v Value> {
+        match &self.lists {
+            Lists::One(_) => Some(item),
+            Lists::Together(_) => item.get(name),
+        }
     }
 
     /// The longest list.
@@ -155,15 +235,44 @@ impl ForEach {
         self.min_success.map_or(items, |of| share(of).min(items))
     }
 
-    /// The list: the value of the variable. A skipped step's output, an absent input field and null are
-    /// the empty list.
+    /// The items. A skipped step's output, an absent input field and null are the empty list.
     ///
     /// # Errors
-    /// The variable has no value, which is for a dry run to say, or none that is a list of at most
-    /// `maxItems` items.
+    /// A variable has no value, which is for a dry run to say, or none that is a list of at most `maxItems`
+    /// items; or lists that are walked together have different lengths.
     pub fn items(&self, scope: &impl Scope) -> Result<Vec<Value>, ListError> {
-        let not_a_list = |what| Err(ListError::NotAList(self.list.clone(), what));
-        let items = match render::value_of(&self.list, scope)? {
+        let lists = match &self.lists {
+            Lists::One(list) => return self.values(list, scope),
+            Lists::Together(lists) => lists,
+        };
+        let mut items: Vec<Map<String, Value>> = Vec::new();
+        let mut first: Option<&Reference> = None;
+        for (name, list) in lists {
+            let values = self.values(list, scope)?;
+            match first {
+                None => items.resize(values.len(), Map::new()),
+                Some(one) if items.len() != values.len() => {
+                    let (one, other) = (Box::new(one.clone()), Box::new(list.clone()));
+                    let (items, others) = (items.len(), values.len());
+                    return Err(ListError::Uneven { one, items, other, others });
+                }
+                Some(_) => {}
+            }
+            first = first.or(Some(list));
+            for (item, value) in items.iter_mut().zip(values) {
+                item.insert(name.clone(), value);
+            }
+        }
+        let numbered = items.into_iter().enumerate().map(|(index, mut item)| {
+            item.insert(DEFAULT_ITEM.to_owned(), json!({"index": index}));
+            Value::Object(item)
+        });
+        Ok(numbered.collect())
+    }
+
+    fn values(&self, list: &Reference, scope: &impl Scope) -> Result<Vec<Value>, ListError> {
+        let not_a_list = |what| Err(ListError::NotAList(list.clone(), what));
+        let items = match render::value_of(list, scope)? {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(items)) => items,
             Some(Value::Bool(_)) => return not_a_list("a boolean"),
@@ -172,7 +281,7 @@ impl ForEach {
             Some(Value::Object(_)) => return not_a_list("an object"),
         };
         if items.len() > usize::from(self.max_items) {
-            let (list, items, most) = (self.list.clone(), items.len(), self.max_items);
+            let (list, items, most) = (list.clone(), items.len(), self.max_items);
             return Err(ListError::TooLong { list, items, most });
         }
         Ok(items)
@@ -185,7 +294,7 @@ mod tests {
 
     fn each(on_item_error: Option<OnItemError>, min_success: Option<f64>) -> ForEach {
         let source = MapSource {
-            for_each: Some("{{ input.docs }}".into()),
+            for_each: Some(ListSource::One("{{ input.docs }}".into())),
             on_item_error,
             min_success,
             ..MapSource::default()
@@ -213,14 +322,62 @@ mod tests {
 
     #[test]
     fn a_list_is_one_placeholder_of_an_input_or_an_output() {
-        let list = |text: &str| {
-            let source = MapSource { for_each: Some(text.into()), ..MapSource::default() };
-            source.list().map(|list| list.to_string())
-        };
+        let list = |text: &str| list(text).map(|list| list.to_string());
         assert_eq!(list("{{input.docs}}").as_deref(), Some("input.docs"));
         assert_eq!(list(" {{ a.output.rows }} ").as_deref(), Some("a.output.rows"));
         for text in ["", "input.docs", "{{input.docs}},", "{{env.X}}", "{{input.a}}{{input.b}}"] {
             assert_eq!(list(text), None, "{text}");
         }
+    }
+
+    struct Inputs(Map<String, Value>);
+
+    impl Scope for Inputs {
+        fn input(&self) -> &Map<String, Value> {
+            &self.0
+        }
+
+        fn output(&self, _: &str) -> render::Output<'_> {
+            render::Output::Unknown
+        }
+
+        fn env(&self, _: &str) -> Option<&str> {
+            None
+        }
+
+        fn meta(&self, _: render::Meta) -> Option<&str> {
+            None
+        }
+    }
+
+    fn walked(mails: Value, labels: Value) -> Result<Vec<Value>, String> {
+        let lists = [("mail", "{{input.mails}}"), ("label", "{{input.labels}}")];
+        let lists = lists.map(|(name, list)| (name.to_owned(), list.to_owned()));
+        let for_each = Some(ListSource::Together(lists.into()));
+        let source = MapSource { for_each, max_items: Some(3), ..MapSource::default() };
+        assert_eq!(source.item_names(), ["label", "mail", "item"]);
+        let each = ForEach::of(&source, 0).expect("lists");
+        let mut input = Map::new();
+        input.insert("mails".into(), mails);
+        input.insert("labels".into(), labels);
+        each.items(&Inputs(input)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn lists_of_one_length_are_walked_together() {
+        let items = walked(json!([{"subject": "s"}, null]), json!(["a", "b"]));
+        let expected = json!([
+            {"label": "a", "mail": {"subject": "s"}, "item": {"index": 0}},
+            {"label": "b", "mail": null, "item": {"index": 1}},
+        ]);
+        assert_eq!(items.map(Value::Array), Ok(expected));
+        assert_eq!(walked(json!([]), Value::Null), Ok(Vec::new()));
+        let uneven = walked(json!([1, 2, 3]), json!(["a", "b"])).expect_err("they differ");
+        let says = "forEach: {{input.labels}} has 2 items and {{input.mails}} has 3: lists that are walked \
+                    together have the same length";
+        assert_eq!(uneven, says);
+        let long =
+            walked(json!([1, 2, 3, 4]), json!(["a", "b", "c", "d"])).expect_err("they are long");
+        assert!(long.contains("has 4 items, and maxItems is 3"), "{long}");
     }
 }

@@ -12,7 +12,7 @@ use crate::retry::Policy;
 use crate::schema::is_brief_source;
 use crate::task::{FlowSource, Message, Routing, Sampling};
 
-/// The source of a plan (SPEC.md, Plan).
+/// The source of a plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PlanSource {
     /// The name for people.
@@ -27,7 +27,7 @@ pub struct PlanSource {
     pub tags: Vec<String>,
 }
 
-/// The source of a step (SPEC.md, Template).
+/// The source of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepSource {
     /// The id, unique in the plan.
@@ -99,6 +99,9 @@ pub struct RetrySource {
     /// The wait after the first failure, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_ms: Option<u64>,
+    /// The longest of the waits, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_backoff_ms: Option<u64>,
 }
 
 impl PlanSource {
@@ -160,7 +163,7 @@ impl StepSource {
         let wait = self.wait.as_ref().map_or(0, WaitSource::size);
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
-        let texts = texts + of(&self.map.for_each) + of(&self.map.item);
+        let texts = texts + self.map.size();
         let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
         let texts = texts + self.sampling.stop.iter().map(String::len).sum::<usize>();
         let texts = texts + self.confidence.as_ref().map_or(0, |ask| of(&ask.rubric));
@@ -169,13 +172,14 @@ impl StepSource {
 }
 
 impl RetrySource {
-    /// The policy, with the defaults filled in (SPEC.md, Limits).
+    /// The policy, with the defaults filled in.
     #[must_use]
     pub fn policy(self) -> Policy {
         let default = Policy::default();
         Policy {
             max_attempts: self.max_attempts.unwrap_or(default.max_attempts),
             backoff_ms: self.backoff_ms.unwrap_or(default.backoff_ms),
+            max_backoff_ms: self.max_backoff_ms.unwrap_or(default.max_backoff_ms),
         }
     }
 }

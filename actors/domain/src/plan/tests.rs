@@ -171,7 +171,9 @@ fn every_rule_of_a_field_is_told() {
         let message = |content| Message { content, ..Message::default() };
         faults(vec![StepSource { messages: content.map(message).into(), ..step("a", &[]) }])
     };
-    let retry = |max_attempts, backoff_ms| Some(RetrySource { max_attempts, backoff_ms });
+    let retry = |max_attempts, backoff_ms| {
+        Some(RetrySource { max_attempts, backoff_ms, ..RetrySource::default() })
+    };
     let cases: Vec<(Faults, &str, Code)> = vec![
         (with(|step| step.id = String::new()), "steps[0].id", rule(Rule::Length)),
         (with(|step| step.id = "a".repeat(65)), "steps[0].id", rule(Rule::Length)),

@@ -1,4 +1,4 @@
-//! Wait steps: a step that runs no model and waits for a signal from outside (PROTOCOL.md 16).
+//! Wait steps: a step that runs no model and waits for a signal from outside.
 //!
 //! ```text
 //!   {"id": "paid", "type": "wait", "signal": "payment", "timeoutMs": 3600000, "schema": {…}}

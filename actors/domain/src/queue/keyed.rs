@@ -1,5 +1,5 @@
 //! The ready tasks with flow control: fairness keys take turns by weight, and a lane waits while its
-//! concurrency key is used up (PROTOCOL.md 16).
+//! concurrency key is used up.
 //!
 //! ```text
 //!   the task with the smallest rank that may start has a fairness key?

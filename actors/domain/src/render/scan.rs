@@ -34,14 +34,14 @@ pub(crate) enum Content {
 }
 
 /// The parts of a text in order, and the faults (rule `placeholder`), which are literals.
-pub(super) fn scan(source: &str, item: Option<&str>) -> (Vec<Part>, Vec<String>) {
+pub(super) fn scan(source: &str, items: &[&str]) -> (Vec<Part>, Vec<String>) {
     let mut parts = Vec::new();
     let mut faults = Vec::new();
     let mut literal = 0;
     let mut at = 0;
     while let Some(open) = find(source, at, source.len(), "{{") {
         let open = if is_triple(&source.as_bytes()[open..]) { open + 1 } else { open };
-        let (end, read) = placeholder(source, open, item);
+        let (end, read) = placeholder(source, open, items);
         match read {
             Ok(content) => {
                 if literal < open {
@@ -55,7 +55,7 @@ pub(super) fn scan(source: &str, item: Option<&str>) -> (Vec<Part>, Vec<String>)
             }
             Err(written) => {
                 let character = source[..open].chars().count() + 1;
-                faults.push(message(character, written, item));
+                faults.push(message(character, written, items));
                 if faults.len() == MAX_FAULTS {
                     break;
                 }
@@ -74,11 +74,11 @@ pub(super) fn scan(source: &str, item: Option<&str>) -> (Vec<Part>, Vec<String>)
 pub(crate) fn placeholder<'s>(
     source: &'s str,
     open: usize,
-    item: Option<&str>,
+    items: &[&str],
 ) -> (usize, Result<Content, Option<&'s str>>) {
     let start = open + 2;
     let mut cursor = Cursor { source, at: start };
-    if let Some(content) = cursor.content(item)
+    if let Some(content) = cursor.content(items)
         && cursor.take("}}").is_some()
     {
         return (cursor.at, Ok(content));
@@ -92,13 +92,13 @@ pub(crate) fn placeholder<'s>(
     }
 }
 
-fn message(character: usize, written: Option<&str>, item: Option<&str>) -> String {
+fn message(character: usize, written: Option<&str>, items: &[&str]) -> String {
     let Some(written) = written else {
         return format!("has {{{{ at character {character} without a closing }}}}; {ESCAPE}");
     };
     let shown = shortened(written, 64);
-    let way_out = way_out(written, item);
-    let more = item.map_or_else(String::new, |item| format!(", {item}"));
+    let way_out = way_out(written, items);
+    let more = items.iter().fold(String::new(), |more, item| more + ", " + item);
     format!(
         "has {shown} at character {character}, which is not a variable; {way_out}variables are \
          input.<field>, <step>.output, env.<NAME>, meta.templateName and meta.executionId{more}; {ESCAPE}"
@@ -106,7 +106,7 @@ fn message(character: usize, written: Option<&str>, item: Option<&str>) -> Strin
 }
 
 /// The placeholder that is probably meant, in a sentence that goes on.
-pub(crate) fn way_out(written: &str, item: Option<&str>) -> String {
+pub(crate) fn way_out(written: &str, items: &[&str]) -> String {
     let inside = written.trim_start_matches('{').trim_end_matches('}').trim();
     if inside.len() > MAX_SUGGESTED {
         return String::new();
@@ -123,7 +123,7 @@ pub(crate) fn way_out(written: &str, item: Option<&str>) -> String {
             String::new()
         };
     }
-    let meant = is_bare(&names[0]).then(|| of_names(&mut names, item)).flatten();
+    let meant = is_bare(&names[0]).then(|| of_names(&mut names, items)).flatten();
     meant.map_or_else(String::new, |meant| {
         format!("a name with blanks, dots or other signs has quotes: write {{{{{meant}}}}}; ")
     })
@@ -133,16 +133,16 @@ pub(crate) fn way_out(written: &str, item: Option<&str>) -> String {
 #[must_use]
 pub fn reference(inside: &str) -> Option<Reference> {
     let mut cursor = Cursor { source: inside, at: 0 };
-    match cursor.content(None)? {
+    match cursor.content(&[])? {
         Content::Reference(reference) if cursor.rest().is_empty() => Some(reference),
         Content::Reference(_) | Content::Text(_) => None,
     }
 }
 
 /// The variable of these names, which are in NFC. An item's variable hides all others of its name.
-fn of_names(names: &mut Vec<String>, item: Option<&str>) -> Option<Reference> {
+fn of_names(names: &mut Vec<String>, items: &[&str]) -> Option<Reference> {
     let first = names.first()?;
-    if item == Some(first) {
+    if items.contains(&first.as_str()) {
         let name = names.remove(0);
         return Some(Reference::Item { name, path: std::mem::take(names) });
     }
@@ -186,11 +186,11 @@ impl<'s> Cursor<'s> {
     }
 
     /// A text in quotes, or a variable; with the blanks around it.
-    fn content(&mut self, item: Option<&str>) -> Option<Content> {
+    fn content(&mut self, items: &[&str]) -> Option<Content> {
         self.blanks();
         let content = match self.text() {
             Some(range) => Content::Text(range),
-            None => Content::Reference(of_names(&mut self.names()?, item)?),
+            None => Content::Reference(of_names(&mut self.names()?, items)?),
         };
         self.blanks();
         Some(content)

@@ -113,7 +113,7 @@ fn every_name_is_reachable() {
 #[test]
 fn every_name_of_an_item_is_reachable() {
     let source = "{{item[\"Customer Name\"]}} {{item['First.Name']}} {{item}}";
-    let (text, faults) = PromptTemplate::parse_with_item(source, Some("item"));
+    let (text, faults) = PromptTemplate::parse_with_items(source, &["item"]);
     let names: Vec<_> = text.references().map(ToString::to_string).collect();
     assert_eq!(names, [r#"item["Customer Name"]"#, r#"item["First.Name"]"#, "item"]);
     assert_eq!(faults, [""; 0]);
@@ -158,7 +158,7 @@ fn a_refused_placeholder_says_how_it_is_written() {
         ("{{step.status}}", "meta.executionId, item; to write {{ as text, write {{\"{{\"}}"),
         ("{{ x", "without a closing }}; to write {{ as text, write {{\"{{\"}}"),
     ] {
-        let (_, faults) = PromptTemplate::parse_with_item(source, Some("item"));
+        let (_, faults) = PromptTemplate::parse_with_items(source, &["item"]);
         assert!(faults.len() == 1 && faults[0].contains(says), "{source}: {faults:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The smallest value of a schema, for models that are none (PROTOCOL.md 7, the sandbox).
+//! The smallest value of a schema, for models that are none (docs/reference/sandbox.md).
 //!
 //! The value follows from the schema alone. Deliberately absent: `pattern`, `not`, `if` and
 //! `uniqueItems`; a schema that needs them names a value in `default` or `examples`.

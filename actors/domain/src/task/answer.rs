@@ -1,5 +1,4 @@
-//! An answer that does not count as a task's output, and its correction by another attempt
-//! (PROTOCOL.md 16, `outputSchema`).
+//! An answer that does not count as a task's output, and its correction by another attempt.
 //!
 //! ```text
 //!   misses the schema ─▶ once more, with the fault in the prompt       ─▶ OUTPUT_INVALID

@@ -1,4 +1,4 @@
-//! The copy of a completed task, in a fork of its execution (PROTOCOL.md 16).
+//! The copy of a completed task, in a fork of its execution.
 //!
 //! Deliberately absent: the search for the task, and its texts.
 
@@ -58,6 +58,7 @@ impl Request {
 mod tests {
     use super::*;
     use crate::id::TaskId;
+    use crate::retry::Policy;
     use crate::task::{Gate, Origin, Status};
 
     const NOW: Timestamp = Timestamp::from_millis(7);
@@ -77,6 +78,7 @@ mod tests {
             sampling: None,
             flow: None,
             start_at: None,
+            retry: Policy::default(),
             inputs: Inputs { prompt: prompt.into(), ..Inputs::default() },
         }
     }

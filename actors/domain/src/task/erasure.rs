@@ -1,4 +1,4 @@
-//! Erasure of the texts of a task that has ended (PROTOCOL.md 16).
+//! Erasure of the texts of a task that has ended.
 //!
 //! A task keeps its state, usage and cost; its prompt, context, thinking, output, edit, comment and the
 //! words of its error go. Deliberately absent: the rows of the texts, which the store removes.

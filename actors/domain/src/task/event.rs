@@ -92,7 +92,7 @@ pub enum Event {
     },
 }
 
-/// A fact for the event log (PROTOCOL.md 10).
+/// A fact for the event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
     /// The task was submitted.

@@ -1,4 +1,4 @@
-//! Flow control of tasks: keys that few tasks share at a time, and keys that take turns (PROTOCOL.md 16).
+//! Flow control of tasks: keys that few tasks share at a time, and keys that take turns.
 //!
 //! A concurrency key bounds the tasks that run with it; its conflict rule decides about one more
 //! task. A fairness key takes turns with others of the same priority, by weight

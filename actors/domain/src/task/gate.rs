@@ -1,4 +1,4 @@
-//! The rule that holds outputs for a reviewer (PROTOCOL.md 6).
+//! The rule that holds outputs for a reviewer (docs/reference/approvals.md).
 //!
 //! Deliberately absent: the review of a held output, which is [`crate::approval`]; and the choice
 //! of the steps of a plan that have a gate, which is [`crate::plan::gate_of`].
@@ -74,7 +74,7 @@ impl HoldReason {
     }
 }
 
-/// The channels by which reviewers are notified of an item (SPEC.md, "HITL notification channels").
+/// The channels by which reviewers are notified of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {
@@ -100,7 +100,7 @@ impl Channels {
     }
 }
 
-/// The review that a task's `hitl` field asks for (SPEC.md, Task HITL configuration).
+/// The review that a task's `hitl` field asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Asks {
     /// True if a reviewer must see the output.
@@ -128,9 +128,9 @@ impl Chance {
 }
 
 impl Gate {
-    /// The threshold of a gate that names none (SPEC.md, Limits).
+    /// The threshold of a gate that names none.
     pub const DEFAULT_THRESHOLD: f64 = 0.85;
-    /// The time that a reviewer has if the task sets none, in milliseconds (SPEC.md, Limits).
+    /// The time that a reviewer has if the task sets none, in milliseconds.
     pub const DEFAULT_TIMEOUT_MS: u64 = 3_600_000;
 
     /// A gate that holds every output.

@@ -1,4 +1,4 @@
-//! Leases: the right to work on a task, once (PROTOCOL.md 11).
+//! Leases: the right to work on a task, once (docs/reference/workers.md).
 //!
 //! Deliberately absent: the end of a lease. A lease holds as long as its worker is heard of.
 

@@ -1,4 +1,4 @@
-//! The earlier turns of a conversation (PROTOCOL.md 3).
+//! The earlier turns of a conversation (docs/reference/tasks.md).
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::names;
 
-/// The most bytes that the contents of a task's messages have in all (PROTOCOL.md 3).
+/// The most bytes that the contents of a task's messages have in all.
 pub const MAX_MESSAGES: usize = 1024 * 1024;
 
 names! {

@@ -9,7 +9,7 @@ use super::ServiceTier;
 use crate::confidence::Source;
 use crate::usage::Usage;
 
-/// The status on the wire (SPEC.md, States).
+/// The status on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
     /// No worker holds the task: it is ready, or waits for the next attempt or for a reviewer.
@@ -135,7 +135,7 @@ pub struct Failure {
     pub usage: Option<Usage>,
 }
 
-/// The reason that ended a task or an attempt (PROTOCOL.md 2).
+/// The reason that ended a task or an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     /// The code.
@@ -144,7 +144,7 @@ pub struct Ending {
     pub message: String,
 }
 
-/// The codes that end a task or a step (PROTOCOL.md 2).
+/// The codes that end a task or a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum EndingCode {

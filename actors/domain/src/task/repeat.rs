@@ -1,4 +1,4 @@
-//! The retry of a single task: a new task with the same request (PROTOCOL.md 16).
+//! The retry of a single task: a new task with the same request.
 //!
 //! Deliberately absent: attempts, which one task makes by itself, and the retry of an execution.
 
@@ -58,6 +58,7 @@ impl Spec {
             sampling: self.sampling.clone(),
             flow: self.flow.clone(),
             start_at: None,
+            retry: self.retry,
             inputs,
         }
     }
@@ -69,6 +70,7 @@ mod tests {
     use crate::Timestamp;
     use crate::id::{ExecutionId, TaskId};
     use crate::machine::Machine;
+    use crate::retry::Policy;
     use crate::task::{Event, Origin, Sampling};
 
     fn task(origin: Origin) -> Task {
@@ -86,6 +88,7 @@ mod tests {
             sampling: Some(Box::new(Sampling { seed: Some(7), ..Sampling::default() })),
             flow: None,
             start_at: None,
+            retry: Policy { max_attempts: 9, ..Policy::default() },
             inputs: Inputs { prompt: "p".into(), ..Inputs::default() },
         };
         let (spec, inputs) =

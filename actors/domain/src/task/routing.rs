@@ -1,5 +1,4 @@
-//! The models of a task: the first, those that follow after a failure, and the service tier
-//! (PROTOCOL.md 16).
+//! The models of a task: the first, those that follow after a failure, and the service tier.
 //!
 //! ```text
 //! attempt:  models[0] ─failure of a kind in fallbackOn─▶ models[1] ─▶ … ─▶ the attempt has failed

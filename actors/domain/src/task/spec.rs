@@ -184,16 +184,19 @@ pub struct Request {
     /// The instant before which the task does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
+    /// The retry policy.
+    #[serde(default, skip_serializing_if = "Policy::is_default")]
+    pub retry: Policy,
     /// The texts.
     pub inputs: Inputs,
 }
 
 impl Request {
-    /// The queue of a task that names none (SPEC.md, Task).
+    /// The queue of a task that names none.
     pub const DEFAULT_QUEUE: &str = "default";
-    /// The priority of a task that names none (SPEC.md, Limits).
+    /// The priority of a task that names none.
     pub const DEFAULT_PRIORITY: u8 = 5;
-    /// The time limit of an attempt if the task sets none, in milliseconds (SPEC.md, Limits).
+    /// The time limit of an attempt if the task sets none, in milliseconds.
     pub const DEFAULT_TIMEOUT_MS: u64 = 300_000;
 
     /// The model that a list of models begins with, or else the one model.
@@ -217,7 +220,7 @@ impl Request {
             temperature: self.temperature,
             callback_url: self.callback_url,
             gate: self.gate,
-            retry: Policy::default(),
+            retry: self.retry,
             origin,
             checked: self.inputs.output_schema.is_some(),
             routing: self.routing,

@@ -13,7 +13,7 @@ use crate::schema::is_brief_source;
 use crate::task::FlowSource;
 use crate::task::{Routing, Sampling};
 
-/// The source of a template (SPEC.md, Template).
+/// The source of a template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TemplateSource {
     /// The name for people, whose slug is part of the id.

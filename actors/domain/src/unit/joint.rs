@@ -43,8 +43,8 @@ pub struct Joint<'p> {
     items: usize,
 }
 
-/// The most that one commit of an execution renders, in bytes. PROTOCOL.md 4 allows 16 MiB; a commit takes
-/// about ten times as much in memory on its way to the disk.
+/// The most that one commit of an execution renders, in bytes, of the 16 MiB that an execution may take in
+/// all; a commit takes about ten times as much in memory on its way to the disk.
 pub const MAX_RENDERED: usize = 6 << 20;
 
 /// The most that one step renders, in bytes: two texts, and a correction.

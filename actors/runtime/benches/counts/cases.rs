@@ -32,9 +32,9 @@ use callboard_runtime::handle::{Start, WorkerLink};
 use callboard_runtime::ports::{Clock, Entropy, Ports};
 use callboard_runtime::worker::{WorkerCommand, WorkerMessage};
 use callboard_runtime::{Handle, Owner, Settings, System};
-use callboard_store::memory::MemoryStore;
 use callboard_store::probe::Probe;
 use callboard_store::table::Table;
+use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, BatchId, Entry, Filter, Order, Query, Store};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -385,6 +385,7 @@ impl Whole {
             routing: None,
             flow: None,
             start_at: None,
+            retry: Policy::default(),
             inputs: Inputs {
                 prompt: "Sum up what the customer wants.".into(),
                 ..Inputs::default()

@@ -55,7 +55,7 @@ impl Accounts {
         Ok(user)
     }
 
-    /// The user of this identity, made or with this role (PROTOCOL.md 7, OIDC).
+    /// The user of this identity, made or with this role.
     pub(super) async fn admit_external(&self, new: NewUser, by: By) -> Result<User, Error> {
         let known = new.external.as_ref().and_then(|id| self.0.accounts.user_by_external(id));
         match known {

@@ -1,5 +1,5 @@
 //! Deleted templates. A deleted version leaves the catalog, and its row stays, marked: the plans that
-//! deploys made of it are read from there, and the version never gets other content (PROTOCOL.md 5).
+//! deploys made of it are read from there, and the version never gets other content (docs/reference/templates.md).
 //! A start drops the rows that nothing needs any more.
 
 use callboard_domain::Error;

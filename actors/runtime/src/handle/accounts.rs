@@ -1,4 +1,4 @@
-//! Users, keys and sessions (SPEC.md, Authentication; PROTOCOL.md 7).
+//! Users, keys and sessions (docs/reference/accounts.md).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Handle {
         PermissionWatch::new(Arc::clone(&self.node), caller, action)
     }
 
-    /// Begins a session of a user whose password was right (SPEC.md, "JWT sessions"); `user` is the
+    /// Begins a session of a user whose password was right; `user` is the
     /// user with whose hash the password was compared.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Handle {
         self.account_command(|reply| Message::BeginSession(id, hash, parent, by, reply)).await
     }
 
-    /// Renews the session of a refresh token, which is replaced (PROTOCOL.md 7). An `Err` to a token
+    /// Renews the session of a refresh token, which is replaced. An `Err` to a token
     /// that was replaced long before also ends the session.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Handle {
         self.node.accounts.user(id)
     }
 
-    /// Makes a user (SPEC.md, Authentication endpoints).
+    /// Makes a user.
     ///
     /// # Errors
     /// [`Error::EmailExists`], [`Error::Unavailable`].

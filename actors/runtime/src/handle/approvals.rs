@@ -1,4 +1,4 @@
-//! Human approval (SPEC.md, HITL; PROTOCOL.md 6).
+//! Human approval (docs/reference/approvals.md).
 
 use callboard_domain::approval::{Approval, Decider, Record, check_four_eyes};
 use callboard_domain::id::{Environment, TaskId};
@@ -13,7 +13,7 @@ use crate::read::approvals::{self, ApprovalDetail, HistoryEntry};
 use crate::shard::TaskAddress;
 use crate::tables;
 
-/// The longest prompt of a task, in bytes (PROTOCOL.md 2).
+/// The longest prompt of a task, in bytes.
 const MAX_PROMPT: usize = 1 << 20;
 
 /// A reviewer lets an output pass.

@@ -1,4 +1,4 @@
-//! Budgets of many tasks, and usage (PROTOCOL.md 16).
+//! Budgets of many tasks, and usage.
 
 use callboard_domain::id::{BudgetId, Environment};
 use callboard_domain::query::{Page, Window};

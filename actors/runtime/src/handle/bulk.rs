@@ -1,4 +1,4 @@
-//! Bulk jobs (PROTOCOL.md 16).
+//! Bulk jobs.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Deliveries of webhooks and mails (PROTOCOL.md 9).
+//! Deliveries of webhooks and mails (docs/reference/webhooks.md).
 
 use callboard_domain::Error;
 use callboard_domain::delivery::Delivery;

@@ -1,4 +1,4 @@
-//! Models, their limits, and the waits for them (PROTOCOL.md 16).
+//! Models, their limits, and the waits for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Handle {
         find().ok_or(Error::Internal)
     }
 
-    /// The instant until which a pending task waits at least, if that is known (PROTOCOL.md 16).
+    /// The instant until which a pending task waits at least, if that is known.
     #[must_use]
     pub fn waiting_until(&self, task: &Task) -> Option<Timestamp> {
         match task.state {

@@ -1,4 +1,4 @@
-//! Queues as operators see and control them (PROTOCOL.md 16).
+//! Queues as operators see and control them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Handle {
         self.with_running(QueueView { settings, ..view }).await
     }
 
-    /// The obstacle of a pending task (PROTOCOL.md 3 and 16); `None` if the task is not pending.
+    /// The obstacle of a pending task; `None` if the task is not pending.
     #[must_use]
     pub fn waiting_in(&self, environment: Environment, task: &Task) -> Option<&'static str> {
         let waits = self.waiting_for(task)?;

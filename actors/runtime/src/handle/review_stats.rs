@@ -1,4 +1,4 @@
-//! The outcomes of outputs at their gates (SPEC.md, HITL statistics; PROTOCOL.md 6).
+//! The outcomes of outputs at their gates (docs/reference/approvals.md).
 
 use callboard_domain::Error;
 use callboard_domain::calibration::{Calibration, Query};

@@ -1,4 +1,4 @@
-//! Plans, executions, and deploys of templates (SPEC.md, Plans, Templates; PROTOCOL.md 4 and 5).
+//! Plans, executions, and deploys of templates (docs/reference/executions.md).
 //!
 //! Deliberately absent: templates by themselves, which are [`super::templates`]'.
 

@@ -1,4 +1,4 @@
-//! Signals to executions (PROTOCOL.md 16).
+//! Signals to executions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Retries of single tasks, and batches as they are (PROTOCOL.md 3 and 16).
+//! Retries of single tasks, and batches as they are (docs/reference/tasks.md).
 
 use callboard_domain::Error;
 use callboard_domain::id::{BatchId, Environment, TaskId};

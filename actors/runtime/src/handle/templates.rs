@@ -1,4 +1,4 @@
-//! Templates by themselves: their versions, lists and estimates (SPEC.md, Templates; PROTOCOL.md 5).
+//! Templates by themselves: their versions, lists and estimates (docs/reference/templates.md).
 //!
 //! Deliberately absent: deploys, which are [`super::runs`]'.
 
@@ -118,7 +118,7 @@ impl Handle {
     }
 
     /// The cost and the duration of a run of a template: as it declares, else by history or
-    /// prices (PROTOCOL.md 5). `account` asks.
+    /// prices. `account` asks.
     ///
     /// # Errors
     /// [`Error::TooMuchWaits`], [`Error::Unavailable`].

@@ -1,4 +1,4 @@
-//! Workers and their connections (SPEC.md, Workers; PROTOCOL.md 11).
+//! Workers and their connections (docs/reference/workers.md).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Handle {
         Ok(view)
     }
 
-    /// Registers a worker on a new connection (PROTOCOL.md 11). Commands to the worker arrive on
+    /// Registers a worker on a new connection. Commands to the worker arrive on
     /// `outgoing`; [`WorkerCommand::Close`] or the channel's end means that the connection is over.
     ///
     /// # Errors

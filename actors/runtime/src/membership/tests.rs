@@ -1,4 +1,4 @@
-use callboard_store::memory::{Cluster, MemoryStore};
+use callboard_store::testing::memory::{Cluster, MemoryStore};
 use callboard_store::{Batch, BatchId, Outcome, ReadFuture, Store};
 
 use super::*;

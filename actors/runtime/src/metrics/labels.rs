@@ -1,7 +1,7 @@
 //! Figures by the value of a label that clients choose: a model's or a queue's name.
 //!
 //! The table only grows, so that finding a known value takes no lock and no allocation. The table has
-//! room for 200 values (PROTOCOL.md 12): a later value is counted as `other`. Deliberately absent:
+//! room for 200 values (docs/reference/metrics.md): a later value is counted as `other`. Deliberately absent:
 //! removal. A value is there until the process ends, as its counters are.
 
 use std::hash::BuildHasher;

@@ -3,7 +3,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use callboard_domain::approval::GateOutcome;
-use callboard_store::memory::MemoryStore;
+use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, BatchId, Outcome, Partition};
 
 use super::*;

@@ -45,8 +45,8 @@ use callboard_domain::task::{
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
-use callboard_store::memory::MemoryStore;
 use callboard_store::table::Table;
+use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, Op, Outcome, Record, Store};
 
 use super::executions::ExecutionInputsRow;
@@ -741,7 +741,11 @@ fn the_rows_of_plans_and_templates_are_pinned() {
         prompt: "p".into(),
         depends_on: vec!["b".into()],
         requires_approval: true,
-        retry: Some(RetrySource { max_attempts: Some(2), backoff_ms: Some(5) }),
+        retry: Some(RetrySource {
+            max_attempts: Some(2),
+            backoff_ms: Some(5),
+            ..RetrySource::default()
+        }),
         max_tokens: Some(9),
         ..StepSource::default()
     };

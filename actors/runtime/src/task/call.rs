@@ -1,4 +1,4 @@
-//! The call that a task makes of a metered model: its reservation, and its end (PROTOCOL.md 16).
+//! The call that a task makes of a metered model: its reservation, and its end.
 //!
 //! Deliberately absent: the limits, which [`callboard_domain::model_limits`] keeps.
 

@@ -1,4 +1,4 @@
-//! Limits of models, closures after a 429, and fallback (PROTOCOL.md 16).
+//! Limits of models, closures after a 429, and fallback.
 
 use callboard_domain::model_limits::{Allowance, ModelLimits, Reported};
 use callboard_domain::queue::QueueChange;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use callboard_domain::Error;
-use callboard_store::memory::Cluster;
 use callboard_store::ownership::{NodeId, Ownership};
+use callboard_store::testing::memory::Cluster;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 

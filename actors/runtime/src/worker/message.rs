@@ -1,4 +1,4 @@
-//! The messages between a worker, its actor and its connection (PROTOCOL.md 11).
+//! The messages between a worker, its actor and its connection (docs/reference/workers.md).
 
 use std::sync::Arc;
 use std::time::Duration;

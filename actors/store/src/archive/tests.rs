@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::batch::{Batch, BatchId, Entry, Key, Op};
-use crate::contract::block_on;
 use crate::query::{Order, Page, Query};
 use crate::sled::{Piece, Restore, SledOptions, SledStore};
+use crate::testing::contract::block_on;
 use crate::{Outcome, Store};
 
 struct Fixture {

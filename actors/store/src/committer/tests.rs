@@ -4,9 +4,9 @@ use std::thread;
 use super::*;
 use crate::Ticket;
 use crate::batch::{BatchId, Entry, Op};
-use crate::contract::block_on;
 use crate::index::Loader;
 use crate::query::{Order, Query};
+use crate::testing::contract::block_on;
 
 /// An engine that keeps nothing and fails on demand.
 struct Fake {

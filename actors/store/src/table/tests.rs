@@ -5,7 +5,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
 use crate::batch::{Batch, BatchId};
-use crate::memory::MemoryStore;
+use crate::testing::memory::MemoryStore;
 use crate::{
     Epoch, LogId, Outcome, Page, Partition, PartitionSet, Query, ReadFuture, Record, Row, Stats,
     Ticket,

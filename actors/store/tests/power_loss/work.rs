@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callboard_disk::{Counts, Random};
-use callboard_store::contract::block_on;
-use callboard_store::memory::MemoryStore;
 use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::table::{Table, Texts};
+use callboard_store::testing::contract::block_on;
+use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{
     Batch, BatchId, Entry, Filter, Key, LogId, Op, Order, Outcome, Query, Store,
 };

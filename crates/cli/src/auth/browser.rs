@@ -1,4 +1,4 @@
-//! Sign-in at the identity provider, in a browser (PROTOCOL.md 7; RFC 8252, section 7.3).
+//! Sign-in at the identity provider, in a browser (docs/reference/accounts.md).
 //!
 //! ```text
 //!   browser ─▶ server ─▶ provider ─▶ server ─▶ http://127.0.0.1:PORT/?code=… ─▶ this program ─▶ server

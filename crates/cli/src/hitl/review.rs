@@ -32,7 +32,7 @@ use crate::input::Body;
 use crate::output::escaped;
 use crate::people::People;
 
-/// A claim lasts five minutes (PROTOCOL.md 6); a long read renews it.
+/// A claim lasts five minutes; a long read renews it.
 const RENEWAL: Duration = Duration::from_mins(2);
 /// The lines of a change that are shown before it is sent.
 const DIFF_LINES: usize = 40;

@@ -12,7 +12,7 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-/// The depth to which objects and lists may nest (PROTOCOL.md 2, Limits).
+/// The depth to which objects and lists may nest.
 pub const MAX_DEPTH: usize = 64;
 
 /// The JSON value that `bytes` hold.

@@ -1,4 +1,4 @@
-//! The answers to a decision, a claim and a release (SPEC.md, HITL; PROTOCOL.md 6).
+//! The answers to a decision, a claim and a release (docs/reference/approvals.md).
 
 use callboard_domain::Timestamp;
 use callboard_domain::account::User;

@@ -18,7 +18,7 @@ const MAX_BULK: u32 = 1000;
 const MAX_REVIEWER: usize = 128;
 
 request! {
-    /// The waiting items to list (SPEC.md, Pending query parameters).
+    /// The waiting items to list.
     #[derive(Debug, Clone)]
     pub struct ListPending as "ListPending" {
         /// Only items of this queue.

@@ -1,6 +1,9 @@
 //! Definitions in answers: a step, its retries, and the settings for reviews.
 
-use callboard_domain::plan::{HitlSource, OnItemError, StepSource};
+use std::collections::BTreeMap;
+
+use callboard_domain::plan::{HitlSource, ListSource, OnItemError, RetrySource, StepSource};
+use callboard_domain::retry::Policy;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -69,9 +72,9 @@ pub struct StepBody<'a> {
     /// `seed`, `topP` and `stop`.
     #[serde(flatten)]
     sampling: SamplingBody<'a>,
-    /// The placeholder of the list for each of whose items it runs.
+    /// The placeholder of the list for each of whose items it runs, or lists that are walked together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    for_each: Option<&'a str>,
+    for_each: Option<ListsBody<'a>>,
     /// The name of the variable of an item; by default `item`.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<&'a str>,
@@ -105,23 +108,41 @@ pub struct StepBody<'a> {
 /// The attempts of a step.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RetryBody {
+pub struct RetryBody {
     /// Attempts in all, 1 to 20; by default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u32>,
     /// The wait after the first failure, in milliseconds, 0 to 300000; by default 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     backoff_ms: Option<u64>,
+    /// The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_backoff_ms: Option<u64>,
+}
+
+impl From<RetrySource> for RetryBody {
+    fn from(RetrySource { max_attempts, backoff_ms, max_backoff_ms }: RetrySource) -> Self {
+        Self { max_attempts, backoff_ms, max_backoff_ms }
+    }
+}
+
+impl RetryBody {
+    /// The policy of a task, unless it is the default.
+    pub(crate) fn of(policy: Policy) -> Option<Self> {
+        let Policy { max_attempts, backoff_ms, max_backoff_ms } = policy;
+        (!policy.is_default()).then_some(Self {
+            max_attempts: Some(max_attempts),
+            backoff_ms: Some(backoff_ms),
+            max_backoff_ms: Some(max_backoff_ms),
+        })
+    }
 }
 
 impl<'a> StepBody<'a> {
     /// A step as it was given.
     #[must_use]
     pub fn whole(step: &'a StepSource) -> Self {
-        let retry = step.retry.map(|retry| RetryBody {
-            max_attempts: retry.max_attempts,
-            backoff_ms: retry.backoff_ms,
-        });
+        let retry = step.retry.map(RetryBody::from);
         Self {
             id: &step.id,
             kind: step.wait.as_ref().map(|_| wait::WAIT),
@@ -140,7 +161,7 @@ impl<'a> StepBody<'a> {
             max_tokens: step.max_tokens,
             temperature: step.temperature,
             sampling: SamplingBody::from(&step.sampling),
-            for_each: step.map.for_each.as_deref(),
+            for_each: step.map.for_each.as_ref().map(ListsBody::from),
             item: step.map.item.as_deref(),
             max_items: step.map.max_items,
             concurrency: step.map.concurrency,
@@ -177,9 +198,9 @@ pub struct HitlBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     confidence_threshold: Option<f64>,
-    /// The time for the review, in milliseconds; by default 3600000.
+    /// The time for the review, in milliseconds, at most 30 days; by default 3600000.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 86_400_000)]
+    #[schema(minimum = 1)]
     timeout_ms: Option<u64>,
     /// The share of the outputs that nothing else holds which is held all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,6 +220,23 @@ impl<'a> From<&'a HitlSource> for HitlBody<'a> {
             timeout_ms: hitl.timeout_ms,
             sample_rate: hitl.sample_rate,
             notify_channels: hitl.notify.map(|channels| channels.names().collect()),
+        }
+    }
+}
+
+/// One list, or lists that are walked together, by the names of the variables of their items.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum ListsBody<'a> {
+    One(&'a str),
+    Together(&'a BTreeMap<String, String>),
+}
+
+impl<'a> From<&'a ListSource> for ListsBody<'a> {
+    fn from(lists: &'a ListSource) -> Self {
+        match lists {
+            ListSource::One(list) => Self::One(list),
+            ListSource::Together(lists) => Self::Together(lists),
         }
     }
 }

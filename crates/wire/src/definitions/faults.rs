@@ -1,4 +1,4 @@
-//! Every fault of a definition in one answer, in the order of their places (PROTOCOL.md 2).
+//! Every fault of a definition in one answer, in the order of their places (docs/reference/errors.md).
 //!
 //! Deliberately absent: the rules. The reader knows types, ranges and names; the domain the rest.
 

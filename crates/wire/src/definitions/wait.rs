@@ -1,4 +1,4 @@
-//! The members that make a step a wait (PROTOCOL.md 16).
+//! The members that make a step a wait.
 
 use callboard_domain::Rule;
 use callboard_domain::plan::{MAX_ID, WaitSource};

@@ -1,4 +1,4 @@
-//! The dry run of an execution (PROTOCOL.md 4, `options.dryRun`).
+//! The dry run of an execution (docs/reference/executions.md).
 
 use callboard_domain::estimate::{ConditionState, DryBudget, DryRun, DryStep, Estimate};
 use callboard_domain::id::{ExecutionId, PlanId};

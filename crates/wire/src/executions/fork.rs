@@ -1,4 +1,4 @@
-//! Forks on the wire (PROTOCOL.md 16).
+//! Forks on the wire.
 
 use callboard_domain::execution::ForkedFrom;
 use callboard_domain::id::ExecutionId;

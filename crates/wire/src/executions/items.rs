@@ -1,4 +1,4 @@
-//! The items of a step with `forEach` on the wire (PROTOCOL.md 16).
+//! The items of a step with `forEach` on the wire.
 
 use callboard_domain::execution::{ItemCounts, ItemStatus};
 use callboard_domain::query::Items;

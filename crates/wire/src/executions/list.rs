@@ -12,7 +12,7 @@ use crate::read::shape;
 use crate::request;
 
 request! {
-    /// The executions to list; the newest first (PROTOCOL.md 4).
+    /// The executions to list; the newest first.
     #[derive(Debug)]
     pub struct ListExecutions as "ListExecutions" {
         /// One of these statuses.

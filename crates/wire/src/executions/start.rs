@@ -1,4 +1,4 @@
-//! The request for an execution (SPEC.md, Execute request details).
+//! The request for an execution.
 
 use callboard_domain::Timestamp;
 use callboard_domain::budget::Money;

@@ -1,4 +1,4 @@
-//! The result of a step (SPEC.md, Step result fields).
+//! The result of a step.
 
 use callboard_domain::Timestamp;
 use callboard_domain::excerpts::Excerpts;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::fields::{Faults, Mode};
 use super::{Fields, Members, Path, Read, Refused, refusal};
 
-/// The parameter that carries a key (SPEC.md, Authentication).
+/// The parameter that carries a key.
 pub const API_KEY: &str = "api_key";
 
 /// The query of a request that takes no parameter.

@@ -1,6 +1,6 @@
 //! The rules by which members are read, and their JSON Schema.
 //!
-//! A fault names the rule of PROTOCOL.md 2 and states the right form. Deliberately absent: the
+//! A fault names its rule (docs/reference/errors.md) and states the right form. Deliberately absent: the
 //! rules `placeholder`, `step` and `ref`, which need more than one member.
 
 #![expect(

@@ -1,4 +1,4 @@
-//! The erasure of a task's texts on the wire (PROTOCOL.md 16).
+//! The erasure of a task's texts on the wire.
 
 use callboard_domain::task::Task;
 use serde::Serialize;

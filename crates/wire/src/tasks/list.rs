@@ -11,7 +11,7 @@ use crate::read::shape;
 use crate::request;
 
 request! {
-    /// The tasks to list (SPEC.md, List Tasks).
+    /// The tasks to list.
     #[derive(Debug)]
     pub struct ListTasks as "ListTasks" {
         /// One of these statuses.

@@ -1,4 +1,4 @@
-//! The request for a deploy of a template (SPEC.md, Templates).
+//! The request for a deploy of a template.
 
 use std::collections::BTreeMap;
 

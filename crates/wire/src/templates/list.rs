@@ -9,7 +9,7 @@ use crate::read::shape;
 use crate::request;
 
 request! {
-    /// The templates to list, each in its highest version; the newest first (SPEC.md, Templates).
+    /// The templates to list, each in its highest version; the newest first.
     #[derive(Debug)]
     pub struct ListTemplates as "ListTemplates" {
         /// Only items of this industry.

@@ -18,7 +18,7 @@ pub(super) use words::{Words, is_error};
 /// The longest message that is kept, in characters.
 const MAX_MESSAGE_CHARS: usize = 1000;
 
-/// The code that ends up in the task's `error.code` (PROTOCOL, section 2).
+/// The code that ends up in the task's `error.code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     /// The provider refused or failed.

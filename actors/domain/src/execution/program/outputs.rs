@@ -50,6 +50,7 @@ pub(super) struct WithOutputs<'a> {
     pub(super) program: &'a Program,
     pub(super) execution: &'a Execution,
     pub(super) outputs: &'a Outputs,
+    pub(super) each: Option<&'a ForEach>,
     pub(super) item: Option<&'a Value>,
 }
 
@@ -90,8 +91,8 @@ impl Scope for WithOutputs<'_> {
         self.program.meta(meta)
     }
 
-    fn item(&self) -> Option<&Value> {
-        self.item
+    fn item(&self, name: &str) -> Option<&Value> {
+        self.each?.variable(self.item?, name)
     }
 }
 

@@ -12,7 +12,7 @@ use callboard_domain::id::Environment;
 use callboard_domain::query::{AuditQuery, Window};
 use callboard_domain::worker::Monotonic;
 use callboard_store::Store;
-use callboard_store::memory::MemoryStore;
+use callboard_store::testing::memory::MemoryStore;
 
 use super::*;
 use crate::accounts::{NewKey, NewUser, PasswordChange, UserChange};

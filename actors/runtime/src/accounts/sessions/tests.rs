@@ -10,8 +10,8 @@ use callboard_domain::credential::ENTROPY_BYTES;
 use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
 use callboard_domain::session::{MAX_ACCESS_LIFETIME, MAX_PER_USER, REUSE_GRACE};
 use callboard_domain::worker::Monotonic;
-use callboard_store::faulty::{Fault, FaultyStore};
-use callboard_store::memory::MemoryStore;
+use callboard_store::testing::faulty::{Fault, FaultyStore};
+use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, BatchId, Outcome, Partition, Store};
 use tokio::sync::oneshot;
 

@@ -2,7 +2,7 @@ use callboard_domain::execution::{Event, Report, StepDecision, Template};
 use callboard_domain::id::{PlanId, TaskId};
 use callboard_domain::task::{Ending, EndingCode};
 use callboard_domain::usage::Usage;
-use callboard_store::memory::MemoryStore;
+use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, BatchId, Outcome};
 
 use super::*;

@@ -89,6 +89,7 @@ pub(super) fn plan(chance: &mut Chance) -> (PlanSource, Vec<Vec<u16>>) {
             retry: Some(RetrySource {
                 max_attempts: Some(u32::try_from(chance.within(1, 3)).expect("small")),
                 backoff_ms: Some(chance.within(100, 1_000)),
+                max_backoff_ms: None,
             }),
             map: if chance.percent(20) { list(chance) } else { MapSource::default() },
             ..StepSource::default()

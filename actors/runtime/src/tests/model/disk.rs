@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use callboard_store::memory::MemoryStore;
+use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{
     Batch, Epoch, Error, Key, LogId, Op, Outcome, Page, Partition, PartitionSet, Query, ReadFuture,
     Record, Row, Stats, Store, Ticket,

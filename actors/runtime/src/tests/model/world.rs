@@ -15,7 +15,7 @@ use callboard_domain::id::{Environment, WorkerId};
 use callboard_domain::task::{LeaseToken, State};
 use callboard_domain::worker::LeasePolicy;
 use callboard_store::Store;
-use callboard_store::memory::MemoryStore;
+use callboard_store::testing::memory::MemoryStore;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{Parse, characters, rule, short, take_text, text};
 
-/// The longest URL, in characters (PROTOCOL.md 2, Limits).
+/// The longest URL, in characters.
 pub const MAX_URL: usize = 2048;
 
 /// A timestamp of ISO 8601.

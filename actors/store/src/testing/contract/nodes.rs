@@ -65,7 +65,7 @@ macro_rules! ownership_tests {
             $(
                 #[test]
                 fn $check() {
-                    $crate::contract::block_on($crate::contract::$check::<$fixture>());
+                    $crate::testing::contract::block_on($crate::testing::contract::$check::<$fixture>());
                 }
             )*
         }
@@ -75,7 +75,7 @@ macro_rules! ownership_tests {
         fn $name() {
             $(
                 eprintln!(stringify!($check));
-                $crate::contract::block_on($crate::contract::$check::<$fixture>());
+                $crate::testing::contract::block_on($crate::testing::contract::$check::<$fixture>());
             )*
         }
     };

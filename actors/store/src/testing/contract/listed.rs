@@ -11,8 +11,8 @@ use proptest::test_runner::{Config, TestCaseResult, TestRunner};
 use super::{Fixture, block_on, commit, value};
 use crate::Store;
 use crate::batch::{Entry, Key, Op};
-use crate::memory::MemoryStore;
 use crate::query::{Filter, Order, Page, Query};
+use crate::testing::memory::MemoryStore;
 
 const LIST: [u8; 2] = [1, 1];
 const OPEN: u8 = Key::FIRST_LISTED;

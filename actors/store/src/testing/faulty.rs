@@ -161,7 +161,7 @@ impl Store for FaultyStore {
 mod tests {
     use super::*;
     use crate::batch::{BatchId, Op};
-    use crate::memory::MemoryStore;
+    use crate::testing::memory::MemoryStore;
 
     /// Commits three rows. Returns which answers were `Committed` and which rows are there.
     async fn three_commits(fault: Fault) -> (Vec<bool>, Vec<bool>) {

@@ -82,7 +82,7 @@ macro_rules! contract_tests {
             $(
                 #[test]
                 fn $check() {
-                    $crate::contract::block_on($crate::contract::$check::<$fixture>());
+                    $crate::testing::contract::block_on($crate::testing::contract::$check::<$fixture>());
                 }
             )*
         }
@@ -92,7 +92,7 @@ macro_rules! contract_tests {
         fn $name() {
             $(
                 eprintln!(stringify!($check));
-                $crate::contract::block_on($crate::contract::$check::<$fixture>());
+                $crate::testing::contract::block_on($crate::testing::contract::$check::<$fixture>());
             )*
         }
     };
