@@ -1,0 +1,1 @@
+"""The client; `_sync` is generated from it."""

@@ -1,0 +1,373 @@
+"""Approvals, queues, budgets, accounts, and the server itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any, Literal
+
+from typing_extensions import Unpack
+
+from .. import _core, models
+from ..params import (
+    ChangeBudget, ChangeQueue, ChangeUser, CreateBudget, CreateKey, CreateUser, SetModelLimits, StartBulk,
+)
+from .transport import AsyncBound, AsyncPages, AsyncResource
+
+
+class AsyncApproval(AsyncBound, models.Approval):
+    """An output that waits for a reviewer, as the server showed it."""
+
+    async def approve(
+        self, comment: str | None = None, *, modified_output: str | None = None, reviewer_id: str | None = None
+    ) -> models.Approved:
+        """Approves the output, or another text in its place. Raises `AlreadyDecided`."""
+        return await AsyncHitl(self._transport).approve(
+            self.task_id, comment, modified_output=modified_output, reviewer_id=reviewer_id)
+
+    async def reject(
+        self, reason: str, *, retry: bool = False, retry_prompt: str | None = None, reviewer_id: str | None = None
+    ) -> models.Rejected:
+        """Rejects the output; with `retry` a new task tries again. Raises `AlreadyDecided`."""
+        return await AsyncHitl(self._transport).reject(
+            self.task_id, reason, retry=retry, retry_prompt=retry_prompt, reviewer_id=reviewer_id)
+
+    async def claim(self) -> models.Claimed:
+        """Shows other reviewers for five minutes that you are at work."""
+        return await AsyncHitl(self._transport).claim(self.task_id)
+
+    async def release(self) -> models.Claimed:
+        """Ends the claim."""
+        return await AsyncHitl(self._transport).release(self.task_id)
+
+    async def history_entries(self) -> Sequence[models.Entry]:
+        """The history, the oldest entry first."""
+        return await AsyncHitl(self._transport).history(self.task_id)
+
+
+class AsyncHitl(AsyncResource):
+    """`cb.hitl`: outputs that wait for reviewers."""
+
+    def pending(
+        self, *, queue: str | None = None, tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        include_expired: bool | None = None,
+    ) -> AsyncPages[AsyncApproval]:
+        """The outputs that wait now. They are all read before the first one, so that decisions hide none."""
+        return self._pages(AsyncApproval, "GET", "/api/hitl/pending", whole=True, query={
+            "queue": queue, "tags": tags, "reviewerId": reviewer_id, "includeExpired": include_expired})
+
+    def list(
+        self, *, status: str | Sequence[str] | None = None, queue: str | None = None,
+        tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+    ) -> AsyncPages[AsyncApproval]:
+        """Lists approvals of every status, the latest hold first."""
+        return self._pages(AsyncApproval, "GET", "/api/hitl", query={
+            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id})
+
+    async def get(self, task_id: str) -> AsyncApproval:
+        """Reads an approval with its whole texts."""
+        return await self._one(AsyncApproval, "GET", "/api/hitl/{taskId}", taskId=task_id)
+
+    async def approve(
+        self, task_id: str, comment: str | None = None, *, modified_output: str | None = None,
+        bulk: int | None = None, reviewer_id: str | None = None,
+    ) -> models.Approved:
+        """Approves an output, or another text in its place. Raises `AlreadyDecided`."""
+        body = given(comment=comment, modifiedOutput=modified_output, bulk=bulk, reviewerId=reviewer_id)
+        return await self._one(models.Approved, "POST", "/api/hitl/{taskId}/approve", taskId=task_id, body=body)
+
+    async def reject(
+        self, task_id: str, reason: str, *, retry: bool = False, retry_prompt: str | None = None,
+        reviewer_id: str | None = None,
+    ) -> models.Rejected:
+        """Rejects an output; with `retry` a new task tries again. Raises `AlreadyDecided`."""
+        body = given(reason=reason, retry=retry, retryPrompt=retry_prompt, reviewerId=reviewer_id)
+        return await self._one(models.Rejected, "POST", "/api/hitl/{taskId}/reject", taskId=task_id, body=body)
+
+    async def claim(self, task_id: str) -> models.Claimed:
+        """Shows other reviewers for five minutes that you are at work."""
+        return await self._one(models.Claimed, "POST", "/api/hitl/{taskId}/claim", taskId=task_id)
+
+    async def release(self, task_id: str) -> models.Claimed:
+        """Ends your claim."""
+        return await self._one(models.Claimed, "POST", "/api/hitl/{taskId}/release", taskId=task_id)
+
+    async def history(self, task_id: str) -> Sequence[models.Entry]:
+        """The history of an approval, the oldest entry first."""
+        return await self._all(models.Entry, "GET", "/api/hitl/{taskId}/history", taskId=task_id)
+
+    def reviewers(self) -> AsyncPages[models.ReviewerName]:
+        """Lists those who decide."""
+        return self._pages(models.ReviewerName, "GET", "/api/hitl/reviewers")
+
+    async def statistics(self) -> models.Statistics:
+        """Sums up the decisions of 30 days."""
+        return await self._one(models.Statistics, "GET", "/api/hitl/stats")
+
+    async def calibration(
+        self, *, template_id: str | None = None, step_id: str | None = None, method: str | None = None,
+        model: str | None = None, threshold: float | None = None,
+    ) -> models.Calibration:
+        """Compares confidences with decisions."""
+        return await self._one(models.Calibration, "GET", "/api/hitl/calibration", query={
+            "templateId": template_id, "stepId": step_id, "method": method, "model": model, "threshold": threshold})
+
+
+class AsyncQueues(AsyncResource):
+    """`cb.queues`."""
+
+    def list(self) -> AsyncPages[models.Queue]:
+        """Lists queues."""
+        return self._pages(models.Queue, "GET", "/api/queues")
+
+    async def change(self, name: str, **fields: Unpack[ChangeQueue]) -> models.Queue:
+        """Pauses, resumes or limits a queue."""
+        body = _core.checked(models.ChangeQueue, fields)
+        return await self._one(models.Queue, "PATCH", "/api/queues/{name}", name=name, body=body)
+
+
+class AsyncBulk(AsyncResource):
+    """`cb.bulk`: jobs over all tasks that match."""
+
+    async def start(self, *, idempotency_key: str | None = None, **fields: Unpack[StartBulk]) -> models.Bulk:
+        """Cancels, retries, reprioritizes or rejects all tasks that match, in the background."""
+        body = _core.checked(models.StartBulk, fields)
+        return await self._one(models.Bulk, "POST", "/api/bulk", body=body, key=idempotency_key)
+
+    async def get(self, id: str) -> models.Bulk:
+        """Reads a bulk job."""
+        return await self._one(models.Bulk, "GET", "/api/bulk/{id}", id=id)
+
+    def list(self) -> AsyncPages[models.Bulk]:
+        """Lists bulk jobs."""
+        return self._pages(models.Bulk, "GET", "/api/bulk")
+
+    async def stop(self, id: str) -> models.Bulk:
+        """Stops a bulk job."""
+        return await self._one(models.Bulk, "DELETE", "/api/bulk/{id}", id=id)
+
+
+class AsyncBudgets(AsyncResource):
+    """`cb.budgets`."""
+
+    async def create(self, **fields: Unpack[CreateBudget]) -> models.Budget:
+        """Makes a budget."""
+        return await self._one(models.Budget, "POST", "/api/budgets", body=_core.checked(models.CreateBudget, fields))
+
+    async def get(self, id: str) -> models.Budget:
+        """Reads a budget."""
+        return await self._one(models.Budget, "GET", "/api/budgets/{id}", id=id)
+
+    def list(self) -> AsyncPages[models.Budget]:
+        """Lists budgets."""
+        return self._pages(models.Budget, "GET", "/api/budgets")
+
+    async def change(self, id: str, **fields: Unpack[ChangeBudget]) -> models.Budget:
+        """Changes a budget."""
+        body = _core.checked(models.ChangeBudget, fields)
+        return await self._one(models.Budget, "PATCH", "/api/budgets/{id}", id=id, body=body)
+
+    async def delete(self, id: str) -> models.Budget:
+        """Deletes a budget."""
+        return await self._one(models.Budget, "DELETE", "/api/budgets/{id}", id=id)
+
+
+class AsyncWebhooks(AsyncResource):
+    """`cb.webhooks`: deliveries. `callboard.webhooks` verifies what a receiver gets."""
+
+    def deliveries(
+        self, *, status: str | Sequence[str] | None = None, task_id: str | None = None
+    ) -> AsyncPages[models.Delivery]:
+        """Lists deliveries of webhooks and mails, the newest first."""
+        return self._pages(models.Delivery, "GET", "/api/webhooks/deliveries",
+                           query={"status": status, "taskId": task_id})
+
+    async def redeliver(self, id: str) -> models.Delivery:
+        """Sends a delivery again."""
+        return await self._one(models.Delivery, "POST", "/api/webhooks/deliveries/{id}/redeliver", id=id)
+
+    async def secret(self) -> models.WebhookSecret:
+        """The secret that signs webhooks. Requires the role admin."""
+        return await self._one(models.WebhookSecret, "GET", "/api/webhooks/secret")
+
+
+class AsyncWorkers(AsyncResource):
+    """`cb.workers`: the connected workers. `callboard.Worker` is one."""
+
+    def list(self) -> AsyncPages[models.Worker]:
+        """Lists workers, the newest first."""
+        return self._pages(models.Worker, "GET", "/api/workers")
+
+    async def drain(self, id: str) -> models.Worker:
+        """Asks a worker to leave."""
+        return await self._one(models.Worker, "POST", "/api/workers/{id}/drain", id=id)
+
+
+class AsyncModels(AsyncResource):
+    """`cb.models`: models with their limits and their use."""
+
+    def list(self) -> AsyncPages[models.ModelState]:
+        """Lists models."""
+        return self._pages(models.ModelState, "GET", "/api/models")
+
+    async def set_limits(self, name: str, **fields: Unpack[SetModelLimits]) -> models.ModelState:
+        """Sets the limits of a model."""
+        body = _core.checked(models.SetModelLimits, fields)
+        return await self._one(models.ModelState, "PUT", "/api/models/{name}/limits", name=name, body=body)
+
+    async def end_pause(self, name: str) -> models.ModelState:
+        """Opens a model whose provider refuses calls."""
+        return await self._one(models.ModelState, "DELETE", "/api/models/{name}/pause", name=name)
+
+
+class AsyncUsers(AsyncResource):
+    """`cb.users`. Requires the role admin."""
+
+    async def create(self, **fields: Unpack[CreateUser]) -> models.User:
+        """Makes a user."""
+        return await self._one(models.User, "POST", "/api/auth/users", body=_core.checked(models.CreateUser, fields))
+
+    def list(self) -> AsyncPages[models.User]:
+        """Lists users."""
+        return self._pages(models.User, "GET", "/api/auth/users")
+
+    async def change(self, id: str, **fields: Unpack[ChangeUser]) -> models.User:
+        """Changes a user."""
+        body = _core.checked(models.ChangeUser, fields)
+        return await self._one(models.User, "PATCH", "/api/auth/users/{id}", id=id, body=body)
+
+    async def delete(self, id: str, *, work: str | None = None) -> models.User:
+        """Deletes a user; `work` is `cancel`, or the id of the user who answers for the unfinished work."""
+        return await self._one(models.User, "DELETE", "/api/auth/users/{id}", id=id, query={"work": work})
+
+
+class AsyncKeys(AsyncResource):
+    """`cb.keys`: API keys. Requires the role admin."""
+
+    async def create(self, **fields: Unpack[CreateKey]) -> models.Key:
+        """Makes a key, which is shown only now."""
+        return await self._one(models.Key, "POST", "/api/auth/keys", body=_core.checked(models.CreateKey, fields))
+
+    def list(self) -> AsyncPages[models.KeySummary]:
+        """Lists keys."""
+        return self._pages(models.KeySummary, "GET", "/api/auth/keys")
+
+    async def revoke(self, id: str) -> models.KeySummary:
+        """Revokes a key."""
+        return await self._one(models.KeySummary, "DELETE", "/api/auth/keys/{id}", id=id)
+
+    async def rotate(self, id: str, *, overlap: str | None = None) -> models.Key:
+        """Makes a key in another's place; the earlier one counts for the `overlap`, such as `24h`."""
+        return await self._one(models.Key, "POST", "/api/auth/keys/{id}/rotate", id=id, body=given(overlap=overlap))
+
+
+class AsyncSessions(AsyncResource):
+    """`cb.sessions`: logins of users."""
+
+    async def who(self) -> models.Who:
+        """The account of this client."""
+        return await self._one(models.Who, "GET", "/api/auth/session")
+
+    def list(self, *, user_id: str | None = None) -> AsyncPages[models.OpenSession]:
+        """Lists open sessions: your own, or as an admin all."""
+        return self._pages(models.OpenSession, "GET", "/api/auth/sessions", query={"userId": user_id})
+
+    async def end(self, id: str) -> models.OpenSession:
+        """Ends a session."""
+        return await self._one(models.OpenSession, "DELETE", "/api/auth/sessions/{id}", id=id)
+
+    async def methods(self) -> models.Methods:
+        """The ways to sign in."""
+        return await self._one(models.Methods, "GET", "/api/auth/methods")
+
+    async def log_in(self, email: str, password: str) -> models.Session:
+        """Begins a session; `token` is an `api_key` for another client until `expires_at`."""
+        return await self._one(models.Session, "POST", "/api/auth/login", body=given(email=email, password=password))
+
+    async def refresh(self, refresh_token: str) -> models.Session:
+        """Renews a session; the refresh token counts once."""
+        return await self._one(models.Session, "POST", "/api/auth/refresh", body=given(refreshToken=refresh_token))
+
+    async def log_out(self, *, all: bool = False) -> models.LoggedOut:
+        """Ends the session of this client, or all of its user."""
+        return await self._one(models.LoggedOut, "POST", "/api/auth/logout", body=given(all=all))
+
+    async def change_password(self, current_password: str, new_password: str) -> models.User:
+        """Changes your own password."""
+        body = given(current=current_password, new=new_password)
+        return await self._one(models.User, "POST", "/api/auth/password", body=body)
+
+    async def create_link(self) -> models.Link:
+        """Makes a link that signs a browser in, once."""
+        return await self._one(models.Link, "POST", "/api/auth/links")
+
+    async def set_up(self, token: str, email: str, password: str, name: str | None = None) -> models.Session:
+        """Makes the first admin."""
+        body = given(token=token, email=email, password=password, name=name)
+        return await self._one(models.Session, "POST", "/api/auth/setup", body=body)
+
+
+class AsyncSystem(AsyncResource):
+    """`cb.system`: the server itself."""
+
+    async def health(self) -> models.Health:
+        """The health of the server and its parts."""
+        return await self._one(models.Health, "GET", "/api/health")
+
+    async def metrics(self) -> str:
+        """The metrics, as Prometheus reads them."""
+        call = _core.call("GET", "/api/metrics", accept="text/plain")
+        response = await self._transport.open(call, read_timeout=_core.SILENCE)
+        async with aclosing(self._transport.chunks(response)) as chunks:
+            return b"".join([chunk async for chunk in chunks]).decode()
+
+    async def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document of the server."""
+        call = _core.call("GET", "/api/openapi.json")
+        response = await self._transport.open(call, read_timeout=_core.SILENCE)
+        async with aclosing(self._transport.chunks(response)) as chunks:
+            found: dict[str, Any] = json.loads(b"".join([chunk async for chunk in chunks]))
+            return found
+
+    async def backup(self) -> AsyncGenerator[bytes, None]:
+        """The whole store, as `callboard backup` reads it. Requires the role admin."""
+        call = _core.call("POST", "/api/backups", accept="application/octet-stream")
+        response = await self._transport.open(call, read_timeout=_core.SILENCE)
+        async with aclosing(self._transport.chunks(response)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    def nodes(self) -> AsyncPages[models.Node]:
+        """Lists the nodes of a cluster."""
+        return self._pages(models.Node, "GET", "/api/cluster")
+
+    async def drain_node(self, id: str, *, draining: bool = True) -> models.Node:
+        """Drains a node, or ends that."""
+        return await self._one(models.Node, "PATCH", "/api/cluster/nodes/{id}", id=id, body=given(draining=draining))
+
+    async def rotate_signing_key(self, *, overlap: str | None = None) -> models.SigningKeys:
+        """Rotates the key that signs access tokens."""
+        return await self._one(models.SigningKeys, "POST", "/api/auth/signing-key/rotate", body=given(overlap=overlap))
+
+    async def usage(
+        self, group_by: Literal["tag", "account", "template", "model", "day"], *, since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> models.UsageGroups:
+        """Sums up the usage of tasks."""
+        return await self._one(models.UsageGroups, "GET", "/api/usage",
+                               query={"groupBy": group_by, "from": since, "to": until})
+
+    def audit(
+        self, *, actor: str | None = None, action: str | Sequence[str] | None = None, since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> AsyncPages[models.AuditEntry]:
+        """Lists the audit log, the newest entry first. Requires the role admin."""
+        return self._pages(models.AuditEntry, "GET", "/api/audit", query={
+            "actor": actor, "action": action, "since": since, "until": until})
+
+
+def given(**members: Any) -> dict[str, Any]:
+    """The members that are given."""
+    return {name: it for name, it in members.items() if it is not None}

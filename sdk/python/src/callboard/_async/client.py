@@ -1,0 +1,78 @@
+"""The client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import httpx
+
+from .. import errors
+from ..events import Event
+from . import admin, runs, tasks
+from .transport import AsyncTransport
+
+
+class AsyncCallboard(AsyncTransport):
+    """A client of one server.
+
+    `server` and `api_key` default to CALLBOARD_SERVER and CALLBOARD_API_KEY, then to the login of the command line
+    (`callboard auth login`). `timeout` is httpx's, for each request. A request that is safe to repeat is repeated up
+    to `retries` times. Waits and streams bear a server that is away for `patience` seconds. `http_client` brings
+    proxies, certificates and limits of its own. Close the client, or use it in a `with` statement.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float | httpx.Timeout | None = 60.0,
+        retries: int = 6,
+        patience: float = 120.0,
+        http_client: httpx.AsyncClient | None = None,
+    ) -> None:
+        super().__init__(
+            server, api_key, timeout=timeout, retries=retries, patience=patience, http_client=http_client
+        )
+        self.tasks = tasks.AsyncTasks(self)
+        self.plans = runs.AsyncPlans(self)
+        self.executions = runs.AsyncExecutions(self)
+        self.templates = runs.AsyncTemplates(self)
+        self.schedules = runs.AsyncSchedules(self)
+        self.hitl = admin.AsyncHitl(self)
+        self.queues = admin.AsyncQueues(self)
+        self.bulk = admin.AsyncBulk(self)
+        self.budgets = admin.AsyncBudgets(self)
+        self.webhooks = admin.AsyncWebhooks(self)
+        self.workers = admin.AsyncWorkers(self)
+        self.models = admin.AsyncModels(self)
+        self.users = admin.AsyncUsers(self)
+        self.keys = admin.AsyncKeys(self)
+        self.sessions = admin.AsyncSessions(self)
+        self.system = admin.AsyncSystem(self)
+
+    async def events(
+        self,
+        *names: str,
+        since: str | None = None,
+        task_id: str | None = None,
+        execution_id: str | None = None,
+        queue: str | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """The events of the server from now on, or after the cursor `since`; it goes on over broken connections.
+
+        `names` are such as `task.completed` or `execution.*`; without any, all. Keep `event.cursor` to go on later.
+        Raises `EventGap` if events are missing.
+        """
+        query = {"events": names or None, "taskId": task_id, "executionId": execution_id, "queue": queue, "tags": tags}
+        async with aclosing(self.log_events(query, since)) as found:
+            async for event in found:
+                if event.name == "gap":
+                    raise errors.EventGap(
+                        f"events after {event.data.get('from')} are not kept any more: read the current state, then "
+                        f"go on with since={event.data.get('to')!r}",
+                        to=event.data.get("to"),
+                    )
+                yield self.make(Event, event.data)

@@ -1,0 +1,182 @@
+"""Tasks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from time import monotonic
+from typing import Any, TypeVar, overload
+
+from typing_extensions import Self, Unpack
+
+from .. import _core, errors, models
+from ..params import NewTask, TaskOptions
+from .transport import AsyncBound, AsyncPages, AsyncResource
+
+T = TypeVar("T")
+PATH = "/api/tasks/{id}"
+
+
+class AsyncTask(AsyncBound, models.Task):
+    """A task, as the server last showed it: `refresh` and `wait` read it again."""
+
+    async def refresh(self) -> Self:
+        """Reads the task again."""
+        return self._take(await AsyncResource(self._transport)._one(type(self), "GET", PATH, id=self.id))
+
+    async def wait(self, timeout: float | None = None, *, check: bool = True) -> Self:
+        """Waits until the task has ended, over broken connections and restarts of the server.
+
+        Raises `TaskFailed` if it ended without an output, unless `check` is false; `WaitTimeout` after `timeout`
+        seconds. The task goes on in any case.
+        """
+        deadline = None if timeout is None else monotonic() + timeout
+        async with aclosing(self._transport.follow(PATH, {"id": self.id}, deadline)) as events:
+            async for event in events:
+                if event.name == "end":
+                    self._take(self._transport.make(type(self), event.data))
+        return self._checked() if check else self
+
+    def _checked(self) -> Self:
+        if self.status == "completed":
+            return self
+        told = f": {self.error.message}" if self.error else ""
+        raise errors.TaskFailed(
+            f"task {self.id} is {self.status}{told}", item=self, code=self.error.code if self.error else None
+        )
+
+    def parse(self, schema: type[T]) -> T:
+        """The output as an instance of a type; raises `OutputMismatch` if it is none."""
+        found: T = _core.parsed(schema, self.output or "")
+        return found
+
+    async def text(self, timeout: float | None = None) -> AsyncGenerator[str, None]:
+        """The pieces of the output, as the model writes them; together they are `output`.
+
+        Afterwards the task is as it ended. Raises `StreamReset` if the pieces are void (another attempt wrote
+        another text), `TaskFailed`, `WaitTimeout`.
+        """
+        deadline = None if timeout is None else monotonic() + timeout
+        told = _core.Text()
+        async with aclosing(self._transport.follow(PATH, {"id": self.id}, deadline)) as events:
+            async for event in events:
+                if event.name == "end":
+                    self._take(self._transport.make(type(self), event.data))._checked()
+                fresh = told.new(event.name, event.data)
+                if fresh is None:
+                    raise errors.StreamReset(
+                        f"the text streamed so far is void: task {self.id} has another one", task=self
+                    )
+                if fresh:
+                    yield fresh
+
+    async def cancel(self) -> models.Cancelled:
+        """Cancels the task. Raises `Conflict` if it has ended."""
+        return await AsyncTasks(self._transport).cancel(self.id)
+
+    async def retry(self, *, idempotency_key: str | None = None) -> AsyncTask:
+        """Submits the ended task anew."""
+        return await AsyncTasks(self._transport).retry(self.id, idempotency_key=idempotency_key)
+
+    async def erase(self, reason: str) -> models.Erased:
+        """Erases the texts of the ended task. Requires the role admin."""
+        return await AsyncTasks(self._transport).erase(self.id, reason)
+
+
+class AsyncTasks(AsyncResource):
+    """`cb.tasks`: one prompt each, which one worker runs on one model."""
+
+    @overload
+    async def run(
+        self, prompt: str, *, schema: None = None, timeout: float | None = None, idempotency_key: str | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> str: ...
+    @overload
+    async def run(
+        self, prompt: str, *, schema: type[T], timeout: float | None = None, idempotency_key: str | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> T: ...
+    @overload
+    async def run(
+        self, prompt: str, *, schema: Mapping[str, Any], timeout: float | None = None,
+        idempotency_key: str | None = None, **options: Unpack[TaskOptions],
+    ) -> Any: ...
+
+    async def run(
+        self, prompt: str, *, schema: Any = None, timeout: float | None = None, idempotency_key: str | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> Any:
+        """Submits a task, waits for it, and returns its output: an instance of `schema`, or the text without one.
+
+        `schema` is a type (a pydantic model, a dataclass, `list[int]`) or a JSON Schema. Raises `TaskFailed`,
+        `WaitTimeout` after `timeout` seconds, `OutputMismatch`.
+        """
+        task = await self.submit(prompt, schema=schema, idempotency_key=idempotency_key, **options)
+        await task.wait(timeout)
+        return task.output or "" if schema is None else _core.parsed(schema, task.output or "")
+
+    async def submit(
+        self, prompt: str, *, schema: Any = None, idempotency_key: str | None = None, **options: Unpack[TaskOptions]
+    ) -> AsyncTask:
+        """Submits a task. When it returns, the task is on the server's disk."""
+        values: dict[str, Any] = {"prompt": prompt, **options}
+        if schema is not None:
+            values["output_schema"] = _core.schema_of(schema)
+        body = _core.checked(models.CreateTask, values)
+        return await self._one(AsyncTask, "POST", "/api/tasks", body=body, key=idempotency_key)
+
+    async def stream(
+        self, prompt: str, *, timeout: float | None = None, idempotency_key: str | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> AsyncGenerator[str, None]:
+        """Submits a task at the first piece, and yields the pieces of its output (`AsyncTask.text`)."""
+        task = await self.submit(prompt, idempotency_key=idempotency_key, **options)
+        async with aclosing(task.text(timeout)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def submit_batch(
+        self, tasks: Sequence[NewTask | Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> models.Batch:
+        """Submits up to 100 tasks, all or none."""
+        body = _core.checked(models.CreateBatch, {"tasks": list(tasks)})
+        return await self._one(models.Batch, "POST", "/api/tasks/batch", body=body, key=idempotency_key)
+
+    async def batch(self, id: str) -> models.BatchStatus:
+        """Reads a batch: the status of its tasks."""
+        return await self._one(models.BatchStatus, "GET", "/api/tasks/batch/{id}", id=id)
+
+    async def get(self, id: str) -> AsyncTask:
+        """Reads a task with its texts."""
+        return await self._one(AsyncTask, "GET", "/api/tasks/{id}", id=id)
+
+    def list(
+        self, *, status: str | Sequence[str] | None = None, model: str | None = None, queue: str | None = None,
+        tags: Sequence[str] | None = None, created_after: datetime | None = None,
+        created_before: datetime | None = None, order_by: str | None = None, order: str | None = None,
+    ) -> AsyncPages[AsyncTask]:
+        """Lists tasks without their texts, the newest first."""
+        return self._pages(AsyncTask, "GET", "/api/tasks", query={
+            "status": status, "model": model, "queue": queue, "tags": tags, "createdAfter": created_after,
+            "createdBefore": created_before, "orderBy": order_by, "order": order,
+        })
+
+    async def text(self, id: str, timeout: float | None = None) -> AsyncGenerator[str, None]:
+        """Streams the output of a task that was submitted before (`AsyncTask.text`)."""
+        task = await self.get(id)
+        async with aclosing(task.text(timeout)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def cancel(self, id: str) -> models.Cancelled:
+        """Cancels a task. Raises `Conflict` if it has ended."""
+        return await self._one(models.Cancelled, "DELETE", "/api/tasks/{id}", id=id)
+
+    async def retry(self, id: str, *, idempotency_key: str | None = None) -> AsyncTask:
+        """Submits an ended task anew."""
+        return await self._one(AsyncTask, "POST", "/api/tasks/{id}/retry", id=id, key=idempotency_key)
+
+    async def erase(self, id: str, reason: str) -> models.Erased:
+        """Erases the texts of an ended task. Requires the role admin."""
+        return await self._one(models.Erased, "DELETE", "/api/tasks/{id}/texts", id=id, body={"reason": reason})

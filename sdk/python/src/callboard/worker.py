@@ -1,0 +1,487 @@
+"""A worker: runs tasks on any model (docs/reference/workers.md).
+
+    worker ─register─▶ server      worker ─heartbeat─▶ server     worker ─complete | fail─▶ server
+           ◀registered─                   ◀──leases───                   ◀──────ack───────
+           ◀──assign───            worker ─delta, drain, return▶  worker ◀─cancel, drain, error─
+
+A lease is kept over a broken connection, and a result until the server has acknowledged it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import logging
+import math
+import random
+import signal
+import socket as sockets
+import threading
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from pydantic import PrivateAttr
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+
+from . import _core, _login
+from ._base import Base
+from ._version import __version__
+from .errors import ConfigurationError, WorkerRefused
+
+log = logging.getLogger("callboard.worker")
+
+MAX_FRAME = 32 << 20
+MARGIN = 0.25
+"""A call ends this many seconds before its attempt, so that its report is in time."""
+ACKNOWLEDGED = 5.0
+"""The longest wait for the acknowledgements of the last results, in seconds."""
+FOR_GOOD = (4400, 4401, 4403)
+
+
+class Message(Base):
+    """An earlier turn."""
+
+    role: str
+    content: str
+
+
+class Task(Base):
+    """A task to run."""
+
+    id: str
+    model: str
+    queue: str
+    prompt: str
+    system_prompt: str | None = None
+    context: dict[str, Any] | None = None
+    messages: Sequence[Message] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    stop: str | Sequence[str] | None = None
+    service_tier: str | None = None
+    output_schema: dict[str, Any] | None = None
+    """The server checks the output against it in any case."""
+    confidence: dict[str, Any] | None = None
+    logprobs: bool = True
+    """False if nothing reads a confidence."""
+    plan_execution_id: str | None = None
+    step_id: str | None = None
+    item: int | None = None
+    traceparent: str | None = None
+    attempt: int = 1
+    timeout_ms: int | None = None
+    _cancelled: threading.Event = PrivateAttr(default_factory=threading.Event)
+
+    @property
+    def cancelled(self) -> bool:
+        """True once nobody wants the result. A coroutine is cancelled; a function in a thread asks here."""
+        return self._cancelled.is_set()
+
+    def chat(self) -> list[dict[str, str]]:
+        """The turns for a chat model, in the order that the server promises."""
+        turns = []
+        if self.system_prompt:
+            turns.append({"role": "system", "content": self.system_prompt})
+        if self.context is not None:
+            text = json.dumps(self.context, ensure_ascii=False, separators=(",", ":"))
+            turns.append({"role": "system", "content": f"Context:\n{text}"})
+        turns += [{"role": it.role, "content": it.content} for it in self.messages]
+        return [*turns, {"role": "user", "content": self.prompt}]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of a call; `input` counts cached ones too."""
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output with what the provider says of it. As the last thing that an iterator yields, without `output`."""
+
+    output: str | None = None
+    usage: Usage | None = None
+    """Without it, four characters count as a token."""
+    confidence: float | None = None
+    finish_reason: str | None = None
+    """`length` means that the output is cut."""
+    thinking: str | None = None
+
+
+class Failure(Exception):
+    """Raise it for a task that has no result. Any other exception is a retryable `PROVIDER_ERROR`.
+
+    `code` is `PROVIDER_ERROR`, `PROVIDER_RATE_LIMITED`, `TASK_TIMEOUT` or `OUTPUT_INVALID`.
+    """
+
+    def __init__(
+        self, message: str, *, code: str = "PROVIDER_ERROR", retryable: bool = True, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code, self.retryable, self.retry_after = code, retryable, retry_after
+
+
+Handler = Callable[[Task], "str | Result | Awaitable[str | Result] | AsyncIterable[str | Result] | Iterator[str | Result]"]
+H = TypeVar("H", bound=Handler)
+
+
+@dataclass
+class _Run:
+    """A lease: its task runs, or its result waits for an acknowledgement."""
+
+    task: Task
+    work: asyncio.Task[None] | None = None
+    result: dict[str, Any] | None = None
+
+    def cancel(self) -> None:
+        self.task._cancelled.set()
+        if self.work is not None:
+            self.work.cancel()
+
+
+class Worker:
+    """A worker of one server, with a key of the role worker.
+
+    `queues` are those that it takes tasks from, `concurrency` is the number of tasks at once. When it is told to
+    stop (`stop`, SIGTERM, SIGINT, or `drain` by the server), it takes no new task, finishes those that run within
+    `grace` seconds, and returns the others to their queues.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        api_key: str | None = None,
+        *,
+        name: str | None = None,
+        queues: Sequence[str] = ("default",),
+        concurrency: int = 4,
+        grace: float = 20.0,
+    ) -> None:
+        url, credentials = _login.find(server, api_key)
+        if credentials.token is None or credentials.login is not None:
+            raise ConfigurationError("a worker needs a key: api_key=, CALLBOARD_API_KEY or CALLBOARD_API_KEY_FILE")
+        self._token = credentials.token
+        scheme = "wss" if url.scheme == "https" else "ws"
+        self._url = str(url.copy_with(scheme=scheme)).rstrip("/") + "/api/workers/connect"
+        self._name = name or sockets.gethostname()
+        self._queues, self._concurrency, self._grace = list(queues), concurrency, grace
+        self._handlers: dict[str, Handler] = {}
+        self._runs: dict[str, _Run] = {}
+        self._id: str | None = None
+        self._takes: frozenset[str] = frozenset()
+        self._socket: ClientConnection | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="callboard")
+
+    def model(self, *names: str) -> Callable[[H], H]:
+        """Runs tasks of these models by the decorated function: exact names, prefixes such as `gpt-*`, or `*`.
+
+        The function gets a `Task` and returns its output, or is an iterator of its pieces, which are streamed. A
+        coroutine and an async iterator run in the event loop, other functions in a thread.
+        """
+
+        def decorate(handler: H) -> H:
+            self._handlers.update(dict.fromkeys(names or ("*",), handler))
+            return handler
+
+        return decorate
+
+    def run(self) -> None:
+        """Runs until it is told to stop. Raises `WorkerRefused` if the server does not take it."""
+        asyncio.run(self._with_signals())
+
+    async def _with_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with contextlib.suppress(NotImplementedError):
+                    loop.add_signal_handler(number, self.stop)
+        await self.serve()
+
+    def stop(self) -> None:
+        """Tells it to stop, from any thread; the second time at once."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop, self._grace)
+
+    def _stop(self, grace: float) -> None:
+        again = self._stopping.is_set()
+        self._stop_at = self._now() + (0.0 if again else grace)
+        self._stopping.set()
+        self._changed.set()
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def serve(self) -> None:
+        """As `run`, within a running event loop and without signals."""
+        if not self._handlers:
+            raise ConfigurationError("the worker runs no model: decorate a function with @worker.model(\"*\")")
+        self._loop = asyncio.get_running_loop()
+        self._stopping, self._changed, self._stop_at = asyncio.Event(), asyncio.Event(), math.inf
+        attempt = 0
+        try:
+            while not self._done():
+                wait = None
+                try:
+                    async with self._connection() as socket:
+                        if await self._session(socket):
+                            attempt = 0
+                except InvalidStatus as error:
+                    wait = _refused(error)
+                except ConnectionClosed as error:
+                    if error.rcvd and error.rcvd.code in FOR_GOOD:
+                        raise WorkerRefused(f"{self._url}: {error.rcvd.reason or error.rcvd.code}") from None
+                    if not self._done():
+                        log.warning("the connection to %s broke: %s", self._url, error)
+                except InvalidURI as error:
+                    raise ConfigurationError(str(error)) from None
+                except (OSError, InvalidHandshake, EOFError, asyncio.TimeoutError) as error:
+                    log.warning("%s cannot be reached: %s", self._url, error or type(error).__name__)
+                finally:
+                    self._socket = None
+                if self._done():
+                    return
+                if wait is None:
+                    wait = min(_core.FIRST_PAUSE * 2.0**attempt, _core.LONGEST_PAUSE) * random.uniform(0.8, 1.2)
+                attempt = min(attempt + 1, 10)
+                await self._wait_until(self._done, wait)
+        finally:
+            for run in self._runs.values():
+                run.cancel()
+            self._threads.shutdown(wait=False)
+
+    def _connection(self) -> connect:
+        return connect(
+            self._url, additional_headers={"Authorization": f"Bearer {self._token}"}, max_size=MAX_FRAME,
+            user_agent_header=_core.USER_AGENT, ping_interval=10, ping_timeout=10, close_timeout=5,
+        )
+
+    def _done(self) -> bool:
+        return self._stopping.is_set() and (not self._runs or self._now() >= self._stop_at)
+
+    async def _wait_until(self, reached: Callable[[], bool], seconds: float) -> None:
+        """Waits until the state is reached, for at most these seconds."""
+        end = self._now() + seconds
+        while not reached() and (left := min(end, self._stop_at) - self._now()) > 0:
+            self._changed.clear()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), left)
+
+    async def _session(self, socket: ClientConnection) -> bool:
+        """One connection, until it closes. True if the server took the worker."""
+        register: dict[str, Any] = {
+            "type": "register", "name": self._name, "version": f"python-{__version__}", "queues": self._queues,
+            "models": list(self._handlers), "concurrency": self._concurrency,
+        }
+        if self._id is not None:
+            register["resume"] = {"workerId": self._id, "leases": list(self._runs)}
+        await socket.send(json.dumps(register))
+        first = json.loads(await asyncio.wait_for(socket.recv(), 30))
+        if first.get("type") != "registered":
+            told = (first.get("error") or {}).get("message", first.get("type"))
+            try:
+                await asyncio.wait_for(socket.recv(), 5)
+            except ConnectionClosed as error:
+                # The close code says whether that is for good.
+                if error.rcvd and error.rcvd.code not in FOR_GOOD:
+                    raise
+            raise WorkerRefused(f"{self._url}: {told}")
+        await self._registered(socket, first)
+        heartbeat = self._heartbeat(socket, first["heartbeatMs"] / 1000)
+        beside = [asyncio.create_task(it) for it in (heartbeat, self._leave(socket))]
+        try:
+            async for text in socket:
+                self._heard(json.loads(text))
+        finally:
+            for it in beside:
+                it.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+        return True
+
+    async def _registered(self, socket: ClientConnection, frame: dict[str, Any]) -> None:
+        log.info("worker %s at %s", frame["workerId"], self._url)
+        self._id, self._takes = frame["workerId"], frozenset(frame.get("takes", ()))
+        self._lost(frame.get("lost", ()))
+        self._socket = socket
+        for run in list(self._runs.values()):
+            if run.result is not None:
+                await self._send(run.result)
+
+    async def _heartbeat(self, socket: ClientConnection, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await socket.send(json.dumps({"type": "heartbeat", "leases": list(self._runs)}))
+
+    async def _leave(self, socket: ClientConnection) -> None:
+        """When it is told to stop: finishes what runs in time, returns the rest, closes the connection."""
+        await self._stopping.wait()
+        await socket.send('{"type":"drain"}')
+        await self._wait_until(lambda: not self._runs, math.inf)
+        given_up = [lease for lease, run in self._runs.items() if run.result is None]
+        for lease in given_up:
+            self._runs.pop(lease).cancel()
+        if given_up and "return" in self._takes:
+            await socket.send(json.dumps({"type": "return", "leases": given_up}))
+        if self._runs:
+            self._stop_at = self._now() + ACKNOWLEDGED
+            await self._wait_until(lambda: not self._runs, math.inf)
+        await socket.close()
+
+    def _heard(self, frame: dict[str, Any]) -> None:
+        kind = frame.get("type")
+        if kind == "assign":
+            self._assigned(frame)
+        elif kind == "ack":
+            self._forget(frame["lease"])
+        elif kind == "cancel":
+            self._lost([frame["lease"]])
+        elif kind == "leases":
+            self._lost(frame.get("lost", ()))
+        elif kind == "drain":
+            log.info("the server asks the worker to leave")
+            if not self._stopping.is_set():
+                self._stop(min(self._grace, frame["deadlineMs"] / 1000))
+        elif kind == "error":
+            log.error("the server refused a frame: %s", (frame.get("error") or {}).get("message"))
+
+    def _lost(self, leases: Sequence[str]) -> None:
+        for lease in leases:
+            run = self._runs.get(lease)
+            if run is not None:
+                run.cancel()
+                self._forget(lease)
+
+    def _forget(self, lease: str) -> None:
+        self._runs.pop(lease, None)
+        self._changed.set()
+
+    def _assigned(self, frame: dict[str, Any]) -> None:
+        lease = frame["lease"]
+        if lease in self._runs:
+            return
+        task = Task.model_validate({**frame["task"], "attempt": frame["attempt"], "timeoutMs": frame.get("timeoutMs")})
+        run = self._runs[lease] = _Run(task)
+        run.work = asyncio.create_task(self._execute(lease, run))
+
+    async def _execute(self, lease: str, run: _Run) -> None:
+        """Runs a task and keeps its result until the acknowledgement."""
+        limit = None if run.task.timeout_ms is None else max(run.task.timeout_ms / 1000 - MARGIN, 0.001)
+        try:
+            result = await asyncio.wait_for(self._call(lease, run.task), limit)
+            run.result = self._complete(lease, run.task, result)
+        except (asyncio.TimeoutError, TimeoutError) as error:
+            run.result = _fail(lease, Failure(str(error) or "the call took too long", code="TASK_TIMEOUT"))
+        except Failure as error:
+            run.result = _fail(lease, error)
+        except Exception as error:
+            log.exception("task %s failed", run.task.id)
+            run.result = _fail(lease, Failure(f"{type(error).__name__}: {error}"[:1000]))
+        finally:
+            run.task._cancelled.set()
+        await self._send(run.result)
+
+    async def _call(self, lease: str, task: Task) -> Result:
+        handler = self._handler(task.model)
+        if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
+            value: Any = handler(task)
+        else:
+            value = await self._in_thread(partial(handler, task))
+        if inspect.isawaitable(value):
+            value = await value
+        if isinstance(value, str):
+            return Result(value)
+        if isinstance(value, Result):
+            return value
+        text: list[str] = []
+        last = Result()
+        async with contextlib.aclosing(self._pieces(value)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Result):
+                    last = piece
+                elif piece:
+                    text.append(piece)
+                    await self._send({"type": "delta", "lease": lease, "text": piece})
+        return Result(last.output if last.output is not None else "".join(text), last.usage, last.confidence,
+                      last.finish_reason, last.thinking)
+
+    async def _pieces(self, value: Any) -> AsyncGenerator[Any, None]:
+        if hasattr(value, "__aiter__"):
+            async for piece in value:
+                yield piece
+        elif hasattr(value, "__iter__"):
+            pieces, end = iter(value), object()
+            while (piece := await self._in_thread(partial(next, pieces, end))) is not end:
+                yield piece
+        else:
+            name = type(value).__name__
+            raise Failure(f"the worker's function returned a {name}, not a text", retryable=False)
+
+    def _handler(self, model: str) -> Handler:
+        fitting = [it for it in self._handlers if it == model or (it.endswith("*") and model.startswith(it[:-1]))]
+        if not fitting:
+            raise Failure(f"the worker runs no model {model}", retryable=False)
+        return self._handlers[max(fitting, key=lambda it: (it == model, len(it)))]
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _complete(self, lease: str, task: Task, result: Result) -> dict[str, Any]:
+        output = result.output or ""
+        usage = result.usage or Usage(_tokens(*(it["content"] for it in task.chat())), _tokens(output))
+        counts = {"input": usage.input, "output": usage.output, "cacheRead": usage.cache_read,
+                  "cacheWrite": usage.cache_write}
+        frame = {
+            "type": "complete", "lease": lease, "output": output,
+            "usage": {name: it for name, it in counts.items() if it or name in ("input", "output")},
+            "confidence": result.confidence, "finishReason": result.finish_reason,
+            "confidenceSource": None if result.confidence is None else "reported",
+            "thinking": result.thinking if "thinking" in self._takes else None,
+        }
+        return {name: it for name, it in frame.items() if it is not None}
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        """Sends a frame; without a connection it is dropped, and a result is sent again after the next register."""
+        if self._socket is not None:
+            with contextlib.suppress(ConnectionClosed):
+                await self._socket.send(json.dumps(frame, ensure_ascii=False))
+
+
+def _tokens(*texts: str) -> int:
+    return math.ceil(sum(map(len, texts)) / 4)
+
+
+def _fail(lease: str, failure: Failure) -> dict[str, Any]:
+    frame: dict[str, Any] = {
+        "type": "fail", "lease": lease, "error": {"code": failure.code, "message": str(failure)},
+        "retryable": failure.retryable,
+    }
+    if failure.retry_after is not None:
+        frame["retryAfterMs"] = int(failure.retry_after * 1000)
+    return frame
+
+
+def _refused(error: InvalidStatus) -> float | None:
+    """The seconds after which the server wants to be asked again; raises if it refuses the worker for good."""
+    status, headers = error.response.status_code, error.response.headers
+    if status in (400, 401, 403, 404):
+        try:
+            told = json.loads(error.response.body or b"")["error"]["message"]
+        except (ValueError, KeyError, TypeError):
+            told = f"the server answered {status}"
+        raise WorkerRefused(told) from None
+    log.warning("the server answered %s", status)
+    wait = headers.get("Retry-After", "")
+    return min(float(wait), _core.LONGEST_RETRY_AFTER) if wait.isdigit() else None

@@ -1,0 +1,210 @@
+"""Workers against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import callboard
+import pytest
+from callboard import Callboard, Failure, Result, Usage, Worker, errors
+from callboard.worker import Task
+
+from .conftest import PATIENCE, RunningWorker, Server, until
+
+
+@pytest.fixture
+def cb(server: Server) -> Iterator[Callboard]:
+    with Callboard(server.url, server.key("admin")) as cb:
+        yield cb
+
+
+class Thread:
+    """A worker that runs in a thread until the end of the test."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker, self.error = worker, None
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.worker.run()
+        except Exception as error:
+            self.error = error
+
+    def __enter__(self) -> Thread:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.worker.stop()
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive() and self.error is None
+
+
+def make(server: Server, **options: Any) -> Worker:
+    return Worker(server.url, server.key("worker"), name="mine", grace=3, **options)
+
+
+def test_functions_of_every_kind_answer(server: Server, cb: Callboard) -> None:
+    worker = make(server)
+
+    @worker.model("coroutine")
+    async def coroutine(task: Task) -> str:
+        return task.prompt
+
+    @worker.model("function")
+    def function(task: Task) -> Result:
+        return Result(task.prompt, Usage(5, 6, cache_read=2), confidence=0.25, finish_reason="length", thinking="hm")
+
+    @worker.model("iterator")
+    def iterator(task: Task) -> Iterator[str]:
+        time.sleep(0.01)
+        yield from task.prompt
+
+    @worker.model("async-*")
+    async def iterate(task: Task) -> AsyncIterator[str | Result]:
+        for piece in task.prompt:
+            yield piece
+        yield Result(usage=Usage(1, 2))
+
+    @worker.model("async-other")
+    async def exact(task: Task) -> str:
+        return "exact"
+
+    with Thread(worker):
+        for model in ("coroutine", "function", "iterator", "async-x"):
+            assert cb.tasks.run("abc", model=model, timeout=30) == "abc", model
+        assert cb.tasks.run("abc", model="async-other", timeout=30) == "exact"
+        assert "".join(cb.tasks.stream("abc", model="iterator")) == "abc"
+    task = next(iter(cb.tasks.list(model="function")))
+    task.refresh()
+    assert task.usage and (task.usage.input, task.usage.output, task.usage.cache_read) == (5, 6, 2)
+    assert (task.confidence, task.confidence_source, task.finish_reason, task.thinking) == (
+        0.25, "reported", "length", "hm")
+
+
+def test_failures_are_reported_as_they_are(server: Server, cb: Callboard) -> None:
+    worker, attempts = make(server), []
+
+    @worker.model("fails")
+    async def fails(task: Task) -> str:
+        attempts.append(task.attempt)
+        if task.prompt == "late":
+            await asyncio.sleep(60)
+        if task.prompt == "wait":
+            raise Failure("busy", code="PROVIDER_RATE_LIMITED", retry_after=3600)
+        raise ValueError("a bug") if task.attempt < 2 else Failure("no such model", retryable=False)
+
+    @worker.model("wrong")
+    def wrong(task: Task) -> Any:
+        return 7
+
+    with Thread(worker):
+        with pytest.raises(errors.TaskFailed, match="no such model") as failed:
+            cb.tasks.run("x", model="fails", timeout=30)
+        assert (failed.value.code, attempts) == ("PROVIDER_ERROR", [1, 2])
+        with pytest.raises(errors.TaskFailed, match="returned a int, not a text"):
+            cb.tasks.run("x", model="wrong", timeout=30)
+        late = cb.tasks.submit("late", model="fails", timeout_ms=500)
+        until(lambda: late.refresh().error)
+        assert late.error and late.error.code == "TASK_TIMEOUT"
+        late.cancel()
+        wait = cb.tasks.submit("wait", model="fails")
+        until(lambda: wait.refresh().error)
+        assert wait.waiting_for == "backoff" and wait.error and wait.error.code == "PROVIDER_RATE_LIMITED"
+        wait.cancel()
+
+
+def test_a_cancelled_task_stops_its_work(server: Server, cb: Callboard) -> None:
+    worker, ended = make(server), []
+
+    @worker.model("slow-coroutine")
+    async def coroutine(task: Task) -> str:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("coroutine")
+        return ""
+
+    @worker.model("slow-thread")
+    def function(task: Task) -> str:
+        while not task.cancelled:
+            time.sleep(0.01)
+        ended.append("thread")
+        return ""
+
+    with Thread(worker):
+        tasks = [cb.tasks.submit("x", model=f"slow-{kind}") for kind in ("coroutine", "thread")]
+        for task in tasks:
+            until(lambda: task.refresh().status == "running")
+            task.cancel()
+        until(lambda: sorted(ended) == ["coroutine", "thread"])
+
+
+def test_a_stopped_worker_finishes_in_time_and_returns_the_rest(server: Server, cb: Callboard) -> None:
+    first = RunningWorker(server, queues=["leave"], grace=1.0)
+    quick = cb.tasks.submit("say quick", queue="leave")
+    long = cb.tasks.submit("hold very long", queue="leave")
+    until(lambda: len(first.ran) == 2)
+    began = time.monotonic()
+    first.worker.stop()
+    # A task that comes now is another worker's.
+    later = cb.tasks.submit("say later", queue="leave")
+    first.thread.join(10)
+    assert not first.thread.is_alive() and time.monotonic() - began < 6
+    # It is in its queue again at once, and neither an attempt nor a loss is counted.
+    until(lambda: long.refresh().status == "pending")
+    assert long.attempt == 1
+    second = RunningWorker(server, queues=["leave"])
+    second.go.set()
+    assert long.wait(timeout=30).output == "very long" and long.attempt == 1
+    assert (quick.wait(timeout=30).output, later.wait(timeout=30).output) == ("quick", "later")
+    second.stop()
+
+
+def test_what_runs_ends_within_the_grace(server: Server, cb: Callboard) -> None:
+    worker = RunningWorker(server, queues=["grace"], grace=20.0)
+    task = cb.tasks.submit("hold a b", queue="grace")
+    until(lambda: worker.ran)
+    worker.worker.stop()
+    worker.go.set()
+    worker.thread.join(PATIENCE)
+    assert task.refresh().output == "a b" and len(worker.ran) == 1
+
+
+def test_the_server_drains_a_worker(server: Server, cb: Callboard) -> None:
+    worker = RunningWorker(server, queues=["drained"])
+    found = until(lambda: [it for it in cb.workers.list() if it.queues == ["drained"] and it.status == "active"])
+    cb.workers.drain(found[0].id)
+    worker.thread.join(PATIENCE)
+    assert not worker.thread.is_alive() and worker.error is None
+
+
+def test_a_worker_that_the_server_refuses_says_why(server: Server) -> None:
+    def refused(key: str, match: str) -> None:
+        worker = Worker(server.url, key)
+        worker.model()(lambda task: "")
+        with pytest.raises(errors.WorkerRefused, match=match):
+            worker.run()
+
+    refused(server.key("viewer"), "may not|role")
+    refused("svc_worker_nothing", "key|token|credentials")
+    with Callboard(server.url, server.key("admin")) as cb:
+        bound = cb.keys.create(name="bound", role="worker", queues=["mine"]).key
+    refused(bound, "queue")
+    with pytest.raises(errors.ConfigurationError, match="runs no model"):
+        Worker(server.url, server.key("worker")).run()
+
+
+def test_the_turns_are_those_that_the_server_promises() -> None:
+    task = Task(id="t", model="m", queue="q", prompt="now", system_prompt="be brief", context={"a": "é"},
+                messages=[{"role": "user", "content": "before"}])  # type: ignore[list-item]
+    assert task.chat() == [
+        {"role": "system", "content": "be brief"}, {"role": "system", "content": 'Context:\n{"a":"é"}'},
+        {"role": "user", "content": "before"}, {"role": "user", "content": "now"},
+    ]
+    assert callboard.Worker
