@@ -20,20 +20,20 @@ def review(cb: Callboard) -> None:
     plan = Plan("Contract")
     extract = plan.step("extract", "List the parties of {{input.text}}", max_tokens=200)
     plan.step("judge", f"Is anything unusual here? {extract.output}", depends_on=[extract], requires_approval=True)
+    before = cb.cursor()
     run = cb.plans.execute(cb.plans.create(plan).id, {"text": "…"})
-    for event in cb.events("hitl.pending", "execution.*", execution_id=run.id):
-        if event.event == "hitl.pending":
-            for item in cb.hitl.pending():
-                item.approve(comment="fine")
-        elif event.event == "execution.completed":
+    for event in cb.events("hitl.pending", "execution.completed", execution_id=run.id, since=before):
+        if event.event == "execution.completed":
             break
+        for item in cb.hitl.pending():
+            item.approve(comment="fine")
     run.wait(timeout=60)
     print(run.steps["extract"].output, run.usage.total_cost)
 
 
 def safe(cb: Callboard) -> None:
     try:
-        cb.tasks.submit("Say hello.", idempotency_key="hello-1", priority=7, hitl={"required": True}).wait(timeout=5)
+        cb.tasks.submit("Say hello.", idempotency_key="hello-1", priority=7, hitl={"required": True}).wait(timeout=1)
     except errors.WaitTimeout:
         print("a reviewer takes longer")
     except errors.TaskFailed as failed:

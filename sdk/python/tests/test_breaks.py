@@ -15,14 +15,6 @@ from callboard import errors
 from .conftest import Connect, Proxy, RunningWorker, Server, until
 
 
-def beginning(cb: Any) -> str:
-    """The cursor of the beginning of the log."""
-    with pytest.raises(errors.EventGap) as gap:
-        next(iter(cb.events(since="e0")))
-    assert gap.value.to
-    return gap.value.to
-
-
 class Beside:
     """Something that runs in a thread, and its result."""
 
@@ -50,7 +42,7 @@ def test_a_killed_server_loses_nothing(connect: Connect, own_server: Server) -> 
     """kill -9 in the middle of a wait, a stream, a stream of events and a worker's tasks."""
     cb = connect(own_server)
     worker = RunningWorker(own_server)
-    start = beginning(cb)
+    start = cb.cursor()
     waits = cb.tasks.submit("hold waited for")
     waiting = Beside(lambda: waits.wait(timeout=60).output)
     pieces: list[str] = []
@@ -153,7 +145,7 @@ def test_cut_events_come_once_each(connect: Connect, server: Server, proxy: Prox
     began = threading.Event()
 
     def follow() -> None:
-        start = beginning(direct)
+        start = direct.cursor()
         began.set()
         for event in cb.events("task.completed", tags=[tag], since=start):
             seen.append(event.resource.id)

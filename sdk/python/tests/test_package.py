@@ -70,6 +70,8 @@ def test_the_programs_of_the_readme_work(home: Home) -> None:
         (home.directory / f"{name}.py").write_text(block)
     assert home.run(home.python, "answer.py").strip()
     assert home.run(home.python, "stream.py").strip()
+    (home.directory / "tour.py").write_text((HERE / "examples/tour.py").read_text())
+    assert "a reviewer takes longer" in home.run(home.python, "tour.py")
     (home.directory / "worker.key").write_text(
         home.run(BINARY, "keys", "create", "--name", "worker", "--role", "worker"))
     url = json.loads((home.directory / ".config/callboard/credentials.json").read_text())["current"]

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import callboard
 import pytest
 from callboard import Callboard, Failure, Result, Usage, Worker, errors
 from callboard.worker import Task
@@ -103,12 +102,23 @@ def test_failures_are_reported_as_they_are(server: Server, cb: Callboard) -> Non
     def wrong(task: Task) -> Any:
         return 7
 
+    @worker.model("long")
+    def long(task: Task) -> Iterator[str]:
+        yield "x" * (33 << 20)
+
+    @worker.model("surrogate")
+    async def surrogate(task: Task) -> str:
+        return "a\ud800b"
+
     with Thread(worker):
         with pytest.raises(errors.TaskFailed, match="no such model") as failed:
             cb.tasks.run("x", model="fails", timeout=30)
         assert (failed.value.code, attempts) == ("PROVIDER_ERROR", [1, 2])
         with pytest.raises(errors.TaskFailed, match="returned a int, not a text"):
             cb.tasks.run("x", model="wrong", timeout=30)
+        with pytest.raises(errors.TaskFailed, match="does not fit a frame"):
+            cb.tasks.run("x", model="long", timeout=30)
+        assert cb.tasks.run("x", model="surrogate", timeout=30) == "a?b"
         late = cb.tasks.submit("late", model="fails", timeout_ms=500)
         until(lambda: late.refresh().error)
         assert late.error and late.error.code == "TASK_TIMEOUT"
@@ -207,4 +217,11 @@ def test_the_turns_are_those_that_the_server_promises() -> None:
         {"role": "system", "content": "be brief"}, {"role": "system", "content": 'Context:\n{"a":"é"}'},
         {"role": "user", "content": "before"}, {"role": "user", "content": "now"},
     ]
-    assert callboard.Worker
+
+
+def test_figures_that_the_server_would_not_take_are_refused() -> None:
+    for confidence in (1.1, -0.1, float("nan")):
+        with pytest.raises(ValueError, match="0 to 1"):
+            Result("x", confidence=confidence)
+    with pytest.raises(ValueError, match="negative"):
+        Usage(1, -1)

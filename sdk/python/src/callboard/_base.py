@@ -1,5 +1,7 @@
 """The base of the generated models."""
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -12,6 +14,7 @@ def wire_name(name: str) -> str:
 class Base(BaseModel):
     """A model whose members are snake_case in Python and camelCase on the wire."""
 
-    model_config = ConfigDict(
-        alias_generator=wire_name, populate_by_name=True, hide_input_in_errors=True, protected_namespaces=()
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=wire_name, populate_by_name=True, hide_input_in_errors=True, protected_namespaces=(),
+        defer_build=True,
     )

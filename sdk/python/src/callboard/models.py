@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from callboard._base import Base
 from pydantic import AwareDatetime, ConfigDict, Field
@@ -82,7 +82,7 @@ class BatchStatus(Base):
 
 
 class BudgetMatch(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     tags: Annotated[list[str] | None, Field(max_length=32)] = None
@@ -1097,7 +1097,7 @@ class Worker(Base):
 
 
 class AnswerProgram(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     ticket: Annotated[str, Field(max_length=256, min_length=1)]
@@ -1107,7 +1107,7 @@ class AnswerProgram(Base):
 
 
 class Approve(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     comment: Annotated[str | None, Field(max_length=10000)] = None
@@ -1121,7 +1121,7 @@ class Approve(Base):
 
 
 class BulkFilter(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     status: Annotated[
@@ -1142,7 +1142,7 @@ class BulkFilter(Base):
 
 
 class ChangeBudget(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     limit: Annotated[float | None, Field(ge=0.0, le=1000000000.0)] = None
@@ -1154,7 +1154,7 @@ class ChangeBudget(Base):
 
 
 class ChangeNode(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     draining: bool
@@ -1162,7 +1162,7 @@ class ChangeNode(Base):
 
 
 class ChangePassword(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     current: Annotated[str, Field(max_length=1024, min_length=1)]
@@ -1172,7 +1172,7 @@ class ChangePassword(Base):
 
 
 class ChangeQueue(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     paused: bool | None = None
@@ -1184,7 +1184,7 @@ class ChangeQueue(Base):
 
 
 class ChangeUser(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     role: Literal["admin", "operator", "viewer", "worker"] | None = None
@@ -1196,7 +1196,7 @@ class ChangeUser(Base):
 
 
 class ConfidenceRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     method: Literal["auto", "logprobs", "samples", "judge", "none"] | None = None
@@ -1215,7 +1215,7 @@ class ConfidenceRequest(Base):
 
 
 class CreateBudget(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     match: BudgetMatch
@@ -1233,7 +1233,7 @@ class CreateBudget(Base):
 
 
 class CreateKey(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     name: Annotated[str, Field(max_length=100, min_length=1)]
@@ -1256,7 +1256,7 @@ class CreateKey(Base):
 
 
 class CreateUser(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     email: Annotated[str, Field(max_length=254, min_length=1)]
@@ -1272,7 +1272,7 @@ class CreateUser(Base):
 
 
 class DefaultsRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
@@ -1321,7 +1321,7 @@ class DefaultsRequest(Base):
 
 
 class EraseTexts(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     reason: Annotated[str, Field(max_length=256, min_length=1)]
@@ -1329,7 +1329,7 @@ class EraseTexts(Base):
 
 
 class ExchangeCode(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     code: Annotated[str, Field(max_length=256, min_length=1)]
@@ -1339,7 +1339,7 @@ class ExchangeCode(Base):
 
 
 class ExchangeLink(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     token: Annotated[str, Field(max_length=256, min_length=1)]
@@ -1347,7 +1347,7 @@ class ExchangeLink(Base):
 
 
 class ForkExecution(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     from_step: Annotated[str | None, Field(max_length=64, min_length=1)] = None
@@ -1368,7 +1368,7 @@ class ForkExecution(Base):
 
 
 class HitlRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     required_for: Annotated[list[str] | None, Field(max_length=500)] = None
@@ -1386,7 +1386,7 @@ class HitlRequest(Base):
 
 
 class Login(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     email: Annotated[str, Field(max_length=320, min_length=1)]
@@ -1396,7 +1396,7 @@ class Login(Base):
 
 
 class Logout(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     all: bool | None = None
@@ -1404,7 +1404,7 @@ class Logout(Base):
 
 
 class MessageRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     role: Literal["user", "assistant"]
@@ -1414,7 +1414,7 @@ class MessageRequest(Base):
 
 
 class ProgramTicket(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     ticket: Annotated[str, Field(max_length=256, min_length=1)]
@@ -1422,7 +1422,7 @@ class ProgramTicket(Base):
 
 
 class Refresh(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     refresh_token: Annotated[str, Field(max_length=1024, min_length=1)]
@@ -1430,7 +1430,7 @@ class Refresh(Base):
 
 
 class Reject(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     reason: Annotated[str, Field(max_length=10000, min_length=1)]
@@ -1444,7 +1444,7 @@ class Reject(Base):
 
 
 class RetryRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     max_attempts: Annotated[int | None, Field(ge=1, le=20)] = None
@@ -1454,7 +1454,7 @@ class RetryRequest(Base):
 
 
 class RotateKey(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     overlap: Annotated[
@@ -1465,7 +1465,7 @@ class RotateKey(Base):
 
 
 class RotateSigningKey(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     overlap: Annotated[
@@ -1476,7 +1476,7 @@ class RotateSigningKey(Base):
 
 
 class RunOptions(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     timeout_ms: Annotated[int | None, Field(ge=1, le=86400000)] = None
@@ -1490,7 +1490,7 @@ class RunOptions(Base):
 
 
 class SetModelLimits(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     requests_per_minute: Annotated[int | None, Field(ge=1, le=1000000000000)] = None
@@ -1508,7 +1508,7 @@ class SetModelLimits(Base):
 
 
 class SetUp(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     token: Annotated[str, Field(max_length=256, min_length=1)]
@@ -1522,7 +1522,7 @@ class SetUp(Base):
 
 
 class SignalRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     payload: Any | None = None
@@ -1532,7 +1532,7 @@ class SignalRequest(Base):
 
 
 class StartBulk(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     action: Literal["cancel", "retry", "reprioritize", "reject"]
@@ -1550,7 +1550,7 @@ class StartBulk(Base):
 
 
 class StepRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     id: Annotated[str, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9-]*$")]
@@ -1638,7 +1638,7 @@ class StepRequest(Base):
 
 
 class TaskHitl(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     required: bool | None = None
@@ -1656,7 +1656,7 @@ class TaskHitl(Base):
 
 
 class TemplateRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     name: Annotated[str, Field(max_length=100, min_length=1)]
@@ -2204,7 +2204,7 @@ class UsageGroups(Base):
 
 
 class CreateTask(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     prompt: Annotated[str, Field(max_length=1048576, min_length=1)]
@@ -2275,7 +2275,7 @@ class CreateTask(Base):
 
 
 class DeployTemplate(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     input: dict[str, Any] | None = None
@@ -2305,7 +2305,7 @@ class DeployTemplate(Base):
 
 
 class ExecutePlan(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     input: dict[str, Any] | None = None
@@ -2322,7 +2322,7 @@ class ExecutePlan(Base):
 
 
 class NewTask(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     prompt: Annotated[str, Field(max_length=1048576, min_length=1)]
@@ -2391,7 +2391,7 @@ class NewTask(Base):
 
 
 class PlanRequest(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     name: Annotated[str, Field(max_length=100, min_length=1)]
@@ -2405,7 +2405,7 @@ class PlanRequest(Base):
 
 
 class ScheduleTarget(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     task: NewTask | None = None
@@ -2500,7 +2500,7 @@ class Item(StepResult):
 
 
 class ChangeSchedule(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     name: Annotated[str | None, Field(max_length=100, min_length=1)] = None
@@ -2524,7 +2524,7 @@ class ChangeSchedule(Base):
 
 
 class CreateBatch(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     tasks: Annotated[list[NewTask], Field(max_length=100, min_length=1)]
@@ -2532,7 +2532,7 @@ class CreateBatch(Base):
 
 
 class CreateSchedule(Base):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     name: Annotated[str, Field(max_length=100, min_length=1)]

@@ -18,6 +18,7 @@ import math
 import random
 import signal
 import socket as sockets
+import ssl
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,9 +35,10 @@ from ._base import Base
 from ._version import __version__
 from .errors import ConfigurationError, WorkerRefused
 
-log = logging.getLogger("callboard.worker")
+log: logging.Logger = logging.getLogger("callboard.worker")
 
 MAX_FRAME = 32 << 20
+LONGEST_PIECE = 1 << 20
 MARGIN = 0.25
 """A call ends this many seconds before its attempt, so that its report is in time."""
 ACKNOWLEDGED = 5.0
@@ -107,6 +109,10 @@ class Usage:
     cache_read: int = 0
     cache_write: int = 0
 
+    def __post_init__(self) -> None:
+        if min(self.input, self.output, self.cache_read, self.cache_write) < 0:
+            raise ValueError(f"a count of {self} is negative")
+
 
 @dataclass(frozen=True)
 class Result:
@@ -120,6 +126,11 @@ class Result:
     """`length` means that the output is cut."""
     thinking: str | None = None
 
+    def __post_init__(self) -> None:
+        # The server takes no other figures, and a result that it does not take would be lost.
+        if self.confidence is not None and not 0 <= self.confidence <= 1:
+            raise ValueError(f"the confidence {self.confidence} is not within 0 to 1")
+
 
 class Failure(Exception):
     """Raise it for a task that has no result. Any other exception is a retryable `PROVIDER_ERROR`.
@@ -131,7 +142,9 @@ class Failure(Exception):
         self, message: str, *, code: str = "PROVIDER_ERROR", retryable: bool = True, retry_after: float | None = None
     ) -> None:
         super().__init__(message)
-        self.code, self.retryable, self.retry_after = code, retryable, retry_after
+        self.code: str = code
+        self.retryable: bool = retryable
+        self.retry_after: float | None = retry_after
 
 
 Handler = Callable[[Task], "str | Result | Awaitable[str | Result] | AsyncIterable[str | Result] | Iterator[str | Result]"]
@@ -144,7 +157,8 @@ class _Run:
 
     task: Task
     work: asyncio.Task[None] | None = None
-    result: dict[str, Any] | None = None
+    result: str | None = None
+    """The frame."""
 
     def cancel(self) -> None:
         self.task._cancelled.set()
@@ -157,7 +171,7 @@ class Worker:
 
     `queues` are those that it takes tasks from, `concurrency` is the number of tasks at once. When it is told to
     stop (`stop`, SIGTERM, SIGINT, or `drain` by the server), it takes no new task, finishes those that run within
-    `grace` seconds, and returns the others to their queues.
+    `grace` seconds, and returns the others to their queues. `ssl_context` brings certificates of its own.
     """
 
     def __init__(
@@ -169,6 +183,7 @@ class Worker:
         queues: Sequence[str] = ("default",),
         concurrency: int = 4,
         grace: float = 20.0,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         url, credentials = _login.find(server, api_key)
         if credentials.token is None or credentials.login is not None:
@@ -178,6 +193,7 @@ class Worker:
         self._url = str(url.copy_with(scheme=scheme)).rstrip("/") + "/api/workers/connect"
         self._name = name or sockets.gethostname()
         self._queues, self._concurrency, self._grace = list(queues), concurrency, grace
+        self._ssl = ssl_context
         self._handlers: dict[str, Handler] = {}
         self._runs: dict[str, _Run] = {}
         self._id: str | None = None
@@ -264,9 +280,11 @@ class Worker:
             self._threads.shutdown(wait=False)
 
     def _connection(self) -> connect:
+        tls: dict[str, Any] = {} if self._ssl is None else {"ssl": self._ssl}
         return connect(
             self._url, additional_headers={"Authorization": f"Bearer {self._token}"}, max_size=MAX_FRAME,
             user_agent_header=_core.USER_AGENT, ping_interval=10, ping_timeout=10, close_timeout=5,
+            **tls,
         )
 
     def _done(self) -> bool:
@@ -282,13 +300,11 @@ class Worker:
 
     async def _session(self, socket: ClientConnection) -> bool:
         """One connection, until it closes. True if the server took the worker."""
-        register: dict[str, Any] = {
-            "type": "register", "name": self._name, "version": f"python-{__version__}", "queues": self._queues,
-            "models": list(self._handlers), "concurrency": self._concurrency,
-        }
-        if self._id is not None:
-            register["resume"] = {"workerId": self._id, "leases": list(self._runs)}
-        await socket.send(json.dumps(register))
+        await socket.send(_frame(
+            type="register", name=self._name, version=f"python-{__version__}", queues=self._queues,
+            models=list(self._handlers), concurrency=self._concurrency,
+            resume=None if self._id is None else {"workerId": self._id, "leases": list(self._runs)},
+        ))
         first = json.loads(await asyncio.wait_for(socket.recv(), 30))
         if first.get("type") != "registered":
             told = (first.get("error") or {}).get("message", first.get("type"))
@@ -323,18 +339,18 @@ class Worker:
     async def _heartbeat(self, socket: ClientConnection, seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds)
-            await socket.send(json.dumps({"type": "heartbeat", "leases": list(self._runs)}))
+            await socket.send(_frame(type="heartbeat", leases=list(self._runs)))
 
     async def _leave(self, socket: ClientConnection) -> None:
         """When it is told to stop: finishes what runs in time, returns the rest, closes the connection."""
         await self._stopping.wait()
-        await socket.send('{"type":"drain"}')
+        await socket.send(_frame(type="drain"))
         await self._wait_until(lambda: not self._runs, math.inf)
         given_up = [lease for lease, run in self._runs.items() if run.result is None]
         for lease in given_up:
             self._runs.pop(lease).cancel()
         if given_up and "return" in self._takes:
-            await socket.send(json.dumps({"type": "return", "leases": given_up}))
+            await socket.send(_frame(type="return", leases=given_up))
         if self._runs:
             self._stop_at = self._now() + ACKNOWLEDGED
             await self._wait_until(lambda: not self._runs, math.inf)
@@ -412,8 +428,10 @@ class Worker:
                 if isinstance(piece, Result):
                     last = piece
                 elif piece:
-                    text.append(piece)
-                    await self._send({"type": "delta", "lease": lease, "text": piece})
+                    text.append(_unicode(piece))
+                    for at in range(0, len(piece), LONGEST_PIECE):
+                        part = text[-1][at : at + LONGEST_PIECE]
+                        await self._send(_frame(type="delta", lease=lease, text=part))
         return Result(last.output if last.output is not None else "".join(text), last.usage, last.confidence,
                       last.finish_reason, last.thinking)
 
@@ -438,39 +456,49 @@ class Worker:
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _complete(self, lease: str, task: Task, result: Result) -> dict[str, Any]:
-        output = result.output or ""
+    def _complete(self, lease: str, task: Task, result: Result) -> str:
+        output = _unicode(result.output or "")
         usage = result.usage or Usage(_tokens(*(it["content"] for it in task.chat())), _tokens(output))
         counts = {"input": usage.input, "output": usage.output, "cacheRead": usage.cache_read,
                   "cacheWrite": usage.cache_write}
-        frame = {
-            "type": "complete", "lease": lease, "output": output,
-            "usage": {name: it for name, it in counts.items() if it or name in ("input", "output")},
-            "confidence": result.confidence, "finishReason": result.finish_reason,
-            "confidenceSource": None if result.confidence is None else "reported",
-            "thinking": result.thinking if "thinking" in self._takes else None,
-        }
-        return {name: it for name, it in frame.items() if it is not None}
+        frame = _frame(
+            type="complete", lease=lease, output=output,
+            usage={name: it for name, it in counts.items() if it or name in ("input", "output")},
+            confidence=result.confidence, confidenceSource=None if result.confidence is None else "reported",
+            finishReason=result.finish_reason,
+            thinking=_unicode(result.thinking) if result.thinking and "thinking" in self._takes else None,
+        )
+        if len(frame.encode()) > MAX_FRAME:
+            raise Failure(f"the output does not fit a frame of {MAX_FRAME} bytes", retryable=False)
+        return frame
 
-    async def _send(self, frame: dict[str, Any]) -> None:
+    async def _send(self, frame: str) -> None:
         """Sends a frame; without a connection it is dropped, and a result is sent again after the next register."""
         if self._socket is not None:
             with contextlib.suppress(ConnectionClosed):
-                await self._socket.send(json.dumps(frame, ensure_ascii=False))
+                await self._socket.send(frame)
+
+
+def _unicode(text: str) -> str:
+    """The text without lone surrogates, which the server does not read."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _frame(**members: Any) -> str:
+    """A frame, without the members that are None."""
+    return json.dumps({name: it for name, it in members.items() if it is not None}, ensure_ascii=False)
 
 
 def _tokens(*texts: str) -> int:
     return math.ceil(sum(map(len, texts)) / 4)
 
 
-def _fail(lease: str, failure: Failure) -> dict[str, Any]:
-    frame: dict[str, Any] = {
-        "type": "fail", "lease": lease, "error": {"code": failure.code, "message": str(failure)},
-        "retryable": failure.retryable,
-    }
-    if failure.retry_after is not None:
-        frame["retryAfterMs"] = int(failure.retry_after * 1000)
-    return frame
+def _fail(lease: str, failure: Failure) -> str:
+    wait = failure.retry_after
+    return _frame(
+        type="fail", lease=lease, error={"code": failure.code, "message": _unicode(str(failure))},
+        retryable=failure.retryable, retryAfterMs=None if wait is None else int(wait * 1000),
+    )
 
 
 def _refused(error: InvalidStatus) -> float | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Final
 
 import httpx
 
-from .. import errors
+from .. import _core, errors
 from ..events import Event
 from . import admin, runs, tasks
 from .transport import AsyncTransport
@@ -35,22 +36,22 @@ class AsyncCallboard(AsyncTransport):
         super().__init__(
             server, api_key, timeout=timeout, retries=retries, patience=patience, http_client=http_client
         )
-        self.tasks = tasks.AsyncTasks(self)
-        self.plans = runs.AsyncPlans(self)
-        self.executions = runs.AsyncExecutions(self)
-        self.templates = runs.AsyncTemplates(self)
-        self.schedules = runs.AsyncSchedules(self)
-        self.hitl = admin.AsyncHitl(self)
-        self.queues = admin.AsyncQueues(self)
-        self.bulk = admin.AsyncBulk(self)
-        self.budgets = admin.AsyncBudgets(self)
-        self.webhooks = admin.AsyncWebhooks(self)
-        self.workers = admin.AsyncWorkers(self)
-        self.models = admin.AsyncModels(self)
-        self.users = admin.AsyncUsers(self)
-        self.keys = admin.AsyncKeys(self)
-        self.sessions = admin.AsyncSessions(self)
-        self.system = admin.AsyncSystem(self)
+        self.tasks: Final = tasks.AsyncTasks(self)
+        self.plans: Final = runs.AsyncPlans(self)
+        self.executions: Final = runs.AsyncExecutions(self)
+        self.templates: Final = runs.AsyncTemplates(self)
+        self.schedules: Final = runs.AsyncSchedules(self)
+        self.hitl: Final = admin.AsyncHitl(self)
+        self.queues: Final = admin.AsyncQueues(self)
+        self.bulk: Final = admin.AsyncBulk(self)
+        self.budgets: Final = admin.AsyncBudgets(self)
+        self.webhooks: Final = admin.AsyncWebhooks(self)
+        self.workers: Final = admin.AsyncWorkers(self)
+        self.models: Final = admin.AsyncModels(self)
+        self.users: Final = admin.AsyncUsers(self)
+        self.keys: Final = admin.AsyncKeys(self)
+        self.sessions: Final = admin.AsyncSessions(self)
+        self.system: Final = admin.AsyncSystem(self)
 
     async def events(
         self,
@@ -61,7 +62,9 @@ class AsyncCallboard(AsyncTransport):
         queue: str | None = None,
         tags: Sequence[str] | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """The events of the server from now on, or after the cursor `since`; it goes on over broken connections.
+        """The events of the server, after the cursor `since` or from the connection on; it goes on over broken ones.
+
+        To miss nothing of what you are about to start, take `cursor()` before.
 
         `names` are such as `task.completed` or `execution.*`; without any, all. Keep `event.cursor` to go on later.
         Raises `EventGap` if events are missing.
@@ -76,3 +79,15 @@ class AsyncCallboard(AsyncTransport):
                         to=event.data.get("to"),
                     )
                 yield self.make(Event, event.data)
+
+    async def cursor(self) -> str:
+        """The place in the log of events now, for `since`."""
+        call = _core.call("GET", "/api/events", accept="text/event-stream")
+        parser = _core.EventParser()
+        response = await self.open(call, read_timeout=_core.SILENCE)
+        async with aclosing(self.chunks(response)) as chunks:
+            async for chunk in chunks:
+                list(parser.feed(chunk))
+                if parser.last_id is not None:
+                    return parser.last_id
+        raise errors.ServerUnreachable(f"{self.server} ended the stream of events")

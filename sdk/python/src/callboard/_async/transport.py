@@ -18,7 +18,7 @@ from .. import _core, _login, errors
 from .._base import Base
 from .._core import Answer, Call, EventParser, ServerEvent
 
-log = logging.getLogger("callboard")
+log: logging.Logger = logging.getLogger("callboard")
 M = TypeVar("M", bound=Base)
 ENDED = ("completed", "failed", "cancelled", "rejected")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from typing import Final
 
 import httpx
 
-from .. import errors
+from .. import _core, errors
 from ..events import Event
 from . import admin, runs, tasks
 from .transport import Transport
@@ -36,22 +37,22 @@ class Callboard(Transport):
         super().__init__(
             server, api_key, timeout=timeout, retries=retries, patience=patience, http_client=http_client
         )
-        self.tasks = tasks.Tasks(self)
-        self.plans = runs.Plans(self)
-        self.executions = runs.Executions(self)
-        self.templates = runs.Templates(self)
-        self.schedules = runs.Schedules(self)
-        self.hitl = admin.Hitl(self)
-        self.queues = admin.Queues(self)
-        self.bulk = admin.Bulk(self)
-        self.budgets = admin.Budgets(self)
-        self.webhooks = admin.Webhooks(self)
-        self.workers = admin.Workers(self)
-        self.models = admin.Models(self)
-        self.users = admin.Users(self)
-        self.keys = admin.Keys(self)
-        self.sessions = admin.Sessions(self)
-        self.system = admin.System(self)
+        self.tasks: Final = tasks.Tasks(self)
+        self.plans: Final = runs.Plans(self)
+        self.executions: Final = runs.Executions(self)
+        self.templates: Final = runs.Templates(self)
+        self.schedules: Final = runs.Schedules(self)
+        self.hitl: Final = admin.Hitl(self)
+        self.queues: Final = admin.Queues(self)
+        self.bulk: Final = admin.Bulk(self)
+        self.budgets: Final = admin.Budgets(self)
+        self.webhooks: Final = admin.Webhooks(self)
+        self.workers: Final = admin.Workers(self)
+        self.models: Final = admin.Models(self)
+        self.users: Final = admin.Users(self)
+        self.keys: Final = admin.Keys(self)
+        self.sessions: Final = admin.Sessions(self)
+        self.system: Final = admin.System(self)
 
     def events(
         self,
@@ -62,7 +63,9 @@ class Callboard(Transport):
         queue: str | None = None,
         tags: Sequence[str] | None = None,
     ) -> Generator[Event, None, None]:
-        """The events of the server from now on, or after the cursor `since`; it goes on over broken connections.
+        """The events of the server, after the cursor `since` or from the connection on; it goes on over broken ones.
+
+        To miss nothing of what you are about to start, take `cursor()` before.
 
         `names` are such as `task.completed` or `execution.*`; without any, all. Keep `event.cursor` to go on later.
         Raises `EventGap` if events are missing.
@@ -77,3 +80,15 @@ class Callboard(Transport):
                         to=event.data.get("to"),
                     )
                 yield self.make(Event, event.data)
+
+    def cursor(self) -> str:
+        """The place in the log of events now, for `since`."""
+        call = _core.call("GET", "/api/events", accept="text/event-stream")
+        parser = _core.EventParser()
+        response = self.open(call, read_timeout=_core.SILENCE)
+        with closing(self.chunks(response)) as chunks:
+            for chunk in chunks:
+                list(parser.feed(chunk))
+                if parser.last_id is not None:
+                    return parser.last_id
+        raise errors.ServerUnreachable(f"{self.server} ended the stream of events")
