@@ -177,6 +177,15 @@ def test_a_worker_behind_a_cut_connection_runs_each_task_once(
     worker.stop()
 
 
+def test_a_worker_comes_back_as_soon_after_each_break(server: Server, proxy: Proxy) -> None:
+    worker = RunningWorker(server, url=proxy.url, queues=["nobody-else"])
+    for _ in range(6):
+        until(lambda: worker.worker._socket is not None, patience=2)
+        proxy.cut()
+        until(lambda: worker.worker._socket is None)
+    worker.stop()
+
+
 def test_a_server_that_stays_away_ends_the_wait(connect: Connect, server: Server, proxy: Proxy) -> None:
     cb = connect(server, url=proxy.url, patience=1.0, retries=1)
     task = cb.tasks.submit("x", queue="nobody")

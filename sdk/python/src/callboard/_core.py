@@ -168,7 +168,7 @@ def retry_after(response: httpx.Response) -> float | None:
     return float(text) if text.isdigit() else None
 
 
-def failure(error: httpx.TransportError, url: httpx.URL) -> errors.ServerUnreachable:
+def failure(error: httpx.RequestError, url: httpx.URL) -> errors.ServerUnreachable:
     """The exception for a request without an answer."""
     where = f"{url.scheme}://{url.netloc.decode()}"
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
@@ -191,7 +191,12 @@ def pause(attempt: int, error: errors.CallboardError) -> float | None:
         return None
     if wait is not None:
         return wait if wait <= LONGEST_RETRY_AFTER else None
-    return min(FIRST_PAUSE * 2.0**attempt, LONGEST_PAUSE) * random.uniform(0.8, 1.2)
+    return backoff(attempt)
+
+
+def backoff(attempt: int) -> float:
+    """The seconds before the next attempt, doubled each time."""
+    return min(FIRST_PAUSE * 2.0 ** min(attempt, 10), LONGEST_PAUSE) * random.uniform(0.8, 1.2)
 
 
 def may_repeat(request: Call, error: errors.CallboardError) -> bool:

@@ -15,7 +15,6 @@ import inspect
 import json
 import logging
 import math
-import random
 import signal
 import socket as sockets
 import ssl
@@ -26,14 +25,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from pydantic import PrivateAttr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from . import _core, _login
-from ._base import Base
+from ._assigned import Failure, Message, Result, Task, Usage
 from ._version import __version__
 from .errors import ConfigurationError, WorkerRefused
+
+__all__ = ["Failure", "Message", "Result", "Task", "Usage", "Worker"]
 
 log: logging.Logger = logging.getLogger("callboard.worker")
 
@@ -44,107 +44,6 @@ MARGIN = 0.25
 ACKNOWLEDGED = 5.0
 """The longest wait for the acknowledgements of the last results, in seconds."""
 FOR_GOOD = (4400, 4401, 4403)
-
-
-class Message(Base):
-    """An earlier turn."""
-
-    role: str
-    content: str
-
-
-class Task(Base):
-    """A task to run."""
-
-    id: str
-    model: str
-    queue: str
-    prompt: str
-    system_prompt: str | None = None
-    context: dict[str, Any] | None = None
-    messages: Sequence[Message] = ()
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: int | None = None
-    frequency_penalty: float | None = None
-    stop: str | Sequence[str] | None = None
-    service_tier: str | None = None
-    output_schema: dict[str, Any] | None = None
-    """The server checks the output against it in any case."""
-    confidence: dict[str, Any] | None = None
-    logprobs: bool = True
-    """False if nothing reads a confidence."""
-    plan_execution_id: str | None = None
-    step_id: str | None = None
-    item: int | None = None
-    traceparent: str | None = None
-    attempt: int = 1
-    timeout_ms: int | None = None
-    _cancelled: threading.Event = PrivateAttr(default_factory=threading.Event)
-
-    @property
-    def cancelled(self) -> bool:
-        """True once nobody wants the result. A coroutine is cancelled; a function in a thread asks here."""
-        return self._cancelled.is_set()
-
-    def chat(self) -> list[dict[str, str]]:
-        """The turns for a chat model, in the order that the server promises."""
-        turns = []
-        if self.system_prompt:
-            turns.append({"role": "system", "content": self.system_prompt})
-        if self.context is not None:
-            text = json.dumps(self.context, ensure_ascii=False, separators=(",", ":"))
-            turns.append({"role": "system", "content": f"Context:\n{text}"})
-        turns += [{"role": it.role, "content": it.content} for it in self.messages]
-        return [*turns, {"role": "user", "content": self.prompt}]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of a call; `input` counts cached ones too."""
-
-    input: int
-    output: int
-    cache_read: int = 0
-    cache_write: int = 0
-
-    def __post_init__(self) -> None:
-        if min(self.input, self.output, self.cache_read, self.cache_write) < 0:
-            raise ValueError(f"a count of {self} is negative")
-
-
-@dataclass(frozen=True)
-class Result:
-    """An output with what the provider says of it. As the last thing that an iterator yields, without `output`."""
-
-    output: str | None = None
-    usage: Usage | None = None
-    """Without it, four characters count as a token."""
-    confidence: float | None = None
-    finish_reason: str | None = None
-    """`length` means that the output is cut."""
-    thinking: str | None = None
-
-    def __post_init__(self) -> None:
-        # The server takes no other figures, and a result that it does not take would be lost.
-        if self.confidence is not None and not 0 <= self.confidence <= 1:
-            raise ValueError(f"the confidence {self.confidence} is not within 0 to 1")
-
-
-class Failure(Exception):
-    """Raise it for a task that has no result. Any other exception is a retryable `PROVIDER_ERROR`.
-
-    `code` is `PROVIDER_ERROR`, `PROVIDER_RATE_LIMITED`, `TASK_TIMEOUT` or `OUTPUT_INVALID`.
-    """
-
-    def __init__(
-        self, message: str, *, code: str = "PROVIDER_ERROR", retryable: bool = True, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message)
-        self.code: str = code
-        self.retryable: bool = retryable
-        self.retry_after: float | None = retry_after
 
 
 Handler = Callable[[Task], "str | Result | Awaitable[str | Result] | AsyncIterable[str | Result] | Iterator[str | Result]"]
@@ -200,13 +99,15 @@ class Worker:
         self._takes: frozenset[str] = frozenset()
         self._socket: ClientConnection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="callboard")
+        self._attempt = 0
+        """The attempts to connect since the last success."""
 
     def model(self, *names: str) -> Callable[[H], H]:
         """Runs tasks of these models by the decorated function: exact names, prefixes such as `gpt-*`, or `*`.
 
         The function gets a `Task` and returns its output, or is an iterator of its pieces, which are streamed. A
-        coroutine and an async iterator run in the event loop, other functions in a thread.
+        coroutine and an async iterator run in the event loop, which also sends the heartbeats: they must not block
+        it. Other functions run in a thread.
         """
 
         def decorate(handler: H) -> H:
@@ -247,14 +148,13 @@ class Worker:
             raise ConfigurationError("the worker runs no model: decorate a function with @worker.model(\"*\")")
         self._loop = asyncio.get_running_loop()
         self._stopping, self._changed, self._stop_at = asyncio.Event(), asyncio.Event(), math.inf
-        attempt = 0
+        self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="callboard")
         try:
             while not self._done():
                 wait = None
                 try:
                     async with self._connection() as socket:
-                        if await self._session(socket):
-                            attempt = 0
+                        await self._session(socket)
                 except InvalidStatus as error:
                     wait = _refused(error)
                 except ConnectionClosed as error:
@@ -271,8 +171,8 @@ class Worker:
                 if self._done():
                     return
                 if wait is None:
-                    wait = min(_core.FIRST_PAUSE * 2.0**attempt, _core.LONGEST_PAUSE) * random.uniform(0.8, 1.2)
-                attempt = min(attempt + 1, 10)
+                    wait = _core.backoff(self._attempt)
+                self._attempt += 1
                 await self._wait_until(self._done, wait)
         finally:
             for run in self._runs.values():
@@ -298,8 +198,8 @@ class Worker:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), left)
 
-    async def _session(self, socket: ClientConnection) -> bool:
-        """One connection, until it closes. True if the server took the worker."""
+    async def _session(self, socket: ClientConnection) -> None:
+        """One connection, until it closes."""
         await socket.send(_frame(
             type="register", name=self._name, version=f"python-{__version__}", queues=self._queues,
             models=list(self._handlers), concurrency=self._concurrency,
@@ -325,13 +225,12 @@ class Worker:
             for it in beside:
                 it.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
-        return True
 
     async def _registered(self, socket: ClientConnection, frame: dict[str, Any]) -> None:
         log.info("worker %s at %s", frame["workerId"], self._url)
         self._id, self._takes = frame["workerId"], frozenset(frame.get("takes", ()))
         self._lost(frame.get("lost", ()))
-        self._socket = socket
+        self._socket, self._attempt = socket, 0
         for run in list(self._runs.values()):
             if run.result is not None:
                 await self._send(run.result)

@@ -84,7 +84,7 @@ class AsyncTransport:
     async def _answer_to(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
         try:
             return await self._http.send(request, stream=stream)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _core.failure(error, self._server) from error
 
     async def _request(self, call: Call, timeout: httpx.Timeout | None = None) -> httpx.Request:
@@ -141,7 +141,7 @@ class AsyncTransport:
             return response
         try:
             await response.aread()
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _core.failure(error, self._server) from error
         finally:
             await response.aclose()
@@ -153,7 +153,7 @@ class AsyncTransport:
         try:
             async for chunk in response.aiter_bytes():
                 yield chunk
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _core.failure(error, self._server) from error
         finally:
             await response.aclose()

@@ -85,7 +85,7 @@ class Transport:
     def _answer_to(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
         try:
             return self._http.send(request, stream=stream)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _core.failure(error, self._server) from error
 
     def _request(self, call: Call, timeout: httpx.Timeout | None = None) -> httpx.Request:
@@ -142,7 +142,7 @@ class Transport:
             return response
         try:
             response.read()
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _core.failure(error, self._server) from error
         finally:
             response.close()
@@ -154,7 +154,7 @@ class Transport:
         try:
             for chunk in response.iter_bytes():
                 yield chunk
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _core.failure(error, self._server) from error
         finally:
             response.close()
