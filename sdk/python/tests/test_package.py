@@ -26,7 +26,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
                     "--disable-pip-version-check", "-w", directory, HERE], check=True, timeout=120)
     [wheel] = directory.glob("callboard-*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory / "venv"], check=True, timeout=120)
-    subprocess.run([sys.executable, "-m", "pip", "--python", directory / "venv/bin/python", "install", "-q",
+    subprocess.run([sys.executable, "-m", "pip", "--python", directory / "venv/bin/python", "install", "-q", "--no-compile",
                     "--disable-pip-version-check", wheel], check=True, timeout=180)
     return str(directory / "venv/bin/python")
 

@@ -103,8 +103,8 @@ def test_failures_are_reported_as_they_are(server: Server, cb: Callboard) -> Non
         return 7
 
     @worker.model("long")
-    def long(task: Task) -> Iterator[str]:
-        yield "x" * (33 << 20)
+    def long(task: Task) -> str:
+        return "x" * (33 << 20)
 
     @worker.model("surrogate")
     async def surrogate(task: Task) -> str:
