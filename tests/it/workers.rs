@@ -197,3 +197,37 @@ async fn a_lease_that_cannot_be_read_is_lost_and_the_others_go_on() {
     assert_eq!(stranger.registered["kept"], json!([]));
     assert_eq!(stranger.registered["lost"], json!(["nonsense", lease]));
 }
+
+#[tokio::test]
+async fn a_tasks_own_policy_says_how_often_it_is_tried() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    let retry = json!({"maxAttempts": 2, "backoffMs": 1, "maxBackoffMs": 5});
+    let id = client.submit(&json!({"prompt": "p", "retry": retry})).await;
+    assert_eq!(client.task(&id).await["retry"], retry);
+    for attempt in 1..=2 {
+        let given = worker.assignment().await;
+        assert_eq!(given["attempt"], attempt);
+        let error = json!({"code": "PROVIDER_ERROR", "message": "no"});
+        let fail =
+            json!({"type": "fail", "lease": given["lease"], "error": error, "retryable": true});
+        worker.send(fail).await;
+    }
+    let failed = client.task_with_status(&id, "failed").await;
+    assert_eq!(
+        (&failed["attempt"], &failed["error"]["code"]),
+        (&json!(2), &json!("PROVIDER_ERROR"))
+    );
+    for (retry, field) in [
+        (json!({"maxAttempts": 0}), "retry.maxAttempts"),
+        (json!({"maxAttempts": 21}), "retry.maxAttempts"),
+        (json!({"backoffMs": 300_001}), "retry.backoffMs"),
+        (json!({"maxBackoffMs": -1}), "retry.maxBackoffMs"),
+    ] {
+        let answer = client.post("/api/tasks", &json!({"prompt": "p", "retry": retry})).await;
+        assert_eq!(answer.fault(), (field.to_owned(), "range".to_owned()), "{retry}");
+    }
+    let plain = client.submit(&json!({"prompt": "p"})).await;
+    assert!(client.task(&plain).await.get("retry").is_none(), "the default is left out");
+}
