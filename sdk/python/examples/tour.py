@@ -39,7 +39,7 @@ def safe(cb: Callboard) -> None:
     except errors.TaskFailed as failed:
         print(failed.code)
     for task in cb.tasks.list(status=["failed", "rejected"]):
-        task.retry()
+        task.submit_again()
 
 
 async def several(prompts: list[str]) -> list[str]:

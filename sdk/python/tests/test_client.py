@@ -239,5 +239,5 @@ def test_the_rest_of_the_interface_answers(cb: Any, worker: RunningWorker) -> No
     task = cb.tasks.submit("say x").wait()
     task.erase("asked for")
     assert task.refresh().erased_at and task.output is None
-    again = cb.tasks.submit("fail").wait(check=False).retry()
+    again = cb.tasks.submit("fail").wait(check=False).submit_again()
     assert again.retry_of

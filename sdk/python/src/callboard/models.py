@@ -418,7 +418,7 @@ class Hitl(Base):
     sample_rate: float | None = None
     """The share of the outputs that nothing else holds which is held all the same."""
     timeout_ms: int | None = None
-    """The time for the review, in milliseconds; by default 3600000."""
+    """The time for the review, in milliseconds, at most 30 days; by default 3600000."""
 
 
 class ItemCounts(Base):
@@ -738,6 +738,8 @@ class Retry(Base):
     """The wait after the first failure, in milliseconds, 0 to 300000; by default 1000."""
     max_attempts: int | None = None
     """Attempts in all, 1 to 20; by default 3."""
+    max_backoff_ms: int | None = None
+    """The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000."""
 
 
 class Reviewer(Base):
@@ -894,8 +896,8 @@ class Step(Sampling, Routing, Flow):
     """The source of its confidence."""
     depends_on: list[str]
     """The ids of the steps that must complete first."""
-    for_each: str | None = None
-    """The placeholder of the list for each of whose items it runs."""
+    for_each: str | dict[str, str] | None = None
+    """The placeholder of the list for each of whose items it runs, or lists that are walked together."""
     id: str
     """`^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta."""
     item: str | None = None
@@ -1375,7 +1377,7 @@ class HitlRequest(Base):
     """The ids of the steps whose outputs are always held."""
     confidence_threshold: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
     """Minimum confidence to skip review."""
-    timeout_ms: Annotated[int | None, Field(ge=1, le=86400000)] = None
+    timeout_ms: Annotated[int | None, Field(ge=1, le=2592000000)] = None
     """The time of the reviewer, in milliseconds; by default 3600000."""
     sample_rate: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
     """The share of the other outputs that is held as well; by default 0."""
@@ -1451,6 +1453,8 @@ class RetryRequest(Base):
     """The attempts in all; by default 3."""
     backoff_ms: Annotated[int | None, Field(ge=0, le=300000)] = None
     """The wait after the first failure, in milliseconds; by default 1000."""
+    max_backoff_ms: Annotated[int | None, Field(ge=0, le=300000)] = None
+    """The longest wait between two attempts, in milliseconds; by default 300000."""
 
 
 class RotateKey(Base):
@@ -1589,8 +1593,11 @@ class StepRequest(Base):
     """The output ends before the first of these sequences: a string, or at most 16."""
     frequency_penalty: Annotated[float | None, Field(ge=-2.0, le=2.0)] = None
     """Tokens that have come are less probable the more often they have; if negative, more probable."""
-    for_each: Annotated[str | None, Field(max_length=1048576, min_length=5)] = None
-    """The placeholder of a list, an input or an output in JSON: one task for each of its items."""
+    for_each: str | dict[str, str] | None = None
+    """
+    The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
+     lists of one length that are walked together, by the names of the variables of their items.
+    """
     item: Annotated[
         str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-zA-Z0-9_-]*$")
     ] = None
@@ -1645,7 +1652,7 @@ class TaskHitl(Base):
     """True if every output is held."""
     confidence_threshold: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
     """Below this confidence; by default 0.85."""
-    timeout_ms: Annotated[int | None, Field(ge=1, le=86400000)] = None
+    timeout_ms: Annotated[int | None, Field(ge=1, le=2592000000)] = None
     """The time of the reviewer, in milliseconds; by default 3600000."""
     sample_rate: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
     """The share of the other outputs that is held as well; by default 0."""
@@ -2109,6 +2116,8 @@ class Task(Routing, Sampling, Flow):
     """The prompt; not in lists."""
     queue: str
     """The queue's name."""
+    retry: Retry | None = None
+    """The attempts and the waits between them, unless they are the default."""
     retry_count: int
     """The number of returns to the queue after a failed attempt."""
     retry_of: str | None = None
@@ -2251,6 +2260,8 @@ class CreateTask(Base):
     """The conditions under which a reviewer must approve the output."""
     start_at: AwareDatetime | None = None
     """The instant before which no worker is given the task; by default it may run at once."""
+    retry: RetryRequest | None = None
+    """The attempts and the waits between them."""
     models: Annotated[list[str] | None, Field(max_length=5, min_length=2)] = None
     """2 to 5 models, in place of `model`: after a failure the next lease calls the next one."""
     fallback_on: Annotated[
@@ -2369,6 +2380,8 @@ class NewTask(Base):
     """The conditions under which a reviewer must approve the output."""
     start_at: AwareDatetime | None = None
     """The instant before which no worker is given the task; by default it may run at once."""
+    retry: RetryRequest | None = None
+    """The attempts and the waits between them."""
     models: Annotated[list[str] | None, Field(max_length=5, min_length=2)] = None
     """2 to 5 models, in place of `model`: after a failure the next lease calls the next one."""
     fallback_on: Annotated[

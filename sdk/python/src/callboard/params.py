@@ -179,6 +179,7 @@ class Reject(TypedDict):
 class RetryRequest(TypedDict):
     max_attempts: NotRequired[int | None]
     backoff_ms: NotRequired[int | None]
+    max_backoff_ms: NotRequired[int | None]
 
 
 class RotateKey(TypedDict):
@@ -243,7 +244,7 @@ class StepRequest(TypedDict):
     top_p: NotRequired[float | None]
     stop: NotRequired[str | list[str]]
     frequency_penalty: NotRequired[float | None]
-    for_each: NotRequired[str | None]
+    for_each: NotRequired[str | dict[str, str]]
     item: NotRequired[str | None]
     max_items: NotRequired[int | None]
     concurrency: NotRequired[int | None]
@@ -306,6 +307,7 @@ class TaskOptions(TypedDict):
     callback_url: NotRequired[str | None]
     hitl: NotRequired[TaskHitl | None]
     start_at: NotRequired[datetime | str | None]
+    retry: NotRequired[RetryRequest | None]
     models: NotRequired[list[str] | None]
     fallback_on: NotRequired[list[Literal["rate_limited", "unavailable", "timeout", "output_invalid"]] | None]
     service_tier: NotRequired[Literal["auto", "flex", "priority"] | None]
@@ -331,7 +333,7 @@ class StepOptions(TypedDict):
     top_p: NotRequired[float | None]
     stop: NotRequired[str | list[str]]
     frequency_penalty: NotRequired[float | None]
-    for_each: NotRequired[str | None]
+    for_each: NotRequired[str | dict[str, str]]
     item: NotRequired[str | None]
     max_items: NotRequired[int | None]
     concurrency: NotRequired[int | None]
@@ -393,6 +395,7 @@ class CreateTask(TypedDict):
     callback_url: NotRequired[str | None]
     hitl: NotRequired[TaskHitl | None]
     start_at: NotRequired[datetime | str | None]
+    retry: NotRequired[RetryRequest | None]
     models: NotRequired[list[str] | None]
     fallback_on: NotRequired[list[Literal["rate_limited", "unavailable", "timeout", "output_invalid"]] | None]
     service_tier: NotRequired[Literal["auto", "flex", "priority"] | None]
@@ -442,6 +445,7 @@ class NewTask(TypedDict):
     callback_url: NotRequired[str | None]
     hitl: NotRequired[TaskHitl | None]
     start_at: NotRequired[datetime | str | None]
+    retry: NotRequired[RetryRequest | None]
     models: NotRequired[list[str] | None]
     fallback_on: NotRequired[list[Literal["rate_limited", "unavailable", "timeout", "output_invalid"]] | None]
     service_tier: NotRequired[Literal["auto", "flex", "priority"] | None]

@@ -75,8 +75,8 @@ class AsyncTask(AsyncBound, models.Task):
         """Cancels the task. Raises `Conflict` if it has ended."""
         return await AsyncTasks(self._transport).cancel(self.id)
 
-    async def retry(self, *, idempotency_key: str | None = None) -> AsyncTask:
-        """Submits the ended task anew."""
+    async def submit_again(self, *, idempotency_key: str | None = None) -> AsyncTask:
+        """Submits the ended task anew. `retry` is the policy of its attempts."""
         return await AsyncTasks(self._transport).retry(self.id, idempotency_key=idempotency_key)
 
     async def erase(self, reason: str) -> models.Erased:

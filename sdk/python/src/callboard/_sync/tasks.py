@@ -76,8 +76,8 @@ class Task(Bound, models.Task):
         """Cancels the task. Raises `Conflict` if it has ended."""
         return Tasks(self._transport).cancel(self.id)
 
-    def retry(self, *, idempotency_key: str | None = None) -> Task:
-        """Submits the ended task anew."""
+    def submit_again(self, *, idempotency_key: str | None = None) -> Task:
+        """Submits the ended task anew. `retry` is the policy of its attempts."""
         return Tasks(self._transport).retry(self.id, idempotency_key=idempotency_key)
 
     def erase(self, reason: str) -> models.Erased:
