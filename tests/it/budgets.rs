@@ -1,4 +1,4 @@
-//! What one caller's data may cost everybody else: memory, time, connections (docs/reference/executions.md).
+//! The cost of one caller's data for everybody else: memory, time, connections (docs/reference/executions.md).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

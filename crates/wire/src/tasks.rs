@@ -347,7 +347,7 @@ pub struct TaskBody<'a> {
     /// 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    /// `seed`, `topP` and `stop` as they were given.
+    /// The other members that steer the choice of tokens, as they were given.
     #[serde(flatten)]
     sampling: SamplingBody<'a>,
     /// The attempts and the waits between them, unless they are the default.

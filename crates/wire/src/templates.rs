@@ -218,7 +218,7 @@ pub struct DefaultsBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
-    /// `seed`, `topP` and `stop`.
+    /// The other members that steer the choice of tokens.
     #[serde(flatten)]
     sampling: SamplingBody<'a>,
     /// `models`, `fallbackOn` and `serviceTier`.

@@ -2,7 +2,7 @@
 //!
 //! `./test --long`, and a run with `CALLBOARD_SCAN=1`, search the log at its most verbose and the data of
 //! every server that a test starts, over each of its restarts, and the databases of clusters. Not searched:
-//! the servers that `callboard bench` starts, whose keys no test knows.
+//! the servers that the benchmark starts, whose keys no test knows.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::Error;
 
-/// What a node does about an error.
+/// The reaction of a node to an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
     /// The call again, on a new connection if that one broke: the network failed, or the server starts, stops or

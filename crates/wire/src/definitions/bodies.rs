@@ -69,7 +69,7 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.0, maximum = 1.0)]
     temperature: Option<f64>,
-    /// `seed`, `topP` and `stop`.
+    /// The other members that steer the choice of tokens.
     #[serde(flatten)]
     sampling: SamplingBody<'a>,
     /// The placeholder of the list for each of whose items it runs, or lists that are walked together.

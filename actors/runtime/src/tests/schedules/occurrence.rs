@@ -1,4 +1,4 @@
-//! What a schedule starts says which occurrence it is for.
+//! The work of a schedule says which occurrence it is for.
 
 use callboard_domain::plan::{PlanSource, StepSource};
 use serde_json::Value;
