@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-pub(crate) use scan::{Content, placeholder, way_out};
+pub(crate) use scan::{Content, meta_variables, placeholder, way_out};
 pub use scan::{MAX_FAULTS, reference};
 
 use crate::names::names;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// The longest backoff, unless the provider asks for more.
-pub const MAX_BACKOFF: Duration = Duration::from_millis(LONGEST_MS);
+pub const MAX_BACKOFF: Duration = Duration::from_millis(MAX_BACKOFF_MS);
 
 /// The longest `Retry-After` of a provider that is honoured; a longer one is cut to this.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
@@ -30,20 +30,21 @@ pub struct Policy {
     pub max_backoff_ms: u64,
 }
 
-const LONGEST_MS: u64 = 300_000;
+/// [`MAX_BACKOFF`] in milliseconds.
+pub const MAX_BACKOFF_MS: u64 = 300_000;
 
 const fn longest() -> u64 {
-    LONGEST_MS
+    MAX_BACKOFF_MS
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_longest(max_backoff_ms: &u64) -> bool {
-    *max_backoff_ms == LONGEST_MS
+    *max_backoff_ms == MAX_BACKOFF_MS
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { max_attempts: 3, backoff_ms: 1000, max_backoff_ms: LONGEST_MS }
+        Self { max_attempts: 3, backoff_ms: 1000, max_backoff_ms: MAX_BACKOFF_MS }
     }
 }
 

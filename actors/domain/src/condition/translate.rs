@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::MAX_DEPTH;
 use crate::problem::shortened;
-use crate::render::{Content, Reference, placeholder, way_out};
+use crate::render::{Content, Reference, meta_variables, placeholder, way_out};
 
 /// Words that CEL refuses as the name of a member.
 #[rustfmt::skip]
@@ -109,9 +109,10 @@ fn unclosed() -> String {
 fn unknown(written: &str) -> String {
     format!(
         "has {}, which is not a variable of conditions; {}variables are input.<field>, \
-         <step>.output, meta.templateName and meta.executionId",
+         <step>.output, {}",
         shortened(written, 64),
-        way_out(written, &[])
+        way_out(written, &[]),
+        meta_variables()
     )
 }
 

@@ -128,7 +128,7 @@ pub struct Program {
     defaults: Arc<TaskDefaults>,
 }
 
-/// What `meta` says of an execution. The texts are made when they are first asked for.
+/// The values of `meta` in an execution. The texts are made when they are first asked for.
 #[derive(Debug)]
 pub struct About {
     id: ExecutionId,

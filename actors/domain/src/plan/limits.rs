@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::error::Rule;
 use crate::problem::Problem;
+pub use crate::retry::MAX_BACKOFF_MS;
 use crate::task::FlowSource;
 use crate::task::flow::{MAX_KEY, MAX_KEY_LIMIT, MAX_WEIGHT};
 
@@ -27,8 +28,6 @@ pub const MAX_TIMEOUT_MS: u64 = 86_400_000;
 pub const MAX_REVIEW_MS: u64 = 30 * 86_400_000;
 /// The most attempts.
 pub const MAX_ATTEMPTS: u32 = 20;
-/// The longest first backoff, in milliseconds: that of any backoff.
-pub const MAX_BACKOFF_MS: u64 = 300_000;
 
 pub(crate) fn check_length(
     problems: &mut Vec<Problem>,

@@ -101,8 +101,14 @@ fn message(character: usize, written: Option<&str>, items: &[&str]) -> String {
     let more = items.iter().fold(String::new(), |more, item| more + ", " + item);
     format!(
         "has {shown} at character {character}, which is not a variable; {way_out}variables are \
-         input.<field>, <step>.output, env.<NAME>, meta.templateName and meta.executionId{more}; {ESCAPE}"
+         input.<field>, <step>.output, env.<NAME>, {}{more}; {ESCAPE}",
+        meta_variables()
     )
+}
+
+/// The variables of the run, in a sentence.
+pub(crate) fn meta_variables() -> String {
+    Meta::ALL.map(|meta| format!("meta.{meta}")).join(", ")
 }
 
 /// The placeholder that is probably meant, in a sentence that goes on.

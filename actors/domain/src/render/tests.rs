@@ -155,7 +155,7 @@ fn a_refused_placeholder_says_how_it_is_written() {
         ("{{step.output.Total (EUR)}}", "write {{step.output[\"Total (EUR)\"]}}; "),
         ("{{question}}", "for a field of the input, write {{input.question}}; "),
         ("{{step.status}}", "which is not a variable; variables are input.<field>, "),
-        ("{{step.status}}", "meta.executionId, item; to write {{ as text, write {{\"{{\"}}"),
+        ("{{step.status}}", "meta.timezone, item; to write {{ as text, write {{\"{{\"}}"),
         ("{{ x", "without a closing }}; to write {{ as text, write {{\"{{\"}}"),
     ] {
         let (_, faults) = PromptTemplate::parse_with_items(source, &["item"]);

@@ -211,8 +211,16 @@ impl Creation<'_> {
     }
 
     async fn execution(&mut self, begin: StartExecution) -> Result<Created, Error> {
-        let StartExecution { runs, compiled, review, input, options, start_at, .. } = begin;
-        let StartExecution { forked_from, occurrence, .. } = begin;
+        let StartExecution {
+            runs,
+            compiled,
+            review,
+            input,
+            options,
+            start_at,
+            forked_from,
+            occurrence,
+        } = begin;
         let is_fork = forked_from.is_some();
         let number = self.number.unwrap_or_else(|| self.fresh_id());
         let (id, now) = (ExecutionId::from_u128(number), self.unit.now);
