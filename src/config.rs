@@ -46,6 +46,8 @@ pub struct Config {
     pub runtime: Runtime,
     /// `[queue]`.
     pub queue: Queue,
+    /// `[tasks]`.
+    pub tasks: Tasks,
     /// `[worker]`.
     pub worker: Worker,
     /// `[models]`.
@@ -135,6 +137,13 @@ pub struct Runtime {
 pub struct Queue {
     /// The waiting time that counts as one priority step.
     pub aging: Duration,
+}
+
+/// `[tasks]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tasks {
+    /// The time for which an outage of its provider uses up no attempt of a task.
+    pub outage_patience: Duration,
 }
 
 /// `[worker]`.
@@ -368,6 +377,7 @@ impl Config {
             server: Server::read(source)?,
             runtime: Runtime::read(source)?,
             queue: Queue::read(source)?,
+            tasks: Tasks::read(source)?,
             worker: Worker::read(source)?,
             models: Models::read(source)?,
             limits: Limits::read(source)?,

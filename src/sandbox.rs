@@ -12,7 +12,7 @@ use std::time::Duration;
 use callboard_domain::Error;
 use callboard_domain::access::Role;
 use callboard_domain::id::{Environment, WorkerId};
-use callboard_domain::task::{Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken};
+use callboard_domain::task::{Completion, Failure, JudgeUsage, LeaseToken};
 use callboard_domain::usage::{Tokens, Usage};
 use callboard_domain::worker::Profile;
 use callboard_runtime::handle::WorkerLink;
@@ -185,7 +185,7 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
 
 fn failed(lease: LeaseToken, failure: provider::Failure) -> WorkerMessage {
     let provider::Failure { code, message, retryable, retry_after_ms, limits: _ } = failure;
-    let ending = Ending { code: EndingCode::of_worker(code.as_str()), message };
+    let failure = Failure::of_worker(code.as_str(), message, retryable);
     let retry_after = retry_after_ms.map(Duration::from_millis);
-    WorkerMessage::Failed(lease, Failure { ending, retryable, retry_after, usage: None })
+    WorkerMessage::Failed(lease, Failure { retry_after, ..failure })
 }

@@ -423,6 +423,7 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
             events: config.webhooks.events.clone(),
             waits: config.webhooks.waits.clone().into(),
         },
+        outage_patience: config.tasks.outage_patience,
         task_defaults: Arc::new(TaskDefaults {
             model: config.models.default.clone(),
             env: variables(&config.templates.env_allow),

@@ -292,6 +292,7 @@ fn request(model: &str, tag: &str, prompt: &str) -> Request {
         temperature: None,
         sampling: None,
         callback_url: None,
+        labels: None,
         gate: None,
         routing: None,
         flow: None,

@@ -17,7 +17,7 @@ use super::rule;
 use super::source::Source;
 use super::{
     Admin, Audit, Auth, Cluster, ConfidenceTrust, Config, Events, Hitl, Limits, Metrics,
-    MissingConfidence, Models, OnTimeout, Otel, Queue, Retention, Runtime, Secret, Server,
+    MissingConfidence, Models, OnTimeout, Otel, Queue, Retention, Runtime, Secret, Server, Tasks,
     Templates, Webhooks, Worker,
 };
 use crate::http::body;
@@ -95,6 +95,13 @@ impl Runtime {
 impl Queue {
     pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
         Ok(Self { aging: source.get("queue", "aging", rule::duration(SECOND..=DAY))? })
+    }
+}
+
+impl Tasks {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        let span = rule::duration(Duration::ZERO..=7 * DAY);
+        Ok(Self { outage_patience: source.get("tasks", "outage_patience", span)? })
     }
 }
 

@@ -48,7 +48,7 @@ impl Config {
     }
 
     fn work(&self) -> Vec<(&'static str, String)> {
-        let Self { runtime, queue, worker, models, hitl, templates, .. } = self;
+        let Self { runtime, queue, tasks, worker, models, hitl, templates, .. } = self;
         let trust = match &worker.trust_confidence {
             ConfidenceTrust::All => "all".to_owned(),
             ConfidenceTrust::None => "none".to_owned(),
@@ -66,6 +66,7 @@ impl Config {
             ("runtime.active", runtime.active.to_string()),
             ("runtime.shards", runtime.shards.to_string()),
             ("queue.aging", duration::format(queue.aging)),
+            ("tasks.outage_patience", duration::format(tasks.outage_patience)),
             ("worker.lease", duration::format(worker.lease)),
             ("worker.heartbeat", duration::format(worker.heartbeat)),
             ("worker.silent_after", duration::format(worker.silent_after)),

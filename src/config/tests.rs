@@ -38,6 +38,7 @@ fn the_shipped_file_holds_the_documented_defaults() {
     assert_eq!(config.queue.aging, seconds(60));
     let worker = (config.worker.lease, config.worker.heartbeat, config.worker.silent_after);
     assert_eq!(worker, (seconds(30), seconds(10), seconds(15)));
+    assert_eq!(config.tasks.outage_patience, seconds(3600));
     assert_eq!(config.models.default, "smollm2-135m");
     assert_eq!(config.limits.plans, Quotas::default());
     assert_eq!(config.auth.access_token_ttl, seconds(24 * 3600));

@@ -13,8 +13,8 @@ use callboard_domain::query::Approvals;
 use callboard_runtime::handle::{Approve, Reject};
 use callboard_wire::approvals::entry::{EntryBody, Texts};
 use callboard_wire::approvals::{
-    ApprovalBody, ApproveBody, Approved, Claimed, ListApprovals, ListPending, RejectBody, Rejected,
-    ReviewerNameBody,
+    ApprovalBody, ApproveBody, Approved, Claimed, ExtendBody, Extended, ListApprovals, ListPending,
+    RejectBody, Rejected, ReviewerNameBody,
 };
 use callboard_wire::common::Paging;
 use callboard_wire::review_stats::{Calibrate, CalibrationBody, StatisticsBody};
@@ -147,6 +147,25 @@ pub(super) async fn release(
     let by = decider(&app, &caller, None)?;
     let approval = app.handle.release(caller.environment, id, by).await?;
     Ok(Reply::ok(&Claimed::of(&approval, app.handle.now())))
+}
+
+/// Give the reviewers more time.
+#[utoipa::path(
+    post, path = "/api/hitl/{taskId}/extend", tag = "hitl",
+    responses(
+        (status = 200, body = Extended),
+        (status = 409, description = "nothing waits, or it was extended 32 times"),
+    ),
+)]
+pub(super) async fn extend(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TaskId>,
+    Body(ExtendBody { timeout_ms, reason }): Body<ExtendBody>,
+) -> Answer {
+    let by = decider(&app, &caller, None)?;
+    let approval = app.handle.extend(caller.environment, id, by, (timeout_ms, reason)).await?;
+    Ok(Reply::ok(&Extended::of(&approval)))
 }
 
 /// All that happened to an approval, oldest first, each entry chained to the one before it.

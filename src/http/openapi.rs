@@ -65,6 +65,7 @@ use crate::ws;
         approvals::approve,
         approvals::reject,
         approvals::claim,
+        approvals::extend,
         approvals::release,
         approvals::history,
         approvals::statistics,

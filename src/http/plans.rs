@@ -89,6 +89,7 @@ pub(super) async fn execute(
     OptionalBody(execute): OptionalBody<ExecutePlan>,
 ) -> Answer {
     let (is_dry, start) = (execute.is_dry(), execute.into_start());
+    app.check_callback(&caller, "callbackUrl", start.named.callback_url.as_deref())?;
     let owner = Owner::of(&caller, trace.0);
     if is_dry {
         let run = app.handle.dry_run(&owner, id, start).await?;

@@ -146,9 +146,11 @@ pub(super) async fn trigger(
 
 /// Passes unless a task of the schedule would call an address that it must not.
 fn check(app: &App, caller: &Caller, target: &GivenTarget) -> Result<(), Failure> {
-    if let Target::Task(request) = &target.target {
-        let url = request.callback_url.as_deref();
-        app.check_callback(caller, "target.task.callbackUrl", url)?;
-    }
-    Ok(())
+    let (field, url) = match &target.target {
+        Target::Task(request) => ("target.task.callbackUrl", &request.callback_url),
+        Target::Plan(_, start) | Target::Template(_, _, start) => {
+            ("target.callbackUrl", &start.named.callback_url)
+        }
+    };
+    Ok(app.check_callback(caller, field, url.as_deref())?)
 }

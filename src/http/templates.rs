@@ -168,6 +168,7 @@ pub(super) async fn deploy(
     let account = caller.account.to_string();
     let asking = asking(&caller, &account);
     let (is_dry, deploy) = (deploy.is_dry(), deploy.into_deploy());
+    app.check_callback(&caller, "callbackUrl", deploy.start.named.callback_url.as_deref())?;
     if is_dry {
         let run = app.handle.dry_deploy(caller.environment, asking, &id, deploy).await?;
         return Ok(Reply::ok(&DryRunBody::of_template(&id, &run)));

@@ -1,6 +1,7 @@
 //! Webhooks: the real server, and receivers on this machine.
 
 mod addresses;
+mod executions;
 mod kills;
 mod receivers;
 

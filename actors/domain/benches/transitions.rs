@@ -37,6 +37,7 @@ fn spec() -> Spec {
         temperature: Some(0.5),
         sampling: None,
         callback_url: None,
+        labels: None,
         gate: None,
         retry: Policy::default(),
         origin: Origin::default(),
@@ -68,18 +69,14 @@ fn completed(spec: Spec) -> Task {
 }
 
 fn retried(spec: Spec) -> Task {
-    let failure = Failure {
-        ending: Ending { code: EndingCode::ProviderError, message: "503".into() },
-        retryable: true,
-        retry_after: None,
-        usage: None,
-    };
+    let ending = Ending { code: EndingCode::ProviderError, message: "503".into() };
+    let failure = Failure::new(ending, true);
     let later = NOW.after(Duration::from_mins(1));
     let task = Task::submitted(spec).next;
     let task = on(&task, Event::Leased { lease: LEASE, worker: WORKER }, NOW);
     let task = on(
         &task,
-        Event::AttemptFailed { lease: LEASE, failure, model_was_closed: false, jitter: JITTER },
+        Event::AttemptFailed { lease: LEASE, failure, patience: Duration::ZERO, jitter: JITTER },
         NOW,
     );
     on(&task, Event::TimePassed { jitter: JITTER }, later)
@@ -109,6 +106,9 @@ fn started(graph: &Arc<Graph>) -> Execution {
         plan: PlanId::from_u128(2 << 10),
         template: None,
         account: "usr_01hf7yat3v0000000000001a7z".into(),
+        tags: Vec::new(),
+        callback_url: None,
+        labels: None,
         fail_fast: false,
         timeout_ms: Some(300_000),
         max_cost: None,

@@ -57,12 +57,15 @@ pub const SYSTEM: &str = "system";
 /// The reason of a rejection that the clock made.
 pub const TIMED_OUT: &str = "nobody decided before timeoutAt";
 
+/// The most times that the reviewers of an output are given more time.
+pub const MAX_EXTENSIONS: u8 = 32;
+
 /// An approval's snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approval {
     /// The task whose output waits; never changes.
     pub task: Arc<task::Spec>,
-    /// The reason and the time limits of the wait; never changes.
+    /// The reason and the time limits of the wait; only the limits change.
     pub opening: ReviewRequest,
     /// The state.
     pub state: State,
@@ -76,6 +79,8 @@ pub struct Approval {
     pub escalated_at: Option<Timestamp>,
     /// The decision.
     pub decision: Option<Decision>,
+    /// The number of times that the reviewers were given more time.
+    pub extensions: u8,
     /// The length of the approval's history, and the hash of the last entry.
     pub chain: Chain,
     /// The salt of its commitments; `None` once the texts are erased, or if an earlier version held
@@ -281,6 +286,7 @@ impl Approval {
             claim: None,
             escalated_at: None,
             decision: None,
+            extensions: 0,
             chain: Chain::default(),
             salt: held.salt,
         };
@@ -388,6 +394,18 @@ impl Machine for Approval {
                     }
                 }
             }
+            (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Extended { .. })
+                if self.extensions >= MAX_EXTENSIONS =>
+            {
+                Err(Refusal::ExtendedTooOften)
+            }
+            (
+                S::Pending | S::Assigned | S::Escalated | S::Expired,
+                E::Extended { by, timeout_ms, reason },
+            ) => {
+                let time = Duration::from_millis(timeout_ms);
+                Ok(self.then(now, |turn| turn.extended(&by, time, reason)))
+            }
             (
                 S::Pending | S::Assigned | S::Escalated | S::Expired,
                 E::Approved { by, edit, comment },
@@ -414,6 +432,7 @@ impl Machine for Approval {
                 S::Approved | S::Rejected | S::Cancelled,
                 E::Claimed { .. }
                 | E::Released { .. }
+                | E::Extended { .. }
                 | E::Approved { .. }
                 | E::Rejected { .. }
                 | E::TaskEnded { .. }

@@ -105,6 +105,8 @@ names! {
         HitlRejected = "hitl.rejected",
         /// A reviewer gave a claim up.
         HitlReleased = "hitl.released",
+        /// The reviewers were given more time.
+        HitlExtended = "hitl.extended",
         /// The task ended without a decision: it was cancelled, or its execution ended.
         HitlCancelled = "hitl.cancelled",
         /// A worker connected or reconnected.

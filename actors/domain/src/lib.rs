@@ -28,6 +28,7 @@ pub mod fuel;
 pub mod grammar;
 pub mod graph;
 pub mod id;
+pub mod labels;
 pub mod machine;
 pub mod model_limits;
 mod names;

@@ -94,6 +94,37 @@ pub struct Limited {
     pub retry_after_ms: Option<u64>,
 }
 
+/// The reason why a model is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closure {
+    /// Its provider refused a call: too many requests (429).
+    #[default]
+    RateLimited,
+    /// Its provider could not be reached, or is overloaded (502, 503, 504, 529).
+    Unavailable,
+}
+
+impl Closure {
+    /// Every reason.
+    pub const ALL: [Self; 2] = [Self::RateLimited, Self::Unavailable];
+
+    /// The reason's name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RateLimited => "rate_limited",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    /// True for the default, which rows leave out.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A refused call: the model has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom {
@@ -122,8 +153,10 @@ pub enum CallEnd {
         /// Tokens of the output.
         output: u64,
     },
-    /// The provider answered 429 or 529, and asked for this wait.
+    /// The provider refused the call, or could not be reached: the model is closed.
     Refused {
+        /// The reason.
+        cause: Closure,
         /// The wait, if the provider named one.
         retry_after_ms: Option<u64>,
         /// The queues that the worker's key is bound to: the model is closed for them alone. None for a key that is
@@ -165,8 +198,10 @@ pub struct MeterStatus {
     pub output_tokens: u64,
     /// Calls in flight.
     pub in_flight: u64,
-    /// The instant until which the model is closed after a 429.
+    /// The instant until which the model is closed.
     pub closed_until: Option<Monotonic>,
+    /// The reason of that closure.
+    pub closed_because: Option<Closure>,
     /// The queues for which alone the model is closed, each with the instant.
     pub closed_queues: Vec<(Arc<str>, Monotonic)>,
 }
@@ -193,8 +228,8 @@ impl Meter {
     }
 
     /// Closes the model until an instant; for a model that was closed before a restart.
-    pub fn cool_down_until(&mut self, until: Monotonic) {
-        self.cooldown.start_until(until);
+    pub fn cool_down_until(&mut self, until: Monotonic, cause: Closure) {
+        self.cooldown.start_until(until, cause);
     }
 
     /// Counts a call of before a restart that is still in flight.
@@ -337,9 +372,9 @@ impl Meter {
                 self.cooldown.answered(&call.tries, now);
                 false
             }
-            CallEnd::Refused { retry_after_ms, queues } => {
+            CallEnd::Refused { cause, retry_after_ms, queues } => {
                 self.window.change(call.at, reserved, Load::REQUEST);
-                self.cooldown.refused(&call.tries, &queues, retry_after_ms, now)
+                self.cooldown.refused(&call.tries, &queues, (cause, retry_after_ms), now)
             }
             CallEnd::Failed => {
                 self.window.change(call.at, reserved, Load::REQUEST);
@@ -353,14 +388,14 @@ impl Meter {
         }
     }
 
-    /// A 429 or 529 of a call that was not counted; true if it closed the model for every queue.
+    /// A refusal or an outage of a call that was not counted; true if it closed the model for every queue.
     pub fn refused_uncounted(
         &mut self,
         queues: &[String],
-        retry_after_ms: Option<u64>,
+        refusal: (Closure, Option<u64>),
         now: Monotonic,
     ) -> bool {
-        self.cooldown.refused(&Tries::default(), queues, retry_after_ms, now)
+        self.cooldown.refused(&Tries::default(), queues, refusal, now)
     }
 
     /// True while the model is closed for tasks of the queue, or opens after that.
@@ -394,6 +429,7 @@ impl Meter {
             output_tokens: output,
             in_flight: self.in_flight,
             closed_until: self.closed_until().filter(|until| *until > now),
+            closed_because: self.closed_because(now),
             closed_queues: self
                 .cooldown
                 .closed_queues()
@@ -407,6 +443,12 @@ impl Meter {
     #[must_use]
     pub const fn closed_until(&self) -> Option<Monotonic> {
         self.cooldown.until()
+    }
+
+    /// The reason why the model is closed.
+    #[must_use]
+    pub fn closed_because(&self, now: Monotonic) -> Option<Closure> {
+        self.closed_until().filter(|until| *until > now).and_then(|_| self.cooldown.cause())
     }
 
     fn admit(&mut self, queue: &str, demand: Demand, now: Monotonic) -> Result<(), NoRoom> {

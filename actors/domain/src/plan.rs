@@ -53,6 +53,7 @@ pub use wait::{Wait, WaitSource, is_signal_name, payload_text};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     source: PlanSource,
+    title: Option<PromptTemplate>,
     steps: Vec<Step>,
     graph: Arc<Graph>,
 }
@@ -61,6 +62,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     source: StepSource,
+    title: Option<PromptTemplate>,
     prompt: PromptTemplate,
     system_prompt: Option<PromptTemplate>,
     messages: Vec<PromptTemplate>,
@@ -103,12 +105,13 @@ impl Plan {
     ) -> Result<Self, Problems> {
         let mut checker = Checker::new(Inputs::Any, env_allow, depth);
         checker.name_and_description(&source.name, source.description.as_deref());
+        let title = checker.title(source.title.as_deref());
         let compiled = checker.steps(&source.steps);
         check_tags(&mut checker.problems, &source.tags);
         let problems = checker.problems;
         Problems::none_of(problems)?;
         let (steps, graph) = compiled;
-        Ok(Self { source, steps, graph: Arc::new(graph) })
+        Ok(Self { source, title, steps, graph: Arc::new(graph) })
     }
 
     /// Compiles a plan that passed the checks of its time: later settings or a stricter check of a later version
@@ -118,18 +121,25 @@ impl Plan {
     /// Every fault, if one of them keeps the steps from being what they were.
     pub fn restored(source: PlanSource) -> Result<Self, Problems> {
         let mut checker = Checker::of_stored();
+        let title = checker.title(source.title.as_deref());
         let (steps, graph) = checker.steps(&source.steps);
         let is_whole = steps.len() == source.steps.len() && steps.iter().all(Step::is_whole);
         if !is_whole || checker.problems.iter().any(|problem| problem.code.changes_steps()) {
             Problems::none_of(checker.problems)?;
         }
-        Ok(Self { source, steps, graph: Arc::new(graph) })
+        Ok(Self { source, title, steps, graph: Arc::new(graph) })
     }
 
     /// The plan as given.
     #[must_use]
     pub const fn source(&self) -> &PlanSource {
         &self.source
+    }
+
+    /// The template of the titles of executions.
+    #[must_use]
+    pub const fn title(&self) -> Option<&PromptTemplate> {
+        self.title.as_ref()
     }
 
     /// The steps, in the order of the document.
@@ -192,6 +202,12 @@ impl Step {
         &self.source.id
     }
 
+    /// The template of the title.
+    #[must_use]
+    pub const fn title(&self) -> Option<&PromptTemplate> {
+        self.title.as_ref()
+    }
+
     /// The prompt template.
     #[must_use]
     pub const fn prompt(&self) -> &PromptTemplate {
@@ -244,9 +260,9 @@ impl Step {
         self.source.retry.map_or_else(Policy::default, RetrySource::policy)
     }
 
-    /// The references of every text.
+    /// The references of every text, the title included.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
-        self.texts().flat_map(PromptTemplate::references)
+        self.texts().chain(&self.title).flat_map(PromptTemplate::references)
     }
 
     fn input_fields(&self) -> impl Iterator<Item = &str> {

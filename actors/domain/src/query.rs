@@ -3,7 +3,7 @@
 //! Deliberately absent: their evaluation, which is the store's, except for the few tasks that a worker
 //! holds.
 
-use crate::id::{PlanId, TaskId};
+use crate::id::PlanId;
 use crate::task::{Status, Task};
 use crate::template::{Industry, Visibility};
 use crate::{Timestamp, approval, audit, delivery, execution};
@@ -115,6 +115,8 @@ pub struct Executions {
     pub plan: Option<PlanId>,
     /// Runs of this template, in any version.
     pub template: Option<String>,
+    /// Runs with all of these tags.
+    pub tags: Vec<String>,
     /// Started at this instant or later.
     pub created_after: Option<Timestamp>,
     /// Started before this instant.
@@ -158,8 +160,8 @@ pub struct Templates {
 pub struct Deliveries {
     /// Any of these statuses; every status if empty.
     pub statuses: Vec<delivery::Status>,
-    /// The task.
-    pub task: Option<TaskId>,
+    /// The task or the execution.
+    pub about: Option<delivery::Subject>,
     /// The page.
     pub window: Window,
 }
@@ -217,6 +219,7 @@ mod tests {
             temperature: None,
             sampling: None,
             callback_url: None,
+            labels: None,
             gate: None,
             retry: Policy::default(),
             origin: Origin::default(),

@@ -12,8 +12,8 @@ pub const MAX_BACKOFF: Duration = Duration::from_millis(MAX_BACKOFF_MS);
 /// The longest `Retry-After` of a provider that is honoured; a longer one is cut to this.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
-/// The time for which refusals by a model that is closed use up no attempt of a task.
-pub const PATIENCE: Duration = Duration::from_hours(1);
+/// The time for which an outage of its provider uses up no attempt of a task, unless the settings say otherwise.
+pub const OUTAGE_PATIENCE: Duration = Duration::from_hours(1);
 
 /// The number of lost workers with which a task fails (`WORKER_LOST`).
 pub const MAX_LOSSES: u32 = 5;

@@ -411,9 +411,9 @@ impl Machine for Task {
             }
             (
                 S::Running { lease, .. },
-                E::AttemptFailed { lease: answered, failure, model_was_closed, jitter },
+                E::AttemptFailed { lease: answered, failure, patience, jitter },
             ) if *lease == answered => {
-                let mut step = self.call_failed(failure, model_was_closed, jitter, now);
+                let mut step = self.call_failed(failure, patience, jitter, now);
                 step.next.last_result_lease = Some(answered);
                 Ok(step)
             }

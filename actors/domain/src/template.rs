@@ -243,6 +243,7 @@ impl Template {
             name: self.source.name.clone(),
             description: self.source.description.clone(),
             steps,
+            title: self.source.title.clone(),
             tags: self.source.tags.clone(),
         };
         let hitl = HitlSource::for_run(self.source.hitl.as_ref(), overrides.hitl.as_ref());

@@ -30,6 +30,7 @@ use crate::error::Error;
 use crate::event::EventName;
 use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
+use crate::labels::{CallbackEvent, Labels};
 use crate::machine::{Machine, Step};
 use crate::spending;
 use crate::task::{self, Called, Completion, Inputs, Origin, OutputFault, Spec, Task};
@@ -86,6 +87,8 @@ pub struct ReviewTexts {
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
     pub remark: Option<String>,
+    /// The reason why the reviewers were given more time, and which time it is, from 1.
+    pub extension: Option<(u8, String)>,
 }
 
 /// The items that an event concerns.
@@ -118,6 +121,15 @@ pub enum Event {
     Approval(approval::Event),
     /// The approval's timer fired.
     ReviewTimePassed,
+    /// An operator gives the reviewers more time.
+    Extend {
+        /// The user or key.
+        by: Decider,
+        /// The time from now on, in milliseconds.
+        timeout_ms: u64,
+        /// The reason.
+        reason: Option<String>,
+    },
     /// A reviewer lets the output pass.
     Approve {
         /// The reviewer.
@@ -349,6 +361,15 @@ impl Unit {
                 self.review_time_passed(items, sources)?;
                 Ok(None)
             }
+            Event::Extend { by, timeout_ms, reason } => {
+                let committed = reason.as_ref().map(|text| Salt::commit(items.salt(), text));
+                let event = approval::Event::Extended { by, timeout_ms, reason: committed };
+                let time = items.approval.map_or(0, |approval| approval.extensions) + 1;
+                let extension = reason.map(|reason| (time, reason));
+                let texts = ReviewTexts { extension, ..ReviewTexts::default() };
+                self.approval_event(items, event, texts, sources)?;
+                Ok(None)
+            }
             Event::Approve { by, edit, comment } => {
                 let salt = items.salt();
                 let digest =
@@ -359,7 +380,7 @@ impl Unit {
                     comment: digest(&comment),
                 };
                 let approved = task::Event::Approved { edited: edit.is_some() };
-                let texts = ReviewTexts { edit, remark: comment };
+                let texts = ReviewTexts { edit, remark: comment, ..ReviewTexts::default() };
                 self.approval_event(items, decided, texts, sources)?;
                 self.task_event(items, approved, None, sources)?;
                 Ok(None)
@@ -393,15 +414,17 @@ impl Unit {
         Ok(())
     }
 
-    /// The webhook that announces the end of a task which names an address for it.
+    /// The webhook that announces the event of a task which names an address for it.
     fn webhook(&self, step: &Step<Task>, sources: &mut impl Sources) -> Option<Change> {
-        let url = step.next.spec.callback_url.as_ref().filter(|_| step.next.is_finished())?;
-        let event = step.facts.last()?.event();
-        if !sources.announces(event) {
+        let spec = &step.next.spec;
+        let url = spec.callback_url.as_ref()?;
+        let event = announced(&step.next.state)?;
+        let name = event.of_task();
+        if !Labels::announces(spec.labels.as_deref(), event, || sources.announces(name)) {
             return None;
         }
-        let (id, task) = (sources.delivery_id(self.now), step.next.spec.id);
-        let cargo = Cargo::Webhook(Webhook { id, task, event, url: url.clone() });
+        let (id, task) = (sources.delivery_id(self.now), spec.id);
+        let cargo = Cargo::Webhook(Webhook { id, task, event: name, url: url.clone() });
         Some(Change::Delivery(Delivery::created(cargo, self.now)))
     }
 
@@ -481,7 +504,8 @@ impl Unit {
     ) -> Result<(), Refusal> {
         let approval = items.approval.ok_or(approval::Refusal::NotDue)?;
         if approval.rejects_at(self.now) {
-            let texts = ReviewTexts { edit: None, remark: Some(TIMED_OUT.to_owned()) };
+            let texts =
+                ReviewTexts { remark: Some(TIMED_OUT.to_owned()), ..ReviewTexts::default() };
             let event = approval::Event::TimePassed { asked: Assignee::default() };
             self.approval_event(items, event, texts, sources)?;
             let rejected = task::Event::Rejected { reason: TIMED_OUT.to_owned() };
@@ -513,7 +537,7 @@ impl Unit {
         let id = next.as_ref().map(|(spec, ..)| spec.id);
         let committed = Salt::commit(items.salt(), &reason);
         let event = approval::Event::Rejected { by, reason: committed, retry: id };
-        let texts = ReviewTexts { edit: None, remark: Some(reason.clone()) };
+        let texts = ReviewTexts { remark: Some(reason.clone()), ..ReviewTexts::default() };
         self.approval_event(items, event, texts, sources)?;
         let mut retried = None;
         if let Some((spec, inputs, worst_cost)) = next {
@@ -522,6 +546,21 @@ impl Unit {
         }
         self.task_event(items, task::Event::Rejected { reason }, None, sources)?;
         Ok(retried)
+    }
+}
+
+/// The event that a webhook may announce of a task that comes to this state.
+const fn announced(state: &task::State) -> Option<CallbackEvent> {
+    match state {
+        task::State::AwaitingApproval { .. } => Some(CallbackEvent::AwaitingApproval),
+        task::State::Completed { .. } => Some(CallbackEvent::Completed),
+        task::State::Failed { .. } => Some(CallbackEvent::Failed),
+        task::State::Cancelled { .. } => Some(CallbackEvent::Cancelled),
+        task::State::Rejected { .. } => Some(CallbackEvent::Rejected),
+        task::State::Scheduled { .. }
+        | task::State::Ready
+        | task::State::Backoff { .. }
+        | task::State::Running { .. } => None,
     }
 }
 
@@ -555,7 +594,7 @@ fn next_try(
 pub fn can_end(task: &Task, event: &Event) -> bool {
     match event {
         Event::Task { event, .. } => task.can_end_by(event),
-        Event::Approval(_) => false,
+        Event::Approval(_) | Event::Extend { .. } => false,
         Event::ReviewTimePassed
         | Event::Approve { .. }
         | Event::Reject { .. }

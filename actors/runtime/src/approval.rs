@@ -12,7 +12,9 @@
 use std::sync::Arc;
 
 use callboard_domain::Error;
-use callboard_domain::approval::{Approval, Decider, Effect, Event, Refusal, SYSTEM, prompt_again};
+use callboard_domain::approval::{
+    Approval, Decider, Effect, Event, MAX_EXTENSIONS, Refusal, SYSTEM, prompt_again,
+};
 use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
 use callboard_domain::task::{self, Inputs, Task};
@@ -39,6 +41,8 @@ pub(crate) enum Message {
     Claim(Decider, Reply),
     /// A reviewer gives the claim up.
     Release(Decider, Reply),
+    /// An operator gives the reviewers more time, in milliseconds from now on, with a reason.
+    Extend(Decider, u64, Option<String>, Reply),
     /// The task is to stop.
     TaskStops(Stop),
     /// The task has ended without the approval.
@@ -119,8 +123,15 @@ impl Item for ApprovalItem {
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
             Message::Decide(decision, reply) => held.decide(*decision, reply).await?,
-            Message::Claim(by, reply) => held.claim(Event::Claimed { by }, reply).await?,
-            Message::Release(by, reply) => held.claim(Event::Released { by }, reply).await?,
+            Message::Claim(by, reply) => {
+                held.answer(unit::Event::Approval(Event::Claimed { by }), reply).await?;
+            }
+            Message::Release(by, reply) => {
+                held.answer(unit::Event::Approval(Event::Released { by }), reply).await?;
+            }
+            Message::Extend(by, timeout_ms, reason, reply) => {
+                held.answer(unit::Event::Extend { by, timeout_ms, reason }, reply).await?;
+            }
             Message::TaskStops(stop) => held.task_stops(stop).await?,
             Message::TaskEnded => {
                 // Refused if it was decided before.
@@ -232,9 +243,10 @@ impl Held<ApprovalItem> {
         Ok(Ok(()))
     }
 
-    async fn claim(&mut self, event: Event, reply: Reply) -> Done {
+    /// Takes a step that concerns the approval alone, and answers with its state.
+    async fn answer(&mut self, event: unit::Event, reply: Reply) -> Done {
         let id = self.address.task;
-        let taken = self.take(unit::Event::Approval(event)).await?;
+        let taken = self.take(event).await?;
         let answer = match (taken, &self.item.0) {
             (Ok(()) | Err(unit::Refusal::Approval(Refusal::NotClaimed)), Some(approval)) => {
                 Ok(approval.clone())
@@ -318,6 +330,9 @@ fn refused(task: TaskId, refusal: Refusal) -> Error {
         Refusal::ClaimedBy { by, until } => {
             Error::InvalidState(format!("the approval of {task} is claimed by {by} until {until}"))
         }
+        Refusal::ExtendedTooOften => Error::InvalidState(format!(
+            "the time to review task {task} was extended {MAX_EXTENSIONS} times already: decide it, or cancel it"
+        )),
         Refusal::NotClaimed | Refusal::NotDue => not_held(task),
     }
 }

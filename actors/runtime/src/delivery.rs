@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use callboard_domain::Error as Refused;
 use callboard_domain::delivery::{
-    Cargo, Delivery, Effect, Event, Failure, MAIL_WAITS, Refusal, State as DeliveryState, Webhook,
+    Cargo, Delivery, Effect, Event, Failure, MAIL_WAITS, Refusal, State as DeliveryState,
 };
 use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::machine::Machine;
@@ -102,10 +102,9 @@ impl Held<DeliveryItem> {
     /// Makes the attempt that is due, if one is; a webhook's with a permit, or in its turn.
     async fn time_passed(&mut self, permit: Option<SendPermit>) -> Done {
         let is_due = self.item.0.as_ref().filter(|delivery| delivery.is_due(self.node.now()));
-        let _permit = match (permit, is_due.map(|delivery| &delivery.cargo)) {
-            (None, Some(Cargo::Webhook(webhook))) => {
-                let Some(permit) = self.node.send_permits.take(&host(&webhook.url), self.address)
-                else {
+        let _permit = match (permit, is_due.and_then(|delivery| delivery.cargo.url())) {
+            (None, Some(url)) => {
+                let Some(permit) = self.node.send_permits.take(&host(url), self.address) else {
                     return Ok(());
                 };
                 Some(permit)
@@ -191,13 +190,15 @@ impl Held<DeliveryItem> {
                     Err(why) => return self.not_needed(why).await,
                 }
             }
-            Cargo::Webhook(webhook) => match self.notice(webhook).await? {
-                Ok((notice, _share)) => match &self.node.ports.webhooks {
-                    Some(client) => client.post(notice).await.map(Some),
-                    None => Err(unconfigured("nobody posts webhooks")),
-                },
-                Err(why) => return self.not_needed(why).await,
-            },
+            cargo @ (Cargo::Webhook(_) | Cargo::ExecutionWebhook(_)) => {
+                match self.notice(cargo).await? {
+                    Ok((notice, _share)) => match &self.node.ports.webhooks {
+                        Some(client) => client.post(notice).await.map(Some),
+                        None => Err(unconfigured("nobody posts webhooks")),
+                    },
+                    Err(why) => return self.not_needed(why).await,
+                }
+            }
         };
         match sent {
             Ok(status) => self.conclude(Event::Sent { status }).await,
@@ -209,11 +210,11 @@ impl Held<DeliveryItem> {
     /// read again, so that it takes none meanwhile.
     async fn notice(
         &self,
-        webhook: &Webhook,
+        cargo: &Cargo,
     ) -> Result<Result<(WebhookContent, Share), &'static str>, Error> {
         let (node, mut waited) = (&self.node, None);
         loop {
-            let read = contents::notice(node, self.address.environment, webhook).await?;
+            let read = contents::notice(node, self.address.environment, cargo).await?;
             let notice = match read {
                 Ok(notice) => notice,
                 Err(why) => return Ok(Err(why)),
@@ -235,7 +236,9 @@ impl Held<DeliveryItem> {
         let Some(delivery) = &self.item.0 else { return Ok(()) };
         let waits = match delivery.cargo {
             Cargo::Mail(_) => MAIL_WAITS.into(),
-            Cargo::Webhook(_) => Arc::clone(&self.node.settings.webhooks.waits),
+            Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => {
+                Arc::clone(&self.node.settings.webhooks.waits)
+            }
         };
         let jitter = Jitter((self.node.ports.entropy.bits() & 0xffff) as u16);
         self.conclude(Event::Failed { failure, waits, jitter }).await
@@ -281,35 +284,41 @@ pub(crate) fn perform(node: &Node, address: Address, effect: Effect) {
     }
 }
 
+fn display<T: std::fmt::Display + 'static>(id: T) -> tracing::field::DisplayValue<T> {
+    tracing::field::display(id)
+}
+
 const fn kind_of(cargo: &Cargo) -> CargoKind {
     match cargo {
         Cargo::Mail(_) => CargoKind::Mail,
-        Cargo::Webhook(_) => CargoKind::Webhook,
+        Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => CargoKind::Webhook,
     }
 }
 
 /// Logs the end of an attempt; for a webhook without the receiver's words, which may repeat
 /// an output.
 fn log_end(delivery: &Delivery) {
-    let (id, task, attempts) = (delivery.cargo.id(), delivery.cargo.task(), delivery.attempts);
+    let (id, subject, attempts) =
+        (delivery.cargo.id(), delivery.cargo.subject(), delivery.attempts);
+    let (task, execution) = (subject.task().map(display), subject.execution().map(display));
     let status = delivery.last_status;
     let (what, error) = match &delivery.cargo {
         Cargo::Mail(_) => ("mail", delivery.last_error.as_deref().unwrap_or_default()),
-        Cargo::Webhook(_) => ("webhook", ""),
+        Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => ("webhook", ""),
     };
     match delivery.state {
         DeliveryState::Delivered { .. } => {
-            tracing::info!(delivery = %id, %task, what, "a delivery arrived");
+            tracing::info!(delivery = %id, task, execution, what, "a delivery arrived");
         }
         DeliveryState::Dropped { .. } => {
-            tracing::info!(delivery = %id, %task, what, "a delivery was not needed any more");
+            tracing::info!(delivery = %id, task, execution, what, "a delivery was not needed any more");
         }
         DeliveryState::Pending { next_attempt_at } => {
-            tracing::warn!(delivery = %id, %task, what, attempts, status, next = %next_attempt_at,
+            tracing::warn!(delivery = %id, task, execution, what, attempts, status, next = %next_attempt_at,
                 error, "a delivery failed and is tried again");
         }
         DeliveryState::Dead { .. } => {
-            tracing::error!(delivery = %id, %task, what, attempts, status, error,
+            tracing::error!(delivery = %id, task, execution, what, attempts, status, error,
                 "a delivery failed for good");
         }
     }

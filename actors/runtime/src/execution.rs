@@ -324,7 +324,7 @@ impl Held<ExecutionItem> {
                 fork::decide(&node, environment, of, (&mut joint, due), out, &mut sources).await?;
             }
         }
-        let unit = joint.done();
+        let unit = joint.done(&mut sources);
         if unit.changes.is_empty() {
             waiting.signals.into_iter().for_each(signal::Accepted::answer);
             return Ok(());

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::id::{Environment, TaskId};
-use callboard_domain::model_limits::{Meter, MeterStatus, ModelLimits, NoRoom, Reported};
+use callboard_domain::model_limits::{Closure, Meter, MeterStatus, ModelLimits, NoRoom, Reported};
 use callboard_domain::task::Task;
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::Monotonic;
@@ -246,13 +246,13 @@ impl Models {
         self.shared.end(model, |meter, _| meter.reopen());
     }
 
-    /// A 429 or 529 of a call that was not counted, by a worker whose key is bound to the queues `bound`.
+    /// A refusal or an outage of a call that was not counted, by a worker whose key is bound to the queues `bound`.
     pub(crate) fn refused(
         &self,
         environment: Environment,
         model: &str,
         bound: &[String],
-        retry_after_ms: Option<u64>,
+        refusal: (Closure, Option<u64>),
     ) {
         if environment != Environment::Live {
             return;
@@ -260,7 +260,7 @@ impl Models {
         let now = self.shared.clock.moment();
         let mut meters = self.shared.lock();
         if meters.len() < MAX_MODELS || meters.contains_key(model) {
-            meter_of(&mut meters, model).1.refused_uncounted(bound, retry_after_ms, now);
+            meter_of(&mut meters, model).1.refused_uncounted(bound, refusal, now);
             self.shared.is_metering.store(true, Ordering::Release);
         }
     }

@@ -89,6 +89,8 @@ pub struct Settings {
     pub model_limits: BTreeMap<String, ModelLimits>,
     /// The defaults for tasks of plans.
     pub task_defaults: Arc<TaskDefaults>,
+    /// The time for which an outage of its provider uses up no attempt of a task.
+    pub outage_patience: Duration,
     /// The environment variables that plans and templates may use.
     pub env_allow: Vec<String>,
     /// The templates that come with the service.

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::account::Email;
-use callboard_domain::approval::MailCause;
+use callboard_domain::approval::{Decision, MailCause};
 use callboard_domain::delivery::Failure;
-use callboard_domain::event::EventName;
 use callboard_domain::execution::Execution;
 use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId};
-use callboard_domain::task::{HoldReason, Status, Task};
+use callboard_domain::task::{Ending, HoldReason, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::Monotonic;
@@ -95,29 +94,58 @@ pub trait WebhookClient: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = Result<u16, Failure>> + Send + '_>>;
 }
 
-/// The content of a webhook: a task as it was committed at its end.
+/// The content of a webhook: a task or an execution as it was committed with the event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WebhookContent {
     /// The identifier of the delivery.
     pub delivery: DeliveryId,
     /// Production or sandbox.
     pub environment: Environment,
-    /// The task's `callbackUrl`.
+    /// The `callbackUrl`.
     pub url: String,
-    /// The end of the task.
-    pub event: EventName,
-    /// The task.
-    pub task: TaskId,
-    /// The task's status.
-    pub status: Status,
-    /// The task's output; `None` unless the task is completed.
+    /// The event, such as `task.completed`.
+    pub event: &'static str,
+    /// The task or the execution.
+    pub about: WebhookSubject,
+    /// The item's status.
+    pub status: &'static str,
+    /// The output of a task, or of the last step of an execution; `None` unless the item is completed.
     pub output: Option<String>,
-    /// The usage of the task.
+    /// The usage of the item.
     pub usage: Usage,
-    /// The instant of the task's end.
-    pub ended_at: Timestamp,
+    /// The instant of the item's end; `None` if its output waits for a reviewer.
+    pub ended_at: Option<Timestamp>,
     /// The task's span, in the trace of the request that submitted it.
     pub trace: Option<TraceContext>,
+}
+
+/// The item that a webhook is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WebhookSubject {
+    /// A task, with its details if they were asked for.
+    Task(TaskId, Option<Box<TaskDetails>>),
+    /// An execution.
+    Execution(Box<ExecutionNotice>),
+}
+
+/// The details of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskDetails {
+    /// The task.
+    pub task: Task,
+    /// The decision of a reviewer.
+    pub review: Option<Decision>,
+}
+
+/// An execution in a webhook.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExecutionNotice {
+    /// The request.
+    pub spec: Arc<callboard_domain::execution::Spec>,
+    /// The reason of its failure, and the step in which it occurred.
+    pub error: Option<(Ending, Option<String>)>,
+    /// The task and the step whose output waits for a reviewer.
+    pub held: Option<(TaskId, String)>,
 }
 
 /// Records ended work, for traces. Neither waits nor fails.

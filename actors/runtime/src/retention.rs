@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
+use callboard_domain::delivery::Subject;
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::retention::{Parent, Policy};
 use callboard_store::{Error, Filter, Op, Order, Outcome, Query, Ticket};
@@ -172,6 +173,9 @@ impl Sweep<'_> {
         let head = ENDED_EXECUTIONS.get(store, number, &id.as_u128()).await?;
         let goes = |head: &HeadRow| self.policy.execution_expired(head.ended_at(), self.now);
         let Some(mut head) = head.filter(goes) else { return Ok(()) };
+        if deliveries::is_awaited(store, environment, Subject::Execution(id)).await? {
+            return Ok(());
+        }
         let mut seen = vec![ENDED_EXECUTIONS.delete(number, &id.as_u128())];
         let rest = rows::own(store, environment, id.as_u128()).await?;
         let Parts { of_tasks, tasks, mut signals } =
@@ -256,7 +260,7 @@ impl Sweep<'_> {
                     continue;
                 }
                 let held = LIVE_APPROVALS.get(store, number, id).await?.is_some()
-                    || deliveries::is_awaited(store, self.environment, task).await?;
+                    || deliveries::is_awaited(store, self.environment, Subject::Task(task)).await?;
                 if held || !self.policy.task_expired(ended, self.part_of(task).await?, self.now) {
                     continue;
                 }

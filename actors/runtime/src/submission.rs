@@ -17,6 +17,7 @@ use callboard_domain::budget::Money;
 use callboard_domain::digest::Digest;
 use callboard_domain::execution::{Execution, ForkedFrom, Template};
 use callboard_domain::id::{BatchId, Environment, PlanId, TaskId};
+use callboard_domain::labels::Labels;
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::PlanSource;
 use callboard_domain::schedule::Occurrence;
@@ -138,6 +139,29 @@ pub(crate) struct StartExecution {
     pub(crate) start_at: Option<Timestamp>,
     pub(crate) forked_from: Option<Box<ForkedFrom>>,
     pub(crate) occurrence: Option<Box<Occurrence>>,
+    pub(crate) named: Named,
+}
+
+/// The members of a start by which its execution is found and announced.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// The tags of its tasks, beside those of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The URL that receives webhooks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+    /// The title, and what the webhooks announce.
+    #[serde(default, skip_serializing_if = "Labels::is_none")]
+    pub labels: Labels,
+}
+
+impl Named {
+    /// True if no member was given.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The plan of an execution.

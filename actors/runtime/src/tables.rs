@@ -28,7 +28,7 @@ use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
-use callboard_domain::model_limits::ModelLimits;
+use callboard_domain::model_limits::{Closure, ModelLimits};
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::table::{Records, Table, Texts};
@@ -235,6 +235,8 @@ pub(crate) mod text {
     pub(crate) const ROW: u8 = 7;
     /// The salt of the digest of a body that was submitted with an idempotency key; empty once it is erased.
     pub(crate) const KEY_SALT: u8 = 8;
+    /// The reason why the reviewers were given more time for the n-th time is `EXTENSION + n`.
+    pub(crate) const EXTENSION: u8 = 32;
     /// The first list of an execution's `forEach` steps; the list of number n is `LIST + n`.
     pub(crate) const LIST: u8 = 16;
 }
@@ -318,6 +320,7 @@ pub(crate) mod execution_term {
     pub(crate) const STATUS: u8 = 0;
     pub(crate) const PLAN: u8 = 1;
     pub(crate) const TEMPLATE: u8 = 2;
+    pub(crate) const TAG: u8 = 3;
 }
 
 /// The index terms of approvals.
@@ -336,7 +339,8 @@ pub(crate) mod approval_term {
 pub(crate) mod delivery_term {
     /// The status on the wire.
     pub(crate) const STATUS: u8 = 0;
-    pub(crate) const TASK: u8 = 1;
+    /// The task or the execution, by its number.
+    pub(crate) const SUBJECT: u8 = 1;
 }
 
 /// The index terms of plans.
@@ -374,9 +378,12 @@ pub(crate) struct ModelRow {
     /// The limits that an admin set; `None` leaves them to the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<ModelLimits>,
-    /// The instant until which the model is closed after a 429.
+    /// The instant until which the model is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) closed_until: Option<Timestamp>,
+    /// The reason.
+    #[serde(default, skip_serializing_if = "Closure::is_default")]
+    pub(crate) closed_because: Closure,
 }
 
 /// The use of an idempotency key.

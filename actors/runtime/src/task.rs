@@ -275,7 +275,7 @@ impl Held<TaskItem> {
 
     async fn result(&mut self, WorkerResult { lease, answer, bound, ack }: WorkerResult) -> Done {
         let lease = lease.lease;
-        let model_was_closed = self.call_ended(lease, &answer, bound);
+        let patience = self.call_ended(lease, &answer, bound);
         let event = match answer {
             Answer::Output(output, mut completion) => {
                 self.price(&mut completion);
@@ -286,7 +286,7 @@ impl Held<TaskItem> {
             Answer::Failure(mut failure) => {
                 self.price_of_failure(&mut failure);
                 let jitter = self.jitter();
-                let event = Event::AttemptFailed { lease, failure, model_was_closed, jitter };
+                let event = Event::AttemptFailed { lease, failure, patience, jitter };
                 unit::Event::Task { event, output: None }
             }
         };

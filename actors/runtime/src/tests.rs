@@ -72,6 +72,7 @@ pub(crate) fn settings() -> Settings {
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
         retention: Keeping::default(),
+        outage_patience: callboard_domain::retry::OUTAGE_PATIENCE,
         task_defaults: Arc::new(TaskDefaults { model: "m".into(), ..TaskDefaults::default() }),
         env_allow: Vec::new(),
         built_in: Vec::new(),
@@ -304,6 +305,7 @@ pub(crate) fn request() -> Request {
         temperature: None,
         sampling: None,
         callback_url: None,
+        labels: None,
         gate: None,
         routing: None,
         flow: None,
@@ -483,7 +485,7 @@ async fn a_zombie_changes_nothing() {
 
 fn failure(retryable: bool) -> Failure {
     let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
-    Failure { ending, retryable, retry_after: None, usage: None }
+    Failure::new(ending, retryable)
 }
 
 #[tokio::test(start_paused = true)]

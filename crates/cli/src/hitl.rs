@@ -2,9 +2,11 @@
 //!
 //! Deliberately absent: a decision on several items at once. A reviewer sees each item.
 
+use std::time::Duration;
+
 use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
@@ -36,6 +38,8 @@ const COLUMNS: [Column; 9] = [
 const CLAIM: [Column; 3] =
     [("task", "taskId"), ("claimed by", "claimedBy"), ("until", "claimedUntil")];
 
+const EXTENDED: [Column; 3] = [("task", "taskId"), ("status", "status"), ("until", "timeoutAt")];
+
 /// The commands on outputs that wait for a reviewer.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Hitl {
@@ -60,6 +64,18 @@ pub enum Hitl {
         /// The task.
         #[arg(value_parser = input::id)]
         task: String,
+    },
+    /// Give the reviewers of an output more time, overdue ones too.
+    Extend {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        task: String,
+        /// The time from now on, such as 36h: at most 30 days.
+        #[arg(long = "for", value_parser = input::duration, value_name = "DURATION")]
+        time: Duration,
+        /// The reason, for the history.
+        #[arg(long)]
+        reason: Option<String>,
     },
     /// Approve an output, as it is or edited; exit code 6 if it is already decided.
     Approve(decide::Approve),
@@ -150,6 +166,16 @@ pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), 
         Hitl::Show { task, .. } => show(&client, &access, &task).await,
         Hitl::Claim { task } => claim(&client, &access, &task, "claim").await,
         Hitl::Release { task } => claim(&client, &access, &task, "release").await,
+        Hitl::Extend { task, time, reason } => {
+            let timeout_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            let mut body = json!({"timeoutMs": timeout_ms});
+            if let Some(reason) = reason {
+                body["reason"] = reason.into();
+            }
+            let call = Call::post(&["hitl", &task, "extend"]).json(&body);
+            let extended = client.data(call).await?;
+            access.output.item(&extended, |extended| details(extended, &EXTENDED, &[]))
+        }
         Hitl::Approve(asked) => decide::approve(&client, &access, &asked).await,
         Hitl::Reject(asked) => decide::reject(&client, &access, &asked).await,
         Hitl::History { task } => {

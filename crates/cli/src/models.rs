@@ -10,7 +10,7 @@ use super::input::Window;
 use super::output::{Column, details};
 
 /// The use of the last minute, each figure before its limit.
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     ("MODEL", "name"),
     ("WORKERS", "workers"),
     ("REQUESTS", "used.requests"),
@@ -23,9 +23,10 @@ const COLUMNS: [Column; 12] = [
     ("IN FLIGHT", "used.inFlight"),
     ("OF", "limits.concurrent"),
     ("CLOSED UNTIL", "closedUntil"),
+    ("BECAUSE", "closedBecause"),
 ];
 
-const FIELDS: [Column; 8] = [
+const FIELDS: [Column; 9] = [
     ("model", "name"),
     ("workers", "workers"),
     ("requests a minute", "limits.requestsPerMinute"),
@@ -34,6 +35,7 @@ const FIELDS: [Column; 8] = [
     ("tokens a minute", "limits.tokensPerMinute"),
     ("calls in flight", "limits.concurrent"),
     ("closed until", "closedUntil"),
+    ("closed because", "closedBecause"),
 ];
 
 /// The commands on models.

@@ -30,8 +30,8 @@ pub struct EntryBody {
     /// The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u8>,
-    /// pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
-    /// `notification_skipped`.
+    /// pending, assigned, escalated, expired, claimed, released, extended, approved, rejected, retried, cancelled
+    /// or `notification_skipped`.
     action: String,
     /// The instant.
     #[schema(format = DateTime)]
@@ -56,7 +56,7 @@ pub struct EntryBody {
     /// The reviewer's comment.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
-    /// The reason of the rejection.
+    /// The reason of the rejection, or of more time.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// True if the reviewer's text replaces the output.
@@ -190,7 +190,8 @@ impl EntryBody {
         let (assigned_to, to) = either(*action == Action::Assigned, text(to.as_ref()));
         let (claimed_until, timeout_at) = either(*action == Action::Claimed, text(until.as_ref()));
         let said = texts.comment.map(str::to_owned);
-        let (rejected_for, said) = either(*action == Action::Rejected, said);
+        let has_reason = matches!(action, Action::Rejected | Action::Extended);
+        let (rejected_for, said) = either(has_reason, said);
         Self {
             number: *number,
             version: (*version != Version::Plain).then(|| u8::from(*version)),

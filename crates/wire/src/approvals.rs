@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
 
-pub use answers::{Approved, Claimed, Rejected, ReviewerNameBody};
-pub use requests::{ApproveBody, ListApprovals, ListPending, RejectBody};
+pub use answers::{Approved, Claimed, Extended, Rejected, ReviewerNameBody};
+pub use requests::{ApproveBody, ExtendBody, ListApprovals, ListPending, RejectBody};
 
 /// The characters of an output that make its summary.
 const SUMMARY: usize = 140;
@@ -79,6 +79,9 @@ pub struct ApprovalBody<'a> {
     /// True if a list shows only the beginning of the prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     prompt_truncated: bool,
+    /// The title of the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
     /// The tags of the task.
     tags: &'a [String],
     /// pending, assigned, escalated, expired, approved, rejected or cancelled.
@@ -214,6 +217,7 @@ impl<'a> ApprovalBody<'a> {
             output_truncated: false,
             prompt: None,
             prompt_truncated: false,
+            title: task.title(),
             tags: &task.tags,
             status: approval.state.as_str(),
             created_at: Iso(opening.since),

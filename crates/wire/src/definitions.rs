@@ -13,6 +13,7 @@ use callboard_domain::condition;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::execution::MAX_ITEMS;
 use callboard_domain::grammar::Kind;
+use callboard_domain::labels::MAX_TITLE_SOURCE;
 use callboard_domain::plan::{
     HitlSource, ListSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_LISTS,
     MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource,
@@ -86,6 +87,8 @@ request! {
     impl StepSource as "StepRequest" {
         /// Unique in its plan; not input, env or meta.
         id = required_or_default("id", step_id()),
+        /// The title of its tasks, with placeholders; by default that of the execution. Not for a wait.
+        title = optional("title", text(1..=MAX_TITLE_SOURCE)),
         /// The prompt, with placeholders: at most 1 MiB; not for a wait.
         prompt = required_unless("prompt", text(1..=MAX_PROMPT), "type", wait::WAIT),
         /// System instructions, with placeholders: at most 1 MiB.

@@ -207,15 +207,15 @@ impl Wanted {
                     && self.queue.is_none()
                     && self.execution_id.as_ref().is_none_or(is_it)
             }
-            Subject::Delivery(delivery, task) => match task {
-                Some(task) => self.is_of(task),
-                None => {
-                    self.is_task(delivery.cargo.task())
-                        && self.execution_id.is_none()
-                        && self.tags.is_none()
-                        && self.queue.is_none()
-                }
-            },
+            Subject::Delivery(_, Some(task)) => self.is_of(task),
+            Subject::Delivery(delivery, None) => {
+                let about = delivery.cargo.subject();
+                let execution = about.execution().map(|id| id.to_string());
+                about.task().map_or(self.task_id.is_none(), |task| self.is_task(task))
+                    && (self.execution_id.is_none() || self.execution_id == execution)
+                    && self.tags.is_none()
+                    && self.queue.is_none()
+            }
             Subject::Schedule(_) | Subject::Bulk(_) | Subject::Budget(_) => {
                 self.is_of_no_item() && self.queue.is_none()
             }

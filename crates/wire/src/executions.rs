@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
+use super::labels::LabelsBody;
 use super::tasks::UsageBody;
 
 mod dry_run;
@@ -43,6 +44,15 @@ pub struct ExecutionBody<'a> {
     template_version: Option<&'a str>,
     /// pending, running, completed, failed or cancelled.
     status: &'static str,
+    /// The tags of the plan and of the request.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    tags: &'a [String],
+    /// The receiver of webhooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callback_url: Option<&'a str>,
+    /// The title, and what the webhooks announce.
+    #[serde(flatten)]
+    labels: LabelsBody<'a>,
     /// The number of steps in each state; in an event, at the time of reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressBody>,
@@ -168,6 +178,9 @@ impl<'a> ExecutionBody<'a> {
             template_id: template.map(|template| template.id.as_str()),
             template_version: template.map(|template| template.version.as_str()),
             status: state.status().as_str(),
+            tags: &spec.tags,
+            callback_url: spec.callback_url.as_deref(),
+            labels: LabelsBody::of(spec.labels.as_deref()),
             progress: progress.map(ProgressBody::from),
             input: None,
             steps: None,

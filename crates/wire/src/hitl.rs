@@ -41,7 +41,7 @@ pub(super) fn channels() -> impl Parse<Channels> {
 }
 
 /// The rule of `hitl.timeoutMs`.
-pub(super) fn review_time() -> impl Parse<u64> {
+pub(crate) fn review_time() -> impl Parse<u64> {
     rule::whole(1..=MAX_REVIEW_MS)
 }
 

@@ -1,7 +1,7 @@
 //! Models and their limits on the wire.
 
 use callboard_domain::model_limits::{
-    Allowance, MAX_LIMIT, MeterStatus, ModelLimits as Limits, Reported,
+    Allowance, Closure, MAX_LIMIT, MeterStatus, ModelLimits as Limits, Reported,
 };
 use callboard_domain::usage::Rates;
 use callboard_runtime::handle::ModelView;
@@ -50,10 +50,14 @@ pub struct ModelBody<'a> {
     /// The limits in the headers of the provider's last answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     reported: Option<ReportedBody>,
-    /// The time before which no call begins, after a 429 or 529.
+    /// The time before which no call begins: the provider refused one, or could not be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     closed_until: Option<Iso>,
+    /// The reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    closed_because: Option<&'static str>,
     /// The queues for whose tasks alone no call begins: their workers' keys serve no other queues.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     closed_queues: Vec<ClosedQueue<'a>>,
@@ -161,6 +165,7 @@ impl<'a> ModelBody<'a> {
             used: status.map(UsedBody::from).unwrap_or_default(),
             reported: reported.map(ReportedBody::from),
             closed_until: view.closed_until.map(Iso),
+            closed_because: status.and_then(|status| status.closed_because).map(Closure::as_str),
             closed_queues: view
                 .closed_queues
                 .iter()

@@ -1,6 +1,7 @@
 //! Plans on the wire.
 
 use callboard_domain::id::PlanId;
+use callboard_domain::labels::MAX_TITLE_SOURCE;
 use callboard_domain::plan::{MAX_DESCRIPTION, MAX_NAME, Plan, PlanSource};
 use callboard_domain::query::Plans;
 use callboard_domain::schema::Schema;
@@ -20,6 +21,8 @@ request! {
         name = required_or_default("name", text(1..=MAX_NAME)),
         /// The text for people.
         description = optional("description", text(0..=MAX_DESCRIPTION)),
+        /// The title of its executions, with placeholders of input, meta and env.
+        title = optional("title", text(1..=MAX_TITLE_SOURCE)),
         /// The steps.
         steps = required_or_default("steps", steps()),
         /// The tags, for filtering.
@@ -45,6 +48,9 @@ pub struct PlanBody<'a> {
     /// The description: at most 500 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
+    /// The title of its executions, with `{{…}}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
     /// 1 to 500 steps; in lists without their prompts.
     steps: Vec<StepBody<'a>>,
     /// The tags, for filtering: at most 32 of at most 64 characters.
@@ -90,6 +96,7 @@ impl<'a> PlanBody<'a> {
             name: &source.name,
             description: source.description.as_deref(),
             steps: source.steps.iter().map(StepBody::summary).collect(),
+            title: source.title.as_deref(),
             tags: &source.tags,
             created_at: Iso(plan.created_at),
             template_id: deployed.map(|deployed| deployed.template.as_str()),

@@ -159,6 +159,12 @@ fn is_one_target(target: ScheduleTarget, fields: &Fields<'_>) -> Result<Schedule
         let says = "and hitl and options apply to a plan or a template only";
         return Err(fields.refuse("input", Rule::Unknown, says));
     }
+    let is_named =
+        !start.tags.is_empty() || start.callback_url.is_some() || !start.labels.is_none();
+    if task.is_some() && is_named {
+        let says = "and the title and the callback of a task stand in task";
+        return Err(fields.refuse("tags", Rule::Unknown, says));
+    }
     let starts_later = task.as_ref().is_some_and(|task| task.start_at.is_some());
     if starts_later || start.start_at.is_some() {
         let field = if starts_later { "task.startAt" } else { "startAt" };
@@ -175,7 +181,13 @@ impl ScheduleTarget {
     fn into_target(self, defaults: &Defaults) -> Target {
         let Self { task, plan_id, template_id, version, start } = self;
         let start = start.into_start();
-        let start = Start { input: start.input, hitl: start.hitl, options: start.options };
+        let crate_start = start;
+        let start = Start {
+            input: crate_start.input,
+            hitl: crate_start.hitl,
+            options: crate_start.options,
+            named: crate_start.named,
+        };
         match (task, plan_id) {
             (Some(task), _) => Target::Task(Box::new(task.into_request(defaults))),
             (None, Some(plan)) => Target::Plan(plan, start),

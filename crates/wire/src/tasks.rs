@@ -6,6 +6,7 @@ use std::sync::Arc;
 use callboard_domain::Rule;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::grammar::Kind;
+use callboard_domain::labels::{CallbackEvent, Labels};
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, RetrySource};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::retry::Policy;
@@ -25,6 +26,7 @@ use super::confidence::ConfidenceBody;
 use super::definitions::RetryBody;
 use super::flow::FlowBody;
 use super::hitl;
+use super::labels::{self, LabelsBody};
 use super::messages::{MessageBody, messages};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused, shape};
@@ -86,8 +88,10 @@ request! {
         output_schema: Option<Value> = optional("outputSchema", output_schema()),
         /// The source of the confidence; by default auto.
         confidence: Option<Ask> = optional("confidence", rule::object::<Ask>()),
-        /// The address to which a webhook is sent when the task ends.
+        /// The address to which webhooks about the task are sent.
         callback_url: Option<String> = optional("callbackUrl", rule::url()),
+        /// The title, and what the webhook announces.
+        labels: Labels = flat(shape::<Labels>()),
         /// The conditions under which a reviewer must approve the output.
         hitl: Option<Hitl> = optional("hitl", rule::object::<Hitl>()),
         /// The instant before which no worker is given the task; by default it may run at once.
@@ -106,6 +110,7 @@ fn members_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
     if let Some((field, says)) = task.flow.missing().first() {
         return Err(fields.refuse(field, Rule::Required, says));
     }
+    labels::fit(&task.labels, task.callback_url.is_some(), &CallbackEvent::ALL, fields)?;
     let routing = task.routing.clone();
     let has_model = task.model.is_some();
     checked(task, (&routing, has_model), fields)
@@ -158,8 +163,8 @@ fn output_schema() -> impl Parse<Value> {
     rule::any().only(is_object, Rule::Type, "must be an object").with(|| json!({"type": "object"}))
 }
 
-/// `tags` of a new task.
-fn tags() -> impl Parse<Vec<String>> {
+/// `tags` of a new task or execution.
+pub(super) fn tags() -> impl Parse<Vec<String>> {
     rule::list(0..=MAX_TAGS, rule::name(Kind::Tag, rule::text(rule::characters(1..=MAX_TAG))))
 }
 
@@ -195,6 +200,7 @@ impl NewTask {
             max_tokens: self.max_tokens,
             temperature: self.temperature,
             callback_url: self.callback_url,
+            labels: self.labels.boxed(),
             gate,
             routing: (!self.routing.is_none()).then(|| Box::new(self.routing)),
             sampling: self.sampling.boxed(),
@@ -360,9 +366,12 @@ pub struct TaskBody<'a> {
     /// The requested source of the confidence; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_request: Option<ConfidenceBody<'a>>,
-    /// The receiver of the end's notice.
+    /// The receiver of webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
+    /// The title, and what the webhook announces.
+    #[serde(flatten)]
+    labels: LabelsBody<'a>,
     /// Keys that bound the task, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
@@ -491,6 +500,7 @@ impl<'a> TaskBody<'a> {
             output_schema: None,
             confidence_request: None,
             callback_url: spec.callback_url.as_deref(),
+            labels: LabelsBody::of(spec.labels.as_deref()),
             flow: FlowBody::of(spec.flow.as_deref()),
         }
     }

@@ -2,6 +2,7 @@
 
 use callboard_domain::Error;
 use callboard_domain::confidence::ask::Ask;
+use callboard_domain::labels::MAX_TITLE_SOURCE;
 use callboard_domain::plan::{HitlSource, MAX_DESCRIPTION, MAX_NAME};
 use callboard_domain::problem::{Code, Problem};
 use callboard_domain::task::FlowSource;
@@ -43,6 +44,8 @@ request! {
         name = required_or_default("name", text(1..=MAX_NAME)),
         /// The text for people.
         description = optional("description", text(0..=MAX_DESCRIPTION)),
+        /// The title of its executions, with placeholders of input, meta and env.
+        title = optional("title", text(1..=MAX_TITLE_SOURCE)),
         /// major.minor.patch.
         version = required_or_default("version", version()),
         /// The industry.
@@ -133,6 +136,9 @@ pub struct TemplateBody<'a> {
     /// The description: at most 500 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
+    /// The title of its executions, with `{{…}}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
     /// major.minor.patch.
     version: &'a str,
     /// legal, finance, devops, marketing, healthcare or custom.
@@ -245,6 +251,7 @@ impl<'a> TemplateBody<'a> {
             id: template.id(),
             name: &source.name,
             description: source.description.as_deref(),
+            title: source.title.as_deref(),
             version: &source.version,
             industry: template.industry().as_str(),
             tags: &source.tags,

@@ -1,7 +1,7 @@
 //! Deliveries on the wire (docs/reference/webhooks.md).
 
-use callboard_domain::delivery::{Cargo, Delivery, State, Status};
-use callboard_domain::id::{DeliveryId, TaskId, UserId};
+use callboard_domain::delivery::{Cargo, Delivery, State, Status, Subject};
+use callboard_domain::id::{DeliveryId, ExecutionId, TaskId, UserId};
 use callboard_domain::query::Deliveries;
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::common::{Iso, Paging, Text};
 use super::read::rule::{self, Parse};
-use super::read::shape;
+use super::read::{Fields, Refused, shape};
 use crate::request;
 
 request! {
@@ -21,9 +21,20 @@ request! {
         status: Option<Vec<Status>> = optional("status", statuses()),
         /// About this task.
         task_id: Option<TaskId> = optional("taskId", task_id()),
+        /// About this execution.
+        execution_id: Option<ExecutionId> = optional("executionId", execution_id()),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
+    check is_about_one
+}
+
+fn is_about_one(list: ListDeliveries, fields: &Fields<'_>) -> Result<ListDeliveries, Refused> {
+    if list.task_id.is_some() && list.execution_id.is_some() {
+        let says = "must not be given together with taskId";
+        return Err(fields.refuse("executionId", Rule::Unknown, says));
+    }
+    Ok(list)
 }
 
 fn statuses() -> impl Parse<Vec<Status>> {
@@ -38,10 +49,20 @@ fn task_id() -> impl Parse<TaskId> {
         .then(|text| text.parse().map_err(|_| Error::Internal))
 }
 
+fn execution_id() -> impl Parse<ExecutionId> {
+    let is_id = |text: &String| text.parse::<ExecutionId>().is_ok();
+    rule::text(rule::characters(1..=64))
+        .only(is_id, Rule::Format, "must be the id of an execution: dt_exec_…")
+        .with(move || json!({"pattern": "^dt_exec_[0-9a-hjkmnp-tv-z]{26}$"}))
+        .then(|text| text.parse().map_err(|_| Error::Internal))
+}
+
 impl From<ListDeliveries> for Deliveries {
     fn from(list: ListDeliveries) -> Self {
         let window = list.page.window();
-        Self { statuses: list.status.unwrap_or_default(), task: list.task_id, window }
+        let about = list.task_id.map(Subject::Task);
+        let about = about.or(list.execution_id.map(Subject::Execution));
+        Self { statuses: list.status.unwrap_or_default(), about, window }
     }
 }
 
@@ -55,8 +76,13 @@ pub struct DeliveryBody<'a> {
     /// webhook or mail.
     kind: &'static str,
     /// The task that the delivery is about.
-    #[schema(value_type = String)]
-    task_id: Text<TaskId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    task_id: Option<Text<TaskId>>,
+    /// The execution that the delivery is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    execution_id: Option<Text<ExecutionId>>,
     /// The reported event, such as `task.completed` or `hitl.assigned`.
     event: &'static str,
     /// The address of a webhook, as given.
@@ -93,9 +119,10 @@ impl<'a> DeliveryBody<'a> {
     /// A delivery.
     #[must_use]
     pub fn of(delivery: &'a Delivery) -> Self {
-        let (kind, url, to) = match &delivery.cargo {
-            Cargo::Webhook(webhook) => ("webhook", Some(webhook.url.as_str()), None),
-            Cargo::Mail(mail) => ("mail", None, Some(Text(mail.to))),
+        let (subject, url) = (delivery.cargo.subject(), delivery.cargo.url());
+        let (kind, to) = match &delivery.cargo {
+            Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => ("webhook", None),
+            Cargo::Mail(mail) => ("mail", Some(Text(mail.to))),
         };
         let (next_attempt_at, delivered_at) = match delivery.state {
             State::Pending { next_attempt_at } => (Some(Iso(next_attempt_at)), None),
@@ -105,8 +132,9 @@ impl<'a> DeliveryBody<'a> {
         Self {
             id: Text(delivery.cargo.id()),
             kind,
-            task_id: Text(delivery.cargo.task()),
-            event: delivery.cargo.event().as_str(),
+            task_id: subject.task().map(Text),
+            execution_id: subject.execution().map(Text),
+            event: delivery.cargo.event(),
             url,
             to,
             status: delivery.status().as_str(),

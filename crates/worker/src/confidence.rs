@@ -114,7 +114,11 @@ impl Further<'_> {
                 add(used, completion.usage);
                 return Some(completion);
             }
-            Ok(Err(Failure { code: Code::ProviderRateLimited, retry_after_ms, .. })) => {
+            Ok(Err(Failure {
+                code: Code::ProviderRateLimited | Code::ProviderOverloaded,
+                retry_after_ms,
+                ..
+            })) => {
                 self.limited = Some(Limited { model: request.model.clone(), retry_after_ms });
             }
             Ok(Err(_)) | Err(_) => {}

@@ -5,9 +5,7 @@ use std::time::Duration;
 use callboard_domain::confidence::ask::Calls;
 use callboard_domain::id::WorkerId;
 use callboard_domain::model_limits::Limited;
-use callboard_domain::task::{
-    Completion, Ending, EndingCode, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Thinking,
-};
+use callboard_domain::task::{Completion, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Thinking};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
@@ -234,15 +232,11 @@ pub(super) fn untrusted(said: WorkerMessage) -> WorkerMessage {
 }
 
 fn failed(lease: LeaseToken, fail: &Fail) -> Heard {
-    let ending = Ending {
-        code: EndingCode::of_worker(&fail.error.code),
-        message: bounded(&fail.error.message),
-    };
-    let retry_after = fail.retry_after_ms.map(Duration::from_millis);
-    Heard::WorkerMessage(WorkerMessage::Failed(
-        lease,
-        Failure { ending, retryable: fail.retryable, retry_after, usage: fail.usage.map(usage_of) },
-    ))
+    let (retry_after, usage) =
+        (fail.retry_after_ms.map(Duration::from_millis), fail.usage.map(usage_of));
+    let failure =
+        Failure::of_worker(&fail.error.code, bounded(&fail.error.message), fail.retryable);
+    Heard::WorkerMessage(WorkerMessage::Failed(lease, Failure { retry_after, usage, ..failure }))
 }
 
 fn bounded(text: &str) -> String {

@@ -147,3 +147,41 @@ async fn a_time_out_rejects_where_the_settings_say_so() {
     fixture.operator.task_with_status(&later, "rejected").await;
     assert_eq!(fixture.actions(&later).await, whole, "down while it ended");
 }
+
+#[tokio::test]
+async fn an_operator_gives_more_time_with_a_reason_that_goes_with_the_texts() {
+    let fixture = Fixture::open().await;
+    let gate = json!({"required": true, "timeoutMs": 1});
+    let id = fixture.held(&json!({"prompt": "x", "hitl": gate})).await;
+    until("the time is over", async || fixture.item(&id).await["status"] == "expired").await;
+    let path = format!("/api/hitl/{id}/extend");
+    let asked = json!({"timeoutMs": 2_592_000_000_u64, "reason": "Zoe is away until Monday"});
+    let extended = fixture.operator.post(&path, &asked).await.expect_ok();
+    assert_eq!((&extended["taskId"], &extended["status"]), (&json!(id), &json!("escalated")));
+    let item = fixture.item(&id).await;
+    assert_eq!(
+        (&item["status"], &item["timeoutAt"]),
+        (&extended["status"], &extended["timeoutAt"])
+    );
+    let entry = fixture.history(&id).await.pop().expect("it was extended");
+    assert_eq!((&entry["action"], &entry["reason"]), (&json!("extended"), &asked["reason"]));
+    assert_eq!(entry["details"]["timeoutAt"], extended["timeoutAt"]);
+    fixture.operator.post(&path, &json!({"timeoutMs": 60_000})).await.expect_ok();
+    for (body, field, rule) in [
+        (json!({}), "timeoutMs", "required"),
+        (json!({"timeoutMs": 2_592_000_001_u64}), "timeoutMs", "range"),
+        (json!({"timeoutMs": 1, "reason": ""}), "reason", "length"),
+    ] {
+        let refused = fixture.operator.post(&path, &body).await;
+        assert_eq!(refused.fault(), (field.to_owned(), rule.to_owned()), "{body}");
+    }
+    fixture.server.client("viewer").await.post(&path, &asked).await.refused(403);
+    fixture.approve(&id, &json!({})).await.expect_ok();
+    assert_eq!(fixture.operator.post(&path, &asked).await.refused(409), "ALREADY_DECIDED");
+    let path = format!("/api/tasks/{id}/texts");
+    let erasure = fixture.admin.request(reqwest::Method::DELETE, &path);
+    fixture.admin.send(erasure.json(&json!({"reason": "r"}))).await.expect_ok();
+    let history = fixture.history(&id).await;
+    let told = history.iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("extended") && !told.contains("Zoe"), "{told}");
+}

@@ -17,7 +17,7 @@ use axum::routing::post;
 use callboard_worker::provider::openai::OpenAi;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server};
+use crate::support::{Client, Server, until};
 
 const REQUESTS: usize = 60;
 const TOKENS: u64 = 10_000;
@@ -160,4 +160,49 @@ async fn fifty_workers_use_a_small_limit_and_are_hardly_refused() {
     assert!(of_requests.max(of_tokens) >= 95, "{seen}");
     let failed = client.get("/api/tasks?status=failed").await.body;
     assert_eq!(failed["pagination"]["total"], 0, "{failed}");
+}
+
+/// The address of a provider that is away: whoever connects is refused.
+fn away() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_outlives_an_outage_of_its_provider_with_one_attempt() {
+    let address = away();
+    let server = Server::start();
+    let client = server.client("admin").await;
+    let options = callboard_worker::Options {
+        server: server.url.clone(),
+        key: server.key("worker").await,
+        identity: None,
+        name: "w".into(),
+        queues: vec!["default".into()],
+        models: None,
+        concurrency: 4,
+        provider: Arc::new(OpenAi::new(&format!("http://{address}/v1"), None).expect("a client")),
+        spans: None,
+        grace: callboard_worker::GRACE,
+    };
+    tokio::spawn(callboard_worker::run(options, std::future::pending()));
+    let once = json!({"maxAttempts": 1});
+    let task = json!({"prompt": "p", "model": "m", "retry": once});
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(client.submit(&task).await);
+    }
+    until("the model is closed", async || {
+        client.model("m").await["closedBecause"] == "unavailable"
+    })
+    .await;
+    let closed = client.model("m").await;
+    assert!(closed["closedUntil"].is_string(), "{closed}");
+    let listener = tokio::net::TcpListener::bind(address).await.expect("the port is free again");
+    let router =
+        Router::new().route("/v1/chat/completions", post(complete)).with_state(Shared::default());
+    tokio::spawn(axum::serve(listener, router).into_future());
+    for id in ids {
+        assert_eq!(client.task_with_status(&id, "completed").await["attempt"], 1);
+    }
 }

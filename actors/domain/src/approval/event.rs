@@ -20,6 +20,15 @@ pub enum Event {
         /// The user or key.
         by: Decider,
     },
+    /// An operator gives the reviewers more time.
+    Extended {
+        /// The user or key.
+        by: Decider,
+        /// The time from now on, in milliseconds.
+        timeout_ms: u64,
+        /// The hash of the reason.
+        reason: Option<Digest>,
+    },
     /// A reviewer lets the output pass.
     Approved {
         /// The user or key.
@@ -123,6 +132,8 @@ pub enum Refusal {
         /// The instant.
         at: Timestamp,
     },
+    /// The reviewers were given more time as often as possible.
+    ExtendedTooOften,
     /// The task was cancelled.
     Cancelled,
     /// Another reviewer looks at the output.

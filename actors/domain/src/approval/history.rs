@@ -40,6 +40,8 @@ names! {
         Claimed = "claimed",
         /// The reviewer gave the claim up.
         Released = "released",
+        /// An operator gave the reviewers more time.
+        Extended = "extended",
         /// The output passed.
         Approved = "approved",
         /// The output did not pass.
@@ -66,6 +68,7 @@ impl Action {
             Self::Approved => Some(EventName::HitlApproved),
             Self::Rejected => Some(EventName::HitlRejected),
             Self::Released => Some(EventName::HitlReleased),
+            Self::Extended => Some(EventName::HitlExtended),
             Self::Cancelled => Some(EventName::HitlCancelled),
             Self::Retried | Self::NotificationSkipped => None,
         }

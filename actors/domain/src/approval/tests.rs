@@ -27,6 +27,7 @@ fn spec(notify: Channels) -> Arc<task::Spec> {
         temperature: None,
         sampling: None,
         callback_url: None,
+        labels: None,
         gate: Some(Gate { timeout_ms: 60_000, threshold: Some(0.85), notify, ..Gate::ALWAYS }),
         retry: retry::Policy::default(),
         origin: Origin::default(),
@@ -354,4 +355,34 @@ fn with_four_eyes_another_person_than_the_submitter_approves() {
         let found = check(account, submitter, reviewer);
         assert_eq!(found, expected, "{account} for {reviewer:?}, submitted by {submitter}");
     }
+}
+
+#[test]
+fn more_time_keeps_the_share_after_which_an_admin_is_asked_and_brings_an_expired_one_back() {
+    let extended = || Event::Extended { by: user("usr_2"), timeout_ms: 100_000, reason: None };
+    let begun = opened(POLICY, asked(ANN)).next;
+    let step = begun.at(extended(), NOW.after(Duration::from_secs(20)));
+    let until = NOW.after(Duration::from_mins(2));
+    assert_eq!((step.next.opening.expires_at, step.next.state), (until, State::Assigned));
+    assert_eq!(step.effects, [Effect::WakeAt(NOW.after(Duration::from_secs(70)))]);
+    assert_eq!(actions(&step), [Action::Extended]);
+    assert_eq!(step.facts[0].details.until, Some(until));
+
+    let expired = begun.at(passed(ADMIN), HALF).next.at(passed(ADMIN), END).next;
+    assert_eq!(expired.state, State::Expired);
+    let monday = END.after(Duration::from_hours(60));
+    let step = expired.at(extended(), monday);
+    assert_eq!((step.next.state, step.next.extensions), (State::Escalated, 1));
+    let until = monday.after(Duration::from_secs(100));
+    assert_eq!(step.effects, [Effect::WakeAt(until)]);
+    assert_eq!(step.next.refused(passed(ADMIN), monday), Refusal::NotDue);
+    assert_eq!(step.next.at(passed(ADMIN), until).next.state, State::Expired);
+
+    let mut often = step.next;
+    while often.extensions < MAX_EXTENSIONS {
+        often = often.at(extended(), monday).next;
+    }
+    assert_eq!(often.refused(extended(), monday), Refusal::ExtendedTooOften);
+    let decided = often.at(approved("usr_2"), monday).next;
+    assert!(matches!(decided.refused(extended(), monday), Refusal::AlreadyDecided { .. }));
 }

@@ -7,6 +7,8 @@ use super::{
     Action, Approval, Assignee, CLAIM, Claim, Decider, Decision, Details, Effect, Entry,
     MAX_RECORDED, MailCause, Outcome, ReviewRequest, SYSTEM, State, TIMED_OUT, history::Version,
 };
+use std::time::Duration;
+
 use crate::Timestamp;
 use crate::digest::Digest;
 use crate::id::TaskId;
@@ -81,6 +83,28 @@ impl Turn {
         if self.next.chain.length < MAX_RECORDED {
             self.record(Action::Released, &by.account, by.details());
         }
+    }
+
+    pub(super) fn extended(&mut self, by: &Decider, time: Duration, reason: Option<Digest>) {
+        let opening = &mut self.next.opening;
+        // The share of the time after which an admin is asked stays the same.
+        let before = opening.expires_at.since(opening.since).as_secs_f64();
+        let asked = opening.escalates_at.since(opening.since).as_secs_f64();
+        let share = if before > 0.0 { (asked / before).min(1.0) } else { 1.0 };
+        opening.expires_at = self.now.after(time);
+        let mut wakes_at = opening.expires_at;
+        if matches!(self.next.state, State::Pending | State::Assigned) {
+            opening.escalates_at = self.now.after(time.mul_f64(share));
+            wakes_at = opening.escalates_at;
+        }
+        let details = Details { until: Some(opening.expires_at), comment: reason, ..by.details() };
+        self.next.extensions += 1;
+        if self.next.state == State::Expired {
+            // An admin was asked before the time had ended.
+            self.next.state = State::Escalated;
+        }
+        self.record(Action::Extended, &by.account, details);
+        self.effects.push(Effect::WakeAt(wakes_at));
     }
 
     pub(super) fn approved(&mut self, by: Decider, edit: Option<Digest>, comment: Option<Digest>) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 use crate::budget::{Budget, Money};
 use crate::id::{ExecutionId, PlanId};
+use crate::labels::Labels;
 use crate::schedule::Occurrence;
 use crate::task::Ending;
 use crate::trace::TraceContext;
@@ -23,6 +24,15 @@ pub struct Spec {
     pub template: Option<Template>,
     /// The account (user or key) that started the execution.
     pub account: String,
+    /// The tags of its tasks, beside those of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The URL that receives webhooks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+    /// The title, and what the webhooks announce.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Box<Labels>>,
     /// True if the first failure cancels all other work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fail_fast: bool,
@@ -49,6 +59,14 @@ pub struct Spec {
     /// The request, in the trace of its caller. Boxed, because few executions have one.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceContext>>,
+}
+
+impl Spec {
+    /// The title, for people.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.labels.as_ref().and_then(|labels| labels.title.as_deref())
+    }
 }
 
 /// The origin of a fork.

@@ -14,6 +14,7 @@ use crate::condition;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::{Graph, StepSet};
 use crate::id::ExecutionId;
+use crate::labels::{Labels, title_of};
 use crate::plan::{ForEach, HitlSource, Plan, Step, gate_of};
 use crate::render::{self, Meta, PromptTemplate, Scope};
 use crate::retry::Policy;
@@ -88,6 +89,18 @@ impl CompiledPlan {
         self.plan.source().size() + schemas.map(Schema::length).sum::<usize>()
     }
 
+    /// The tags of the plan, and these.
+    #[must_use]
+    pub fn tags_with(&self, own: &[String]) -> Vec<String> {
+        let mut tags = self.plan.source().tags.clone();
+        for tag in own {
+            if !tags.contains(tag) {
+                tags.push(tag.clone());
+            }
+        }
+        tags
+    }
+
     /// The schema of a step's output: the template's for the last step, else the step's own.
     #[must_use]
     pub fn schema_of(&self, step: u16) -> Option<&Schema> {
@@ -134,12 +147,16 @@ pub struct About {
     id: ExecutionId,
     begins_at: Timestamp,
     occurrence: Option<Box<Occurrence>>,
+    tags: Vec<String>,
+    title: Option<String>,
     texts: [OnceLock<Option<String>>; Meta::ALL.len()],
 }
 
 impl From<&Spec> for About {
     fn from(spec: &Spec) -> Self {
-        Self::new(spec.id, spec.start_at.unwrap_or(spec.created_at), spec.occurrence.clone())
+        let begins_at = spec.start_at.unwrap_or(spec.created_at);
+        let about = Self::new(spec.id, begins_at, spec.occurrence.clone());
+        Self { tags: spec.tags.clone(), title: spec.title().map(str::to_owned), ..about }
     }
 }
 
@@ -147,7 +164,14 @@ impl About {
     /// An execution that is to begin at this instant.
     #[must_use]
     pub fn new(id: ExecutionId, begins_at: Timestamp, occurrence: Option<Box<Occurrence>>) -> Self {
-        Self { id, begins_at, occurrence, texts: Default::default() }
+        let (tags, title) = (Vec::new(), None);
+        Self { id, begins_at, occurrence, tags, title, texts: Default::default() }
+    }
+
+    /// The same with these tags.
+    #[must_use]
+    pub fn with_tags(self, tags: Vec<String>) -> Self {
+        Self { tags, ..self }
     }
 
     fn text(&self, meta: Meta) -> Option<&str> {
@@ -235,6 +259,24 @@ impl Program {
         Self { compiled, review, input, about, defaults }
     }
 
+    /// The same program, of an execution with this title, or else with that of its plan.
+    #[must_use]
+    pub fn titled(mut self, given: Option<String>) -> Self {
+        let of_plan = || {
+            // A title without the value of a placeholder is none; no execution fails of it.
+            let text = self.compiled.plan.title()?.render(&self.scope_at_start()).ok()?;
+            title_of(&text)
+        };
+        self.about.title = given.or_else(of_plan);
+        self
+    }
+
+    /// The title of the execution.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.about.title.as_deref()
+    }
+
     /// The number of the step that `task` runs.
     #[must_use]
     pub fn step_of(&self, task: &Task) -> Option<u16> {
@@ -295,6 +337,11 @@ impl Program {
         inputs.confidence = step.source().confidence.clone().map(Box::new);
         let mut request = self.request(step, inputs);
         request.max_tokens = amendment.max_tokens.or(request.max_tokens);
+        if let Some(text) = step.title().and_then(|title| title.render(&scope).ok())
+            && let Some(title) = title_of(&text)
+        {
+            request.labels = Labels::with_title(None, Some(title));
+        }
         Some(Evaluation::Run(Box::new(request), step.retry()))
     }
 
@@ -394,11 +441,12 @@ impl Program {
             queue: source.queue.clone().unwrap_or_else(|| Request::DEFAULT_QUEUE.into()),
             priority: Request::DEFAULT_PRIORITY,
             timeout_ms: source.timeout_ms.unwrap_or(Request::DEFAULT_TIMEOUT_MS),
-            tags: self.compiled.plan.source().tags.clone(),
+            tags: self.compiled.tags_with(&self.about.tags),
             max_tokens: source.max_tokens,
             temperature: source.temperature,
             sampling: source.sampling.boxed(),
             callback_url: None,
+            labels: Labels::with_title(None, self.about.title.clone()),
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
             routing: (!source.routing.is_none()).then(|| Box::new(source.routing.clone())),
             flow: source.flow.flow().map(Arc::new),

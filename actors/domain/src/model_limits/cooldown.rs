@@ -1,4 +1,4 @@
-//! The cooldown of a model after a 429 or 529: its end, and the calls that try it afterwards.
+//! The cooldown of a model after a 429, a 529 or an outage: its end, and the calls that try it afterwards.
 //!
 //! ```text
 //!   Inactive ── refused ──▶ Active until an instant ── one call begins ──▶ Opening
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::NoRoom;
+use super::{Closure, NoRoom};
 use crate::worker::Monotonic;
 
 /// The first wait without a `Retry-After`, in milliseconds; doubled after each refused probe.
@@ -58,6 +58,14 @@ impl Cooldowns {
         self.all.until()
     }
 
+    /// The reason of that closure.
+    pub(super) const fn cause(&self) -> Option<Closure> {
+        match self.all.state {
+            State::Active { cause, .. } => Some(cause),
+            State::Inactive | State::Opening { .. } => None,
+        }
+    }
+
     /// The queues for which alone the model is closed, each with the end.
     pub(super) fn closed_queues(&self) -> impl Iterator<Item = (&Arc<str>, Monotonic)> {
         self.of_queues.iter().filter_map(|(queue, own)| Some((queue, own.until()?)))
@@ -83,8 +91,8 @@ impl Cooldowns {
         Tries { all: self.all.begin(), of_queue: tried }
     }
 
-    pub(super) fn start_until(&mut self, until: Monotonic) {
-        self.all.state = State::Active { until, refusals: 1 };
+    pub(super) fn start_until(&mut self, until: Monotonic, cause: Closure) {
+        self.all.state = State::Active { until, refusals: 1, cause };
     }
 
     /// A call was refused, whose worker's key is bound to `queues`, if there are any; true if that began the cooldown
@@ -93,20 +101,20 @@ impl Cooldowns {
         &mut self,
         tries: &Tries,
         queues: &[String],
-        retry_after_ms: Option<u64>,
+        (cause, retry_after_ms): (Closure, Option<u64>),
         now: Monotonic,
     ) -> bool {
         let asked =
             retry_after_ms.map(|wait| Monotonic(now.0.saturating_add(wait.min(LONGEST_PAUSE_MS))));
         if queues.is_empty() {
             self.lost_of_queue(tries);
-            return self.all.refused(tries.all, asked, now);
+            return self.all.refused(tries.all, (cause, asked), now);
         }
         self.all.lost(tries.all);
         for queue in queues {
             let round = tries.of_queue.as_ref().filter(|(own, _)| **own == **queue);
             let own = self.of_queues.entry(queue.as_str().into()).or_default();
-            own.refused(round.map(|(_, round)| *round), asked, now);
+            own.refused(round.map(|(_, round)| *round), (cause, asked), now);
         }
         false
     }
@@ -158,6 +166,8 @@ enum State {
         until: Monotonic,
         /// The refusals in a row: the first, and those of first calls after a closure.
         refusals: u32,
+        /// The reason of the last one.
+        cause: Closure,
     },
     /// Some calls may be in flight at a time, and each that is answered makes room for one more.
     Opening {
@@ -206,16 +216,21 @@ impl Cooldown {
     }
 
     /// A call was refused; true if that began the cooldown, or moved its end.
-    fn refused(&mut self, round: Option<u32>, asked: Option<Monotonic>, now: Monotonic) -> bool {
+    fn refused(
+        &mut self,
+        round: Option<u32>,
+        (cause, asked): (Closure, Option<Monotonic>),
+        now: Monotonic,
+    ) -> bool {
         match self.state {
-            State::Inactive => self.start(0, asked, now),
+            State::Inactive => self.start(0, (cause, asked), now),
             State::Opening { refusals, .. } if round == Some(self.round) => {
-                self.start(refusals, asked, now)
+                self.start(refusals, (cause, asked), now)
             }
             // A call that began before the cooldown moves the end only by its own `Retry-After`.
-            State::Active { until, refusals } => match asked.filter(|asked| *asked > until) {
+            State::Active { until, refusals, .. } => match asked.filter(|asked| *asked > until) {
                 Some(until) => {
-                    self.state = State::Active { until, refusals };
+                    self.state = State::Active { until, refusals, cause };
                     true
                 }
                 None => false,
@@ -224,10 +239,15 @@ impl Cooldown {
         }
     }
 
-    fn start(&mut self, refusals: u32, asked: Option<Monotonic>, now: Monotonic) -> bool {
+    fn start(
+        &mut self,
+        refusals: u32,
+        (cause, asked): (Closure, Option<Monotonic>),
+        now: Monotonic,
+    ) -> bool {
         let doubled = FIRST_WAIT_MS.saturating_mul(1 << refusals.min(16)).min(LONGEST_WAIT_MS);
         let until = asked.unwrap_or(Monotonic(now.0.saturating_add(doubled)));
-        self.state = State::Active { until, refusals: refusals.saturating_add(1) };
+        self.state = State::Active { until, refusals: refusals.saturating_add(1), cause };
         self.round = self.round.wrapping_add(1);
         true
     }

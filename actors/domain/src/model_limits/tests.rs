@@ -28,7 +28,7 @@ fn until(ms: u64) -> Result<(), NoRoom> {
 }
 
 fn refused(retry_after_ms: Option<u64>) -> CallEnd {
-    CallEnd::Refused { retry_after_ms, queues: Arc::default() }
+    CallEnd::Refused { cause: Closure::RateLimited, retry_after_ms, queues: Arc::default() }
 }
 
 fn answered() -> CallEnd {
@@ -133,7 +133,7 @@ fn crowd(meter: &mut Meter, now: u64) -> Vec<Call> {
 #[test]
 fn a_model_that_was_closed_opens_to_one_call_then_two_then_four() {
     let mut meter = Meter::new(NONE);
-    meter.refused_uncounted(&[], Some(2_000), at(0));
+    meter.refused_uncounted(&[], (Closure::RateLimited, Some(2_000)), at(0));
     let mut sizes = Vec::new();
     for round in 0..8 {
         let now = 2_000 + round * 100;
@@ -149,7 +149,7 @@ fn a_model_that_was_closed_opens_to_one_call_then_two_then_four() {
 #[test]
 fn a_refusal_while_a_model_opens_closes_it_and_older_answers_count_no_more() {
     let mut meter = Meter::new(NONE);
-    meter.refused_uncounted(&[], Some(2_000), at(0));
+    meter.refused_uncounted(&[], (Closure::RateLimited, Some(2_000)), at(0));
     let probe = crowd(&mut meter, 2_000);
     meter.settle(probe[0].clone(), answered(), at(2_100));
     let two = crowd(&mut meter, 2_200);
@@ -167,7 +167,7 @@ fn a_refusal_while_a_model_opens_closes_it_and_older_answers_count_no_more() {
 #[test]
 fn no_pause_is_longer_than_five_minutes_whatever_a_worker_says() {
     let mut meter = Meter::new(NONE);
-    assert!(meter.refused_uncounted(&[], Some(86_400_000), at(0)));
+    assert!(meter.refused_uncounted(&[], (Closure::RateLimited, Some(86_400_000)), at(0)));
     assert_eq!(meter.room(QUEUE, at(1)), until(300_000));
     let probe = crowd(&mut meter, 300_000);
     meter.settle(probe[0].clone(), refused(Some(u64::MAX)), at(300_000));
@@ -180,7 +180,10 @@ fn no_pause_is_longer_than_five_minutes_whatever_a_worker_says() {
 fn a_worker_whose_key_is_bound_to_queues_closes_the_model_for_these_alone() {
     let mut meter = Meter::new(NONE);
     let bound = ["own".to_owned(), "other".to_owned()];
-    assert!(!meter.refused_uncounted(&bound, Some(2_000), at(0)), "nothing that all share");
+    assert!(
+        !meter.refused_uncounted(&bound, (Closure::RateLimited, Some(2_000)), at(0)),
+        "nothing that all share"
+    );
     assert_eq!(meter.room(QUEUE, at(1)), Ok(()));
     assert_eq!(meter.room("own", at(1)), until(2_000));
     assert_eq!(meter.closed_until(), None);
@@ -189,7 +192,11 @@ fn a_worker_whose_key_is_bound_to_queues_closes_the_model_for_these_alone() {
     let probe = meter.begin("own", at(2_000)).unwrap();
     assert!(meter.room("own", at(2_001)).is_err());
     assert_eq!(meter.room("other", at(2_001)), Ok(()));
-    let end = CallEnd::Refused { retry_after_ms: None, queues: bound.into() };
+    let end = CallEnd::Refused {
+        cause: Closure::RateLimited,
+        retry_after_ms: None,
+        queues: bound.into(),
+    };
     meter.settle(probe, end, at(2_100));
     assert_eq!(meter.room("own", at(2_100)), until(4_100));
     let probe = meter.begin("own", at(4_100)).unwrap();
@@ -197,7 +204,7 @@ fn a_worker_whose_key_is_bound_to_queues_closes_the_model_for_these_alone() {
     assert_eq!(meter.room("own", at(4_200)), Ok(()));
     assert!(meter.room("own", at(65_000)).is_ok() && meter.room("other", at(65_000)).is_ok());
     // A refusal by a worker that serves every queue counts for this one too.
-    meter.refused_uncounted(&[], Some(1_000), at(65_000));
+    meter.refused_uncounted(&[], (Closure::RateLimited, Some(1_000)), at(65_000));
     assert_eq!(meter.room("own", at(65_001)), until(66_000));
 }
 
@@ -218,7 +225,7 @@ fn a_refused_probe_doubles_the_wait_up_to_a_minute() {
 #[test]
 fn a_lost_probe_lets_another_one_try() {
     let mut meter = Meter::new(NONE);
-    meter.refused_uncounted(&[], None, at(0));
+    meter.refused_uncounted(&[], (Closure::RateLimited, None), at(0));
     let probe = meter.begin(QUEUE, at(1_000)).unwrap();
     meter.settle(probe, CallEnd::Unknown, at(2_000));
     let probe = meter.begin(QUEUE, at(2_000)).unwrap();

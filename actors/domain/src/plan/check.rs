@@ -22,6 +22,7 @@ use crate::condition::{Condition, MAX_PLAN_LENGTH, MAX_PLAN_PATTERNS};
 use crate::error::Rule;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::{Cyclic, Graph};
+use crate::labels::MAX_TITLE_SOURCE;
 use crate::pattern::Patterns;
 use crate::problem::{Code, Problem, shortened};
 use crate::render::members::normal;
@@ -127,6 +128,54 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Checks and compiles the template of the titles of executions. It is read before any step runs.
+    pub(crate) fn title(&mut self, source: Option<&str>) -> Option<PromptTemplate> {
+        const FIELD: &str = "title";
+        let source = source?;
+        check_length(&mut self.problems, FIELD, source, 1, MAX_TITLE_SOURCE);
+        let (title, faults) = PromptTemplate::parse(source);
+        for fault in faults {
+            self.fault(Rule::Placeholder, FIELD, &fault);
+        }
+        for reference in title.references() {
+            match reference {
+                Reference::Input { field, .. } => self.input(FIELD.into(), field),
+                Reference::Env(variable) => self.env(FIELD.into(), variable),
+                Reference::Output { step, .. } => {
+                    let step = shortened(step, MAX_ID);
+                    let says = format!(
+                        "refers to step {step}, which has not run when the title is made: use input, \
+                         meta or env, or give the step a title of its own"
+                    );
+                    self.fault(Rule::Placeholder, FIELD, &says);
+                }
+                Reference::Meta(_) | Reference::Item { .. } => {}
+            }
+        }
+        Some(title)
+    }
+
+    fn input(&mut self, at: String, field: &str) {
+        match &self.inputs {
+            Inputs::Declared(declared) if !declared.fields.contains(field) => {
+                let field = shortened(field, 64);
+                let says = format!("refers to input.{field}, which inputSchema does not declare");
+                self.problems.push(Problem::new(Code::InvalidInputRef, at, says));
+            }
+            Inputs::Declared(_) | Inputs::Any | Inputs::Unknown => {}
+        }
+    }
+
+    fn env(&mut self, at: String, variable: &str) {
+        if !self.env_allow.iter().any(|allowed| allowed == variable) {
+            let says = format!(
+                "refers to env.{}, which the settings do not allow",
+                shortened(variable, 64)
+            );
+            self.problems.push(Problem::new(Code::EnvNotAllowed, at, says));
+        }
+    }
+
     /// Checks and compiles the steps. The result is complete only if there is no problem.
     pub(crate) fn steps(&mut self, sources: &[StepSource]) -> (Vec<Step>, Graph) {
         if sources.is_empty() || sources.len() > MAX_STEPS {
@@ -154,6 +203,7 @@ impl<'a> Checker<'a> {
             let mut checked = StepChecker { checker: self, positions, source, index };
             checked.id();
             let wait = checked.wait();
+            let title = checked.title();
             let (prompt, system_prompt) = checked.prompts();
             let messages = checked.messages();
             checked.targets();
@@ -167,6 +217,7 @@ impl<'a> Checker<'a> {
             let source = source.clone();
             steps.push(Step {
                 source,
+                title,
                 prompt,
                 system_prompt,
                 messages,
@@ -269,6 +320,13 @@ impl StepChecker<'_, '_, '_> {
         compiled.map_err(|faults| self.checker.problems.extend(faults)).ok()
     }
 
+    fn title(&mut self) -> Option<PromptTemplate> {
+        let source = self.source.title.as_deref().filter(|_| self.source.wait.is_none())?;
+        let field = self.field("title");
+        check_length(&mut self.checker.problems, &field, source, 1, MAX_TITLE_SOURCE);
+        Some(self.template("title", source))
+    }
+
     fn prompts(&mut self) -> (PromptTemplate, Option<PromptTemplate>) {
         if self.source.wait.is_some() {
             return (PromptTemplate::parse("").0, None);
@@ -331,14 +389,7 @@ impl StepChecker<'_, '_, '_> {
     }
 
     fn input(&mut self, name: &str, field: &str) {
-        match &self.checker.inputs {
-            Inputs::Declared(declared) if !declared.fields.contains(field) => {
-                let field = shortened(field, 64);
-                let says = format!("refers to input.{field}, which inputSchema does not declare");
-                self.fault(Code::InvalidInputRef, name, &says);
-            }
-            Inputs::Declared(_) | Inputs::Any | Inputs::Unknown => {}
-        }
+        self.checker.input(format!("steps[{}].{name}", self.index), field);
     }
 
     /// A step in `dependsOn` that does not exist is reported there only.
@@ -366,13 +417,7 @@ impl StepChecker<'_, '_, '_> {
     }
 
     fn env(&mut self, name: &str, variable: &str) {
-        if !self.checker.env_allow.iter().any(|allowed| allowed == variable) {
-            let says = format!(
-                "refers to env.{}, which the settings do not allow",
-                shortened(variable, 64)
-            );
-            self.fault(Code::EnvNotAllowed, name, &says);
-        }
+        self.checker.env(format!("steps[{}].{name}", self.index), variable);
     }
 
     fn targets(&mut self) {

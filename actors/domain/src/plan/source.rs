@@ -20,6 +20,9 @@ pub struct PlanSource {
     /// The description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The template of the titles of the plan's executions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The steps, in the order of the document.
     pub steps: Vec<StepSource>,
     /// Labels for filtering lists.
@@ -32,6 +35,9 @@ pub struct PlanSource {
 pub struct StepSource {
     /// The id, unique in the plan.
     pub id: String,
+    /// The template of the titles of the step's tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The prompt template.
     pub prompt: String,
     /// The name of the model.
@@ -162,7 +168,8 @@ impl StepSource {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let wait = self.wait.as_ref().map_or(0, WaitSource::size);
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
-        let texts = self.prompt.len() + of(&self.system_prompt) + of(&self.condition);
+        let texts =
+            self.prompt.len() + of(&self.system_prompt) + of(&self.condition) + of(&self.title);
         let texts = texts + self.map.size();
         let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
         let texts = texts + self.sampling.stop.iter().map(String::len).sum::<usize>();

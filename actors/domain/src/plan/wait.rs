@@ -147,6 +147,7 @@ fn foreign(step: &StepSource, at: &str) -> Vec<Problem> {
         ("fairnessKey", flow.fairness_key.is_some()),
         ("weight", flow.weight.is_some()),
         ("outputSchema", step.output_schema.is_some()),
+        ("title", step.title.is_some()),
         ("confidence", step.confidence.is_some()),
     ];
     let fault = |(name, _): (&str, bool)| {

@@ -73,6 +73,7 @@ mod tests {
             max_tokens: Some(10),
             temperature: None,
             callback_url: None,
+            labels: None,
             gate: None,
             routing: None,
             sampling: None,

@@ -1,10 +1,12 @@
 //! The end of an attempt or of the task without an output: the next try, a failure, a cancellation.
 
 use super::{Effect, Ending, EndingCode, Fact, Failure, LeaseId, Route, State, Task, TurnedAway};
+use std::time::Duration;
+
 use crate::Timestamp;
 use crate::id::WorkerId;
 use crate::machine::Step;
-use crate::retry::{Jitter, MAX_LOSSES, PATIENCE};
+use crate::retry::{Jitter, MAX_LOSSES};
 
 impl Task {
     pub(super) fn attempt_failed(
@@ -35,22 +37,22 @@ impl Task {
         Step::to(next).report(Fact::Retrying).order(Effect::WakeAt(until))
     }
 
-    /// If the provider refused a call although nobody should have called it, the crowd is at fault: the task goes on
-    /// once the model opens. After [`PATIENCE`] that counts like any failure.
+    /// If the provider refused a call although nobody should have called it, or could not be reached, the task is not
+    /// at fault: it goes on once the model opens. After `patience` that counts like any failure.
     pub(super) fn call_failed(
         &self,
         failure: Failure,
-        model_was_closed: bool,
+        patience: Duration,
         jitter: Jitter,
         now: Timestamp,
     ) -> Step<Self> {
         if let Some(usage) = failure.usage {
             let failure = Failure { usage: None, ..failure };
-            return self.having_paid(usage).call_failed(failure, model_was_closed, jitter, now);
+            return self.having_paid(usage).call_failed(failure, patience, jitter, now);
         }
         let before = self.turned_away.as_deref();
         let since = before.map_or(now, |before| before.since);
-        let counts = !model_was_closed || now.since(since) >= PATIENCE;
+        let counts = now.since(since) >= patience;
         if counts || self.fallback(&failure).is_some() {
             return self.attempt_failed(failure, jitter, now);
         }
@@ -75,18 +77,9 @@ impl Task {
         jitter: Jitter,
         now: Timestamp,
     ) -> Step<Self> {
-        let failure = Failure {
-            ending: Ending {
-                code: EndingCode::TaskTimeout,
-                message: format!(
-                    "attempt {} took longer than {} ms",
-                    self.attempt, self.spec.timeout_ms
-                ),
-            },
-            retryable: true,
-            retry_after: None,
-            usage: None,
-        };
+        let message =
+            format!("attempt {} took longer than {} ms", self.attempt, self.spec.timeout_ms);
+        let failure = Failure::new(Ending { code: EndingCode::TaskTimeout, message }, true);
         self.attempt_failed(failure, jitter, now).order(Effect::Revoke {
             lease,
             worker,

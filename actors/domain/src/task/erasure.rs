@@ -1,10 +1,13 @@
 //! Erasure of the texts of a task that has ended.
 //!
-//! A task keeps its state, usage and cost; its prompt, context, thinking, output, edit, comment and the
+//! A task keeps its state, usage and cost; its title, prompt, context, thinking, output, edit, comment and the
 //! words of its error go. Deliberately absent: the rows of the texts, which the store removes.
+
+use std::sync::Arc;
 
 use super::{Ending, Task};
 use crate::Timestamp;
+use crate::labels::Labels;
 use crate::machine::{Machine, Step};
 
 /// The message that stands in place of an erased one.
@@ -26,7 +29,12 @@ impl Task {
         if !self.is_finished() {
             return None;
         }
+        let mut spec = Arc::clone(&self.spec);
+        if let Some(labels) = spec.labels.clone().filter(|labels| labels.title.is_some()) {
+            Arc::make_mut(&mut spec).labels = Labels { title: None, ..*labels }.boxed();
+        }
         let next = Self {
+            spec,
             version: self.version + 1,
             error: self.error.as_ref().map(Ending::erased),
             erased_at: self.erased_at.or(Some(now)),

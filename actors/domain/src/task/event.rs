@@ -1,5 +1,7 @@
 //! The events of a task, its facts, its effects, and its refusals.
 
+use std::time::Duration;
+
 use super::{Chance, Completion, Failure, LeaseId, OutputFault, Status};
 use crate::Timestamp;
 use crate::event::EventName;
@@ -41,8 +43,9 @@ pub enum Event {
         lease: LeaseId,
         /// The reason.
         failure: Failure,
-        /// True if the provider refused a call of a model that was closed by then: no attempt is used up.
-        model_was_closed: bool,
+        /// The time for which such failures use up no attempt, from the task's first: nobody should have called the
+        /// model, or nobody could. Zero for any other failure.
+        patience: Duration,
         /// The random part of the wait.
         jitter: Jitter,
     },

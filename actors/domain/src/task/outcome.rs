@@ -133,6 +133,25 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
     /// The least usage of the call, without its cost; `None` if the worker saw nothing of it.
     pub usage: Option<Usage>,
+    /// True if the provider could not be reached, or is overloaded: the call says nothing about the task.
+    pub is_outage: bool,
+}
+
+impl Failure {
+    /// A failure whose provider asked for no wait.
+    #[must_use]
+    pub const fn new(ending: Ending, retryable: bool) -> Self {
+        Self { ending, retryable, retry_after: None, usage: None, is_outage: false }
+    }
+
+    /// The failure that a worker reports. `PROVIDER_UNAVAILABLE` is the code of a provider that could not be reached,
+    /// `PROVIDER_OVERLOADED` that of one without room for anybody.
+    #[must_use]
+    pub fn of_worker(code: &str, message: String, retryable: bool) -> Self {
+        let is_outage = matches!(code, "PROVIDER_UNAVAILABLE" | "PROVIDER_OVERLOADED");
+        let ending = Ending { code: EndingCode::of_worker(code), message };
+        Self { is_outage: is_outage && retryable, ..Self::new(ending, retryable) }
+    }
 }
 
 /// The reason that ended a task or an attempt.
@@ -219,10 +238,9 @@ impl EndingCode {
     }
 
     /// The code of a worker's report; any unknown code is a provider's error.
-    #[must_use]
-    pub fn of_worker(code: &str) -> Self {
+    fn of_worker(code: &str) -> Self {
         match code {
-            "PROVIDER_RATE_LIMITED" => Self::ProviderRateLimited,
+            "PROVIDER_RATE_LIMITED" | "PROVIDER_OVERLOADED" => Self::ProviderRateLimited,
             "TASK_TIMEOUT" => Self::TaskTimeout,
             "OUTPUT_INVALID" => Self::OutputInvalid,
             _ => Self::ProviderError,

@@ -53,6 +53,7 @@ impl Spec {
             max_tokens: self.max_tokens,
             temperature: self.temperature,
             callback_url: self.callback_url.clone(),
+            labels: self.labels.clone(),
             gate: self.gate,
             routing: self.routing.clone(),
             sampling: self.sampling.clone(),
@@ -69,6 +70,7 @@ mod tests {
     use super::*;
     use crate::Timestamp;
     use crate::id::{ExecutionId, TaskId};
+    use crate::labels::Labels;
     use crate::machine::Machine;
     use crate::retry::Policy;
     use crate::task::{Event, Origin, Sampling};
@@ -83,6 +85,7 @@ mod tests {
             max_tokens: Some(3),
             temperature: Some(0.5),
             callback_url: Some("https://example.com".into()),
+            labels: Labels { title: Some("t".into()), ..Labels::default() }.boxed(),
             gate: None,
             routing: None,
             sampling: Some(Box::new(Sampling { seed: Some(7), ..Sampling::default() })),

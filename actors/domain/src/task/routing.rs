@@ -151,7 +151,7 @@ mod tests {
 
     fn failure(code: EndingCode, retryable: bool) -> Failure {
         let ending = Ending { code, message: "no".into() };
-        Failure { ending, retryable, retry_after: None, usage: None }
+        Failure::new(ending, retryable)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::{FailureKind, Flow, Gate, Message, Routing, Sampling, ServiceTier};
 use crate::Timestamp;
 use crate::confidence::ask::{Ask, Expected};
 use crate::id::{BatchId, ExecutionId, TaskId};
+use crate::labels::Labels;
 use crate::retry::Policy;
 use crate::schema::Schema;
 use crate::trace::TraceContext;
@@ -43,6 +44,9 @@ pub struct Spec {
     /// The URL that receives a webhook at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
+    /// The title, and what the webhook announces. Boxed, because few tasks have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Box<Labels>>,
     /// The gate for the output; `None` if no reviewer needs to see the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
@@ -80,6 +84,12 @@ impl Spec {
     /// again with another prompt.
     pub fn submitters(&self) -> impl Iterator<Item = &str> {
         [self.account.as_str()].into_iter().chain(self.origin.first_account.as_deref())
+    }
+
+    /// The title, for people.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.labels.as_ref().and_then(|labels| labels.title.as_deref())
     }
 
     /// The service tier that is asked of the provider, if one is.
@@ -170,6 +180,9 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The URL that receives a webhook at the end.
     pub callback_url: Option<String>,
+    /// The title, and what the webhook announces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Box<Labels>>,
     /// The gate for the output; `None` if no reviewer needs to see the output.
     pub gate: Option<Gate>,
     /// The models after the first, and the service tier.
@@ -219,6 +232,7 @@ impl Request {
             max_tokens: self.max_tokens,
             temperature: self.temperature,
             callback_url: self.callback_url,
+            labels: self.labels,
             gate: self.gate,
             retry: self.retry,
             origin,

@@ -25,6 +25,7 @@ fn spec() -> Spec {
         temperature: None,
         sampling: None,
         callback_url: None,
+        labels: None,
         gate: None,
         retry: Policy::default(),
         origin: Origin::default(),
@@ -66,8 +67,8 @@ fn output_invalid(lease: LeaseId) -> Event {
 
 fn failed(lease: LeaseId, retryable: bool) -> Event {
     let ending = Ending { code: EndingCode::ProviderError, message: "503".into() };
-    let failure = Failure { ending, retryable, retry_after: None, usage: None };
-    Event::AttemptFailed { lease, failure, model_was_closed: false, jitter: JITTER }
+    let failure = Failure::new(ending, retryable);
+    Event::AttemptFailed { lease, failure, patience: Duration::ZERO, jitter: JITTER }
 }
 
 impl Task {
@@ -351,13 +352,52 @@ proptest! {
     }
 }
 
+/// The failure of a call whose provider could not be reached, in an attempt that is given `patience`.
+fn outage(lease: LeaseId, patience: Duration) -> Event {
+    let failure = Failure::of_worker("PROVIDER_UNAVAILABLE", "connection refused".into(), true);
+    assert!(failure.is_outage && failure.ending.code == EndingCode::ProviderError);
+    Event::AttemptFailed { lease, failure, patience, jitter: JITTER }
+}
+
+#[test]
+fn an_outage_uses_up_no_attempt_until_patience_ends() {
+    let hour = Duration::from_hours(1);
+    let retry = Policy { max_attempts: 1, ..Policy::default() };
+    let mut task = Task::submitted(Spec { retry, ..spec() }).next;
+    let mut now = NOW;
+    for times in 1..=60 {
+        task = task.running(LEASE_1);
+        task = task.transition(outage(LEASE_1, hour), now).expect("it is running").next;
+        assert_eq!((&task.state, task.retries), (&State::Ready, 0));
+        assert_eq!(task.turned_away.as_deref().map(|it| (it.since, it.times)), Some((NOW, times)));
+        now = now.after(Duration::from_mins(1));
+    }
+    let last = task.running(LEASE_2).transition(outage(LEASE_2, hour), now);
+    assert_eq!(last.expect("it is running").next.status(), Status::Failed);
+}
+
+#[test]
+fn only_what_can_pass_by_itself_is_an_outage() {
+    for (code, retryable, is_outage, is) in [
+        ("PROVIDER_UNAVAILABLE", true, true, EndingCode::ProviderError),
+        ("PROVIDER_OVERLOADED", true, true, EndingCode::ProviderRateLimited),
+        ("PROVIDER_UNAVAILABLE", false, false, EndingCode::ProviderError),
+        ("PROVIDER_RATE_LIMITED", true, false, EndingCode::ProviderRateLimited),
+        ("PROVIDER_ERROR", true, false, EndingCode::ProviderError),
+        ("SOMETHING_NEW", true, false, EndingCode::ProviderError),
+    ] {
+        let failure = Failure::of_worker(code, String::new(), retryable);
+        assert_eq!((failure.is_outage, failure.ending.code), (is_outage, is), "{code}");
+    }
+}
+
 mod fallback {
     use super::*;
 
     fn failing(lease: LeaseId, code: EndingCode, retryable: bool) -> Event {
         let ending = Ending { code, message: "no".into() };
-        let failure = Failure { ending, retryable, retry_after: None, usage: None };
-        Event::AttemptFailed { lease, failure, model_was_closed: false, jitter: Jitter(0) }
+        let failure = Failure::new(ending, retryable);
+        Event::AttemptFailed { lease, failure, patience: Duration::ZERO, jitter: Jitter(0) }
     }
 
     fn listed(fallback_on: Option<Vec<FailureKind>>) -> Task {

@@ -107,6 +107,7 @@ fn check_fields(
         checker.fault(Rule::Enum, "visibility", says);
     }
     checker.problems.extend(schemas);
+    checker.title(source.title.as_deref());
     checker.steps(&source.steps);
     check_last_schema(&mut checker.problems, source);
     if let Some(defaults) = &source.defaults {

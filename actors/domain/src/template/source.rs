@@ -21,6 +21,9 @@ pub struct TemplateSource {
     /// The description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The template of the titles of its executions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The version, major.minor.patch.
     pub version: String,
     /// The name of an [`Industry`].

@@ -14,6 +14,7 @@ use super::{Change, Event, FrozenList, Items, Refusal, Sources, Unit};
 use crate::Timestamp;
 use crate::approval;
 use crate::budget::Money;
+use crate::delivery::{Cargo, Delivery, ExecutionWebhook};
 use crate::execution::program::{Effort, Evaluation, List, Outputs, Program};
 use crate::execution::signal::Sent;
 use crate::execution::{
@@ -21,6 +22,7 @@ use crate::execution::{
 };
 use crate::graph::StepSet;
 use crate::id::{SignalId, TaskId};
+use crate::labels::{CallbackEvent, Labels};
 use crate::machine::{Machine, Step};
 use crate::plan::{self, StepSource, WaitSource};
 use crate::render::MAX_PROMPT;
@@ -141,6 +143,7 @@ impl<'p> Joint<'p> {
             Event::Approve { edit, .. } => edit.clone(),
             Event::Approval(_)
             | Event::ReviewTimePassed
+            | Event::Extend { .. }
             | Event::Reject { .. }
             | Event::EndHeld { .. } => None,
         };
@@ -148,6 +151,7 @@ impl<'p> Joint<'p> {
         let retry = self.unit.extend(items, event, sources).inspect_err(|_| {
             self.unit.changes.truncate(from);
         })?;
+        self.announce_held(from, sources);
         let ended = self.unit.changes[from..].iter().filter_map(Change::task);
         let ended = ended.map(|step| &step.next).find(|task| task.is_finished());
         let (Some(number), Some(task)) = (number, ended) else { return Ok(()) };
@@ -404,9 +408,42 @@ impl<'p> Joint<'p> {
         }
     }
 
+    /// Orders the webhook of an output that waits for a reviewer since the change `from`.
+    fn announce_held(&mut self, from: usize, sources: &mut impl Sources) {
+        let mut tasks = self.unit.changes[from..].iter().filter_map(Change::task);
+        let is_held = |task: &&Task| matches!(task.state, State::AwaitingApproval { .. });
+        let held = tasks.by_ref().map(|step| &step.next).find(is_held).map(|task| task.spec.id);
+        if held.is_some() {
+            self.announce(CallbackEvent::AwaitingApproval, held, sources);
+        }
+    }
+
+    /// Orders the webhook of an event of the execution, if it names an address and the event.
+    fn announce(&mut self, event: CallbackEvent, held: Option<TaskId>, sources: &mut impl Sources) {
+        let spec = &self.step.next.head.spec;
+        let Some(url) = &spec.callback_url else { return };
+        let by_default = || sources.announces(event.of_task());
+        if Labels::announces(spec.labels.as_deref(), event, by_default) {
+            let (id, execution, url) = (sources.delivery_id(self.unit.now), spec.id, url.clone());
+            let webhook = ExecutionWebhook { id, execution, event, url, held };
+            let created = Delivery::created(Cargo::ExecutionWebhook(webhook), self.unit.now);
+            self.unit.changes.push(Change::Delivery(created));
+        }
+    }
+
     /// The finished unit.
     #[must_use]
-    pub fn done(self) -> Unit {
+    pub fn done(mut self, sources: &mut impl Sources) -> Unit {
+        let had_ended = self.before.as_ref().is_some_and(|before| before.is_finished());
+        let event = match self.step.next.head.state {
+            execution::State::Completed { .. } => Some(CallbackEvent::Completed),
+            execution::State::Failed { .. } => Some(CallbackEvent::Failed),
+            execution::State::Cancelled { .. } => Some(CallbackEvent::Cancelled),
+            execution::State::Scheduled { .. } | execution::State::Running => None,
+        };
+        if let Some(event) = event.filter(|_| !had_ended) {
+            self.announce(event, None, sources);
+        }
         let Self { mut unit, before, step, changed, .. } = self;
         if changed {
             unit.changes.push(Change::Execution(before, Box::new(step)));

@@ -10,6 +10,7 @@ use crate::execution::program::{
 };
 use crate::execution::{self, Due, Execution, Stage};
 use crate::id::{ExecutionId, PlanId, UserId, WorkerId};
+use crate::labels::{CallbackEvent, Labels};
 use crate::plan::{Plan, PlanSource, StepSource};
 use crate::retry;
 use crate::schema::Schema;
@@ -79,6 +80,7 @@ fn spec(gate: Option<Gate>) -> Spec {
         temperature: None,
         sampling: None,
         callback_url: None,
+        labels: None,
         gate,
         retry: retry::Policy::default(),
         origin: Origin::default(),
@@ -168,7 +170,7 @@ fn webhooks(unit: &Unit) -> Vec<EventName> {
                 assert_eq!(step.effects, [delivery::Effect::Begin]);
                 Some(webhook.event)
             }
-            Cargo::Mail(_) => None,
+            Cargo::Mail(_) | Cargo::ExecutionWebhook(_) => None,
         },
         Change::Task(..)
         | Change::NewTask(..)
@@ -196,12 +198,33 @@ fn an_end_that_no_setting_lists_orders_none_and_neither_does_a_task_without_an_a
 }
 
 #[test]
+fn the_events_that_a_task_names_take_the_place_of_the_settings() {
+    let named = |events: &[CallbackEvent], gate| {
+        let task = called_back(gate);
+        let labels = Labels { callback_events: Some(events.to_vec()), ..Labels::default() };
+        let spec = Spec { labels: labels.boxed(), ..(*task.spec).clone() };
+        Task { spec: Arc::new(spec), ..task }
+    };
+    let cancel = || Event::Task { event: task::Event::CancelRequested, output: None };
+    let cancelled = alone(&named(&[CallbackEvent::Cancelled], None), cancel()).expect("it runs");
+    assert_eq!(webhooks(&cancelled), [EventName::TaskCancelled]);
+    let completes = |task: &Task| alone(task, completed(LEASE, "an output")).expect("it runs");
+    assert_eq!(webhooks(&completes(&named(&[CallbackEvent::Cancelled], None))), []);
+    let held = completes(&named(&[CallbackEvent::AwaitingApproval], Some(MAILED)));
+    assert_eq!(webhooks(&held), [EventName::TaskAwaitingApproval]);
+}
+
+#[test]
 fn an_attempt_that_fails_orders_none() {
     let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
-    let failure = task::Failure { ending, retryable: true, retry_after: None, usage: None };
+    let failure = task::Failure::new(ending, true);
     let jitter = retry::Jitter(0);
-    let event =
-        task::Event::AttemptFailed { lease: LEASE, failure, model_was_closed: false, jitter };
+    let event = task::Event::AttemptFailed {
+        lease: LEASE,
+        failure,
+        patience: std::time::Duration::ZERO,
+        jitter,
+    };
     let unit = alone(&called_back(None), Event::Task { event, output: None }).expect("it runs");
     assert_eq!((names(&unit), webhooks(&unit)), (vec!["pending"], vec![]));
 }
@@ -380,6 +403,9 @@ fn program() -> (Program, Step<Execution>) {
         plan: PlanId::from_u128(6 << 10),
         template: None,
         account: "usr_1".into(),
+        tags: Vec::new(),
+        callback_url: None,
+        labels: None,
         fail_fast: false,
         timeout_ms: None,
         max_cost: None,
@@ -425,7 +451,7 @@ fn play(program: &Program, state: &Execution, task: &Task, event: Event) -> Unit
         let evaluation = joint.evaluate(step, &outputs).expect("a brief evaluation");
         joint.decide(step, evaluation, &mut outputs, &mut sources);
     }
-    joint.done()
+    joint.done(&mut Fake { next: 900 })
 }
 
 /// The task that a unit created, running, and the execution's state.
@@ -447,7 +473,7 @@ fn begun(program: &Program, first: Step<Execution>) -> Unit {
         let evaluation = joint.evaluate(step, &Outputs::default()).expect("a brief evaluation");
         joint.decide(step, evaluation, &mut Outputs::default(), &mut sources());
     }
-    joint.done()
+    joint.done(&mut Fake { next: 900 })
 }
 
 #[test]
@@ -564,6 +590,9 @@ fn wide(steps: u16, change: impl Fn(&mut StepSource)) -> (Program, Step<Executio
         plan: PlanId::from_u128(6 << 10),
         template: None,
         account: "usr_1".into(),
+        tags: Vec::new(),
+        callback_url: None,
+        labels: None,
         fail_fast: false,
         timeout_ms: None,
         max_cost: None,
@@ -600,7 +629,7 @@ fn one_unit_renders_at_most_six_mebibytes_and_the_next_goes_on() {
             let full = program.evaluate(step, joint.state(), &Outputs::default(), Effort::Full);
             joint.decide(step, full.expect("it ends"), &mut Outputs::default(), &mut sources);
         }
-        let unit = joint.done();
+        let unit = joint.done(&mut Fake { next: 900 });
         units += 1;
         let mut rendered = 0;
         for change in &unit.changes {

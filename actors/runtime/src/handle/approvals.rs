@@ -186,6 +186,23 @@ impl Handle {
         self.call_approval(environment, task, |reply| Message::Release(by, reply)).await
     }
 
+    /// Gives the reviewers this time from now on, in milliseconds. An overdue output is no more so.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::AlreadyDecided`], [`Error::InvalidState`] if nothing waits or the time was
+    /// extended 32 times, [`Error::Unavailable`].
+    pub async fn extend(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        by: Decider,
+        (timeout_ms, reason): (u64, Option<String>),
+    ) -> Result<Approval, Error> {
+        self.held(environment, task).await?;
+        let message = |reply| Message::Extend(by, timeout_ms, reason, reply);
+        self.call_approval(environment, task, message).await
+    }
+
     /// The approval of a task, as it is stored; the error names the state that is there instead.
     async fn held(&self, environment: Environment, task: TaskId) -> Result<Approval, Error> {
         self.admit()?;

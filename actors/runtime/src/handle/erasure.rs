@@ -11,6 +11,7 @@
 //! store's compaction; the audit log, which is the edge's.
 
 use callboard_domain::Error;
+use callboard_domain::delivery::Subject;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::task::Task;
 use callboard_store::{Op, Outcome, Store};
@@ -40,8 +41,15 @@ impl Handle {
                 "task {id} is {status}; only the texts of an ended task can be erased"
             ))
         })?;
+        let of_execution = task.spec.origin.step.as_ref().map(|(id, _)| Subject::Execution(*id));
+        let subjects = || [Subject::Task(id)].into_iter().chain(of_execution);
         let held = LIVE_APPROVALS.get(store, number, &id.as_u128()).await.map_err(read)?.is_some();
-        if held || deliveries::is_awaited(store, environment, id).await.map_err(read)? {
+        let mut is_awaited = held;
+        for subject in subjects() {
+            is_awaited |=
+                deliveries::is_awaited(store, environment, subject).await.map_err(read)?;
+        }
+        if is_awaited {
             let why = format!(
                 "a webhook or a mail about task {id} is pending; erase its texts after it has ended"
             );
@@ -49,7 +57,10 @@ impl Handle {
         }
         let now = self.now();
         let mut ops = tables::erased(store, environment, now, &step).await.map_err(read)?;
-        ops.extend(deliveries::without_answers(store, environment, id).await.map_err(read)?);
+        for subject in subjects() {
+            let answers = deliveries::without_answers(store, environment, subject).await;
+            ops.extend(answers.map_err(read)?);
+        }
         match task.spec.origin.step.as_ref().map(|(execution, _)| *execution) {
             None => self.commit(id, ops).await?,
             Some(execution) => {

@@ -18,7 +18,7 @@ use super::{Deploy, Handle, Owner, Start, scoped_key, unreadable};
 use crate::budgets::Reservation;
 use crate::execution::fork;
 use crate::sources::NodeSources;
-use crate::submission::{NewWork, Options, Runs, StartExecution, Submitted};
+use crate::submission::{Named, NewWork, Options, Runs, StartExecution, Submitted};
 use crate::tables::executions;
 
 /// The most units of work that a preview plays.
@@ -42,6 +42,7 @@ struct Checked {
     options: Options,
     forked_from: Box<ForkedFrom>,
     occurrence: Option<Box<Occurrence>>,
+    named: Named,
 }
 
 impl Handle {
@@ -62,10 +63,15 @@ impl Handle {
         self.admit()?;
         let endpoint = format!("executions/{id}/fork");
         let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &fork));
-        let Checked { runs, prepared, options, forked_from, occurrence } =
+        let Checked { runs, prepared, options, forked_from, occurrence, mut named } =
             self.checked_fork(owner, caller, id, fork).await?;
         let forked_from = Some(forked_from);
-        let begin = StartExecution { forked_from, occurrence, ..prepared.begin(runs, options) };
+        if prepared.compiled.plan.title().is_some() {
+            // The title is that of the fork's input.
+            named.labels.title = None;
+        }
+        let begin = prepared.begin(runs, options, named);
+        let begin = StartExecution { forked_from, occurrence, ..begin };
         self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 
@@ -111,7 +117,13 @@ impl Handle {
         let Spec { fail_fast, timeout_ms, max_cost, .. } = *spec;
         let options = Options { timeout_ms, max_cost, fail_fast };
         let plan = self.plan(environment, caller, spec.plan).await?;
-        let start = Start { input, hitl: begun.terms.hitl.clone(), options, start_at: None };
+        let named = Named {
+            tags: spec.tags.clone(),
+            callback_url: spec.callback_url.clone(),
+            labels: spec.labels.as_deref().cloned().unwrap_or_default(),
+        };
+        let hitl = begun.terms.hitl.clone();
+        let start = Start { input, hitl, options, start_at: None, named: named.clone() };
         let (runs, prepared) = match (fork.version, plan.deployed.clone()) {
             (None, _) => {
                 let prepared = self.of_plan(owner, plan, start).await?;
@@ -139,7 +151,7 @@ impl Handle {
         }
         let forked_from = Box::new(ForkedFrom { execution: id, from_step: fork.from_step });
         let occurrence = spec.occurrence.clone();
-        Ok(Checked { runs, prepared, options, forked_from, occurrence })
+        Ok(Checked { runs, prepared, options, forked_from, occurrence, named })
     }
 
     /// The steps that a fork would take over whole, and the texts of those that would begin at once. Plays
@@ -147,7 +159,7 @@ impl Handle {
     async fn known(
         &self,
         owner: &Owner,
-        Checked { prepared, options, forked_from, occurrence, .. }: &Checked,
+        Checked { prepared, options, forked_from, occurrence, named, .. }: &Checked,
     ) -> Result<KnownFork, Error> {
         let (node, environment, now) = (&*self.node, owner.environment, self.node.now());
         let Prepared { compiled, review, input, template, .. } = prepared;
@@ -158,6 +170,9 @@ impl Handle {
             plan: PlanId::from_u128(number),
             template: template.clone(),
             account: owner.id.clone(),
+            tags: named.tags.clone(),
+            callback_url: None,
+            labels: None,
             fail_fast: options.fail_fast,
             timeout_ms: None,
             max_cost: None,
@@ -189,7 +204,7 @@ impl Handle {
                     .map_err(|_| Error::Internal)?;
             }
             state = joint.state().clone();
-            for change in joint.done().changes {
+            for change in joint.done(&mut sources).changes {
                 let Change::NewTask(step, inputs) = change else { continue };
                 let spec = &step.next.spec;
                 if let (Some((_, name)), None) = (&spec.origin.step, spec.origin.item) {

@@ -23,7 +23,7 @@ pub struct ModelView {
     pub rates: Option<Rates>,
     /// The limits, the use of the last minute and the closure; `None` for a model without any.
     pub status: Option<MeterStatus>,
-    /// The instant until which the model is closed after a 429.
+    /// The instant until which the model is closed.
     pub closed_until: Option<Timestamp>,
     /// The queues for which alone the model is closed, each with the instant.
     pub closed_queues: Vec<(Arc<str>, Timestamp)>,

@@ -26,7 +26,7 @@ use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
 use crate::execution::{Address, Message};
 use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
-use crate::submission::{self, Created, NewWork, Options, Runs, StartExecution, Submitted};
+use crate::submission::{self, Created, Named, NewWork, Options, Runs, StartExecution, Submitted};
 use crate::tables::Deployed;
 use callboard_domain::execution::program::{About, CompiledPlan, Program, ReviewPolicy};
 use callboard_domain::schedule::Occurrence;
@@ -44,6 +44,9 @@ pub struct Start {
     /// The instant before which the execution does not begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
+    /// The tags, the title and the callback.
+    #[serde(skip_serializing_if = "Named::is_none")]
+    pub named: Named,
 }
 
 /// The request for a deploy of a template.
@@ -80,10 +83,20 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// The execution of this run, which begins at once.
-    pub(super) fn begin(self, runs: Runs, options: Options) -> StartExecution {
+    pub(super) fn begin(self, runs: Runs, options: Options, named: Named) -> StartExecution {
         let Self { compiled, review, input, .. } = self;
         let (start_at, forked_from, occurrence) = (None, None, None);
-        StartExecution { runs, compiled, review, input, options, start_at, forked_from, occurrence }
+        StartExecution {
+            runs,
+            compiled,
+            review,
+            input,
+            options,
+            start_at,
+            forked_from,
+            occurrence,
+            named,
+        }
     }
 }
 
@@ -162,11 +175,11 @@ impl Handle {
         self.admit()?;
         let endpoint = format!("plans/{id}/execute");
         let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &start.same()));
-        let (options, start_at) = (start.options, start.start_at);
+        let (options, start_at, named) = (start.options, start.start_at, start.named.clone());
         let plan = self.plan(owner.environment, owner.caller(), id).await?;
         let prepared = self.of_plan(owner, plan, start).await?;
         let runs = Runs::Plan(id, prepared.template.clone());
-        let begin = StartExecution { start_at, ..prepared.begin(runs, options) };
+        let begin = StartExecution { start_at, ..prepared.begin(runs, options, named) };
         self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 
@@ -197,10 +210,11 @@ impl Handle {
         let endpoint = format!("templates/{id}/deploy");
         let key = idempotency_key
             .map(|key| scoped_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
-        let (options, start_at) = (deploy.start.options, deploy.start.start_at);
+        let Start { options, start_at, .. } = deploy.start;
+        let named = deploy.start.named.clone();
         let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy).await?;
         let runs = Runs::Deployed(deployed);
-        let begin = StartExecution { start_at, ..prepared.begin(runs, options) };
+        let begin = StartExecution { start_at, ..prepared.begin(runs, options, named) };
         self.make(owner, NewWork::Execution(Box::new(begin)), key).await
     }
 

@@ -127,9 +127,18 @@ impl Handle {
                 }
             }
             NewWork::Execution(begin) => {
-                let StartExecution { runs, compiled, review, input, options, occurrence, .. } =
-                    *begin;
+                let StartExecution {
+                    runs,
+                    compiled,
+                    review,
+                    input,
+                    options,
+                    occurrence,
+                    named,
+                    ..
+                } = *begin;
                 let about = About::new(ExecutionId::from_u128(0), self.node.now(), occurrence);
+                let about = about.with_tags(named.tags);
                 let template = runs.template();
                 let asker = Asker { environment, account, template: template.as_deref() };
                 let defaults = Arc::clone(&self.node.settings.task_defaults);
@@ -149,24 +158,24 @@ impl Handle {
         occurrence: Occurrence,
     ) -> Result<NewWork, Error> {
         target.fill(&occurrence)?;
-        let (runs, prepared, options) = match target {
+        let (runs, prepared, options, named) = match target {
             Target::Task(request) => return Ok(NewWork::Tasks(vec![*request], false)),
             Target::Plan(id, start) => {
-                let options = start.options;
+                let (options, named) = (start.options, start.named.clone());
                 let plan = self.plan(owner.environment, owner.caller(), id).await?;
                 let prepared = self.of_plan(owner, plan, start.into()).await?;
-                (Runs::Plan(id, prepared.template.clone()), prepared, options)
+                (Runs::Plan(id, prepared.template.clone()), prepared, options, named)
             }
             Target::Template(id, version, start) => {
-                let options = start.options;
+                let (options, named) = (start.options, start.named.clone());
                 let deploy = Target::deploy(version, start);
                 let (deployed, prepared) =
                     self.prepared(owner.environment, owner.caller(), &id, deploy).await?;
-                (Runs::Deployed(deployed), prepared, options)
+                (Runs::Deployed(deployed), prepared, options, named)
             }
         };
         let occurrence = Some(Box::new(occurrence));
-        let begin = StartExecution { occurrence, ..prepared.begin(runs, options) };
+        let begin = StartExecution { occurrence, ..prepared.begin(runs, options, named) };
         Ok(NewWork::Execution(Box::new(begin)))
     }
 

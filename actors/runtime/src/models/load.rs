@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::id::Environment;
-use callboard_domain::model_limits::{Meter, ModelLimits};
+use callboard_domain::model_limits::{Closure, ModelLimits};
 use callboard_domain::query::{TaskOrder, Tasks, Window};
 use callboard_domain::task::Status;
 use callboard_domain::worker::Monotonic;
@@ -58,16 +58,17 @@ impl Models {
         let meter = meter_of(&mut meters, &row.name).1;
         meter.set_limits(self.limits_of(row));
         if let Some(until) = row.closed_until.filter(|until| *until > now) {
-            meter.cool_down_until(moment.after(until.since(now)));
+            meter.cool_down_until(moment.after(until.since(now)), row.closed_because);
         }
         self.shared.is_metering.store(is_metering(&meters), std::sync::atomic::Ordering::Release);
     }
 
-    /// The end of a model's closure, if it lies ahead.
-    fn closed_until(&self, model: &str) -> Option<Monotonic> {
+    /// The end of a model's closure and its reason, if the end lies ahead.
+    fn closure(&self, model: &str) -> Option<(Monotonic, Closure)> {
         let now = self.shared.clock.moment();
-        let until = self.shared.lock().get(model).and_then(Meter::closed_until);
-        until.filter(|until| *until > now)
+        let meters = self.shared.lock();
+        let meter = meters.get(model)?;
+        Some((meter.closed_until()?, meter.closed_because(now)?))
     }
 
     fn count(&self, model: &str, age: Duration, input: u64, output: u64) {
@@ -158,7 +159,7 @@ impl Node {
         let stored =
             stored.map_err(|_| callboard_domain::Error::Unavailable("the disk cannot be read"))?;
         if let Some(row) = stored.filter(|row| row.closed_until.is_some()) {
-            let row = ModelRow { closed_until: None, ..row };
+            let row = ModelRow { closed_until: None, closed_because: Closure::default(), ..row };
             let shard = self.shard(PARTITION);
             let outcome = durable::commit_rows(shard, PARTITION, vec![put(&row)]).await;
             let Outcome::Committed = outcome else {
@@ -171,7 +172,7 @@ impl Node {
 
     /// Stores the end of a model's closure, so that a restart does not call the model earlier.
     pub(crate) fn keep_closure(self: &Arc<Self>, environment: Environment, model: &str) {
-        if environment != Environment::Live || self.models.closed_until(model).is_none() {
+        if environment != Environment::Live || self.models.closure(model).is_none() {
             return;
         }
         let (node, model) = (Arc::clone(self), model.to_owned());
@@ -180,17 +181,20 @@ impl Node {
             let row = MODELS.get(node.store(), NUMBER, &key(&model)).await.ok().flatten();
             let row = node.model_row(&model, row.and_then(|row| row.limits));
             let until = row.closed_until.map(|until| until.to_string());
-            tracing::info!(model, until, "the provider refuses further calls of a model");
+            let because = row.closed_because.as_str();
+            tracing::info!(model, until, because, "a model is closed: its provider takes no calls");
             let shard = node.shard(PARTITION);
             let _ = durable::commit_rows(shard, PARTITION, vec![put(&row)]).await;
         });
     }
 
     fn model_row(&self, model: &str, limits: Option<ModelLimits>) -> ModelRow {
+        let closure = self.models.closure(model);
         ModelRow {
             name: model.to_owned(),
             limits,
-            closed_until: self.models.closed_until(model).map(|until| self.wall_clock(until)),
+            closed_until: closure.map(|(until, _)| self.wall_clock(until)),
+            closed_because: closure.map_or_else(Closure::default, |(_, cause)| cause),
         }
     }
 

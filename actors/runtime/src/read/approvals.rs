@@ -89,7 +89,7 @@ pub(crate) async fn approval(
     let Some(mut found) = found else { return Ok(None) };
     let approval = Approval { salt, ..row.of(Arc::clone(&found.task.spec)) };
     let read = async {
-        let (inputs, ReviewTexts { edit, remark }, output) = tokio::try_join!(
+        let (inputs, ReviewTexts { edit, remark, .. }, output) = tokio::try_join!(
             found.inputs(store, environment),
             written(store, environment, &approval),
             approvals::original(store, environment, task),
@@ -191,10 +191,14 @@ pub(crate) async fn history(
     task: TaskId,
 ) -> Result<Option<Vec<HistoryEntry>>, Error> {
     let approval = approvals::approval(store, environment, task).await?;
-    let ReviewTexts { edit, remark } = match &approval {
-        Some(approval) => written(store, environment, approval).await?,
-        None => ReviewTexts::default(),
+    let (ReviewTexts { edit, remark, .. }, extensions) = match &approval {
+        Some(approval) => (
+            written(store, environment, approval).await?,
+            approvals::extensions(store, environment, approval).await?,
+        ),
+        None => (ReviewTexts::default(), Vec::new()),
     };
+    let mut extensions = extensions.into_iter();
     let salt = approval.as_ref().and_then(|approval| approval.salt);
     let entries = approvals::history(store, environment, task).await?;
     // A history outlives its task.
@@ -203,8 +207,13 @@ pub(crate) async fn history(
     }
     let whole = |entry: Entry| {
         let decides = matches!(entry.action, Action::Approved | Action::Rejected);
-        let (edit, remark) = (edit.clone().filter(|_| decides), remark.clone().filter(|_| decides));
-        let salt = salt.filter(|_| decides || entry.action == Action::Pending);
+        let (edit, mut remark) =
+            (edit.clone().filter(|_| decides), remark.clone().filter(|_| decides));
+        if entry.action == Action::Extended {
+            remark = extensions.next().flatten();
+        }
+        let is_salted = decides || entry.details.comment.is_some();
+        let salt = salt.filter(|_| is_salted || entry.action == Action::Pending);
         HistoryEntry { entry, edit, remark, salt }
     };
     Ok(Some(entries.into_iter().map(whole).collect()))

@@ -6,7 +6,7 @@ use callboard_domain::query::{Deliveries, Page};
 use callboard_store::{Error, Filter, Order, Query, Store};
 
 use super::{TOGETHER, together};
-use crate::tables::deliveries::{delivery, task_term};
+use crate::tables::deliveries::{delivery, subject_term};
 use crate::tables::{delivery_list, delivery_term as term};
 
 pub(crate) async fn deliveries(
@@ -19,7 +19,8 @@ pub(crate) async fn deliveries(
         let statuses = query.statuses.iter().map(|status| status.as_str().as_bytes().into());
         filters.push(Filter::AnyOf(term::STATUS, statuses.collect()));
     }
-    filters.extend(query.task.map(|task| Filter::AnyOf(term::TASK, vec![task_term(task)])));
+    let about = |subject| Filter::AnyOf(term::SUBJECT, vec![subject_term(subject)]);
+    filters.extend(query.about.map(about));
     let page = Query {
         list: delivery_list(environment),
         filters,

@@ -15,7 +15,7 @@ use callboard_domain::machine::Machine;
 use callboard_domain::query::{Executions, Page, Plans, Window};
 use callboard_domain::task::{State, Task};
 use callboard_domain::template::{Caller, Version};
-use callboard_store::{Error, Filter, Order, Query};
+use callboard_store::{Error, Filter, Order, Query, Store};
 use serde_json::{Map, Value};
 
 use super::{TOGETHER, together};
@@ -254,6 +254,20 @@ async fn detail(
     Ok(Some(ExecutionDetail { overview, tasks, outputs, items, input, copies }))
 }
 
+/// The output of the last step of an execution, if that is completed.
+pub(crate) async fn last_output(
+    store: &dyn Store,
+    environment: Environment,
+    execution: Execution,
+) -> Result<Option<String>, Error> {
+    let execution = super::items::with_items(store, environment, execution).await?;
+    let last = execution.steps().last().map(|(number, _)| number);
+    match last.and_then(|number| made(&execution, number)) {
+        Some(made) => super::items::output(store, environment, &made, |_| None).await,
+        None => Ok(None),
+    }
+}
+
 /// A task that has ended, of which the execution has not heard yet, counts as running.
 fn seen(execution: Execution, live: &HashMap<TaskId, DispatchState>) -> Overview {
     let progress =
@@ -291,6 +305,10 @@ pub(crate) async fn executions(
     }
     if let Some(template) = &query.template {
         filters.push(Filter::AnyOf(execution_term::TEMPLATE, vec![term_of(template)]));
+    }
+    if !query.tags.is_empty() {
+        let tags = query.tags.iter().map(|tag| term_of(tag)).collect();
+        filters.push(Filter::AllOf(execution_term::TAG, tags));
     }
     if query.created_after.is_some() || query.created_before.is_some() {
         let (from, to) = (query.created_after.map(first_at), query.created_before.map(first_at));

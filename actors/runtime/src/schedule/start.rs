@@ -20,7 +20,7 @@ use super::{Loaded, ScheduleItem};
 use crate::accounts::caller_of;
 use crate::handle::{Handle, Owner};
 use crate::item::Held;
-use crate::submission::{self, NewWork, Options, Scheduled, Submission};
+use crate::submission::{self, Named, NewWork, Options, Scheduled, Submission};
 use crate::tables::schedules::{self, RunRow, ScheduleRow};
 
 /// The work of a schedule.
@@ -47,11 +47,14 @@ pub struct Start {
     /// The options.
     #[serde(default)]
     pub options: Options,
+    /// The tags, the title and the callback.
+    #[serde(default, skip_serializing_if = "Named::is_none")]
+    pub named: Named,
 }
 
 impl From<Start> for crate::handle::Start {
-    fn from(Start { input, hitl, options }: Start) -> Self {
-        Self { input, hitl, options, start_at: None }
+    fn from(Start { input, hitl, options, named }: Start) -> Self {
+        Self { input, hitl, options, start_at: None, named }
     }
 }
 
@@ -65,10 +68,16 @@ impl Target {
             Self::Task(request) => request,
             Self::Plan(_, start) | Self::Template(_, _, start) => {
                 occurrence.fill_map(&mut start.input);
+                if let Some(title) = &mut start.named.labels.title {
+                    occurrence.fill(title);
+                }
                 return Ok(());
             }
         };
         let inputs = &mut request.inputs;
+        if let Some(title) = request.labels.as_mut().and_then(|labels| labels.title.as_mut()) {
+            occurrence.fill(title);
+        }
         occurrence.fill(&mut inputs.prompt);
         inputs.system_prompt.iter_mut().for_each(|text| occurrence.fill(text));
         inputs.messages.iter_mut().for_each(|message| occurrence.fill(&mut message.content));

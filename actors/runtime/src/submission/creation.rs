@@ -14,7 +14,7 @@ use callboard_domain::{Error, Timestamp};
 use callboard_store::{Op, Ticket};
 
 use super::prices::{self, Asker};
-use super::{Created, Key, Runs, StartExecution, Submission, Submitted};
+use super::{Created, Key, Named, Runs, StartExecution, Submission, Submitted};
 use crate::budgets::Reservation;
 use crate::catalog::Known;
 use crate::durable::{self, PendingCommit};
@@ -220,7 +220,10 @@ impl Creation<'_> {
             start_at,
             forked_from,
             occurrence,
+            named,
         } = begin;
+        let Named { tags: own, callback_url, mut labels } = named;
+        let tags = compiled.tags_with(&own);
         let is_fork = forked_from.is_some();
         let number = self.number.unwrap_or_else(|| self.fresh_id());
         let (id, now) = (ExecutionId::from_u128(number), self.unit.now);
@@ -236,11 +239,21 @@ impl Creation<'_> {
                 (plan, Some(template))
             }
         };
+        let about = About::new(id, start_at.unwrap_or(now), occurrence.clone());
+        let about = about.with_tags(tags.clone());
+        let defaults = Arc::clone(&self.node.settings.task_defaults);
+        let review_of_row = review.clone();
+        let program = Program::new(about, Arc::clone(&compiled), review, input, defaults);
+        let program = program.titled(labels.title.take());
+        labels.title = program.title().map(str::to_owned);
         let spec = Spec {
             id,
             plan,
             template,
             account: self.account.clone(),
+            tags,
+            callback_url,
+            labels: labels.boxed(),
             fail_fast: options.fail_fast,
             timeout_ms: options.timeout_ms,
             max_cost: options.max_cost,
@@ -253,16 +266,9 @@ impl Creation<'_> {
         };
         let first = Execution::started(spec, Arc::clone(&compiled.graph), now);
         let made = first.next.clone();
-        let asked = (Arc::clone(&made.head.spec), review.clone());
-        self.records.extend(executions::first_rows(self.environment, asked, &input));
-        let defaults = Arc::clone(&self.node.settings.task_defaults);
-        let program = Arc::new(Program::new(
-            About::from(&*made.head.spec),
-            compiled,
-            review,
-            input,
-            defaults,
-        ));
+        let asked = (Arc::clone(&made.head.spec), review_of_row);
+        self.records.extend(executions::first_rows(self.environment, asked, &program.input));
+        let program = Arc::new(program);
         let mut sources = self.node.sources(self.environment, self.partition);
         let mut joint = Joint::first(&program, first, now);
         let mut outputs = Outputs::default();
@@ -289,7 +295,7 @@ impl Creation<'_> {
             let is_open = |step| joint.state().step(step).is_some_and(|row| row.stage.is_open());
             prices::check(self.node, by, (&*program, options.max_cost), is_open)?;
         }
-        self.unit = joint.done();
+        self.unit = joint.done(&mut sources);
         self.reserved = sources.reserved;
         self.begun = Some(program);
         Ok(Created::Execution(Box::new(made)))

@@ -39,8 +39,15 @@ pub(crate) struct ApprovalRow {
     escalated_at: Option<Timestamp>,
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     decision: Option<Decision>,
+    #[serde(rename = "x", default, skip_serializing_if = "is_none")]
+    extensions: u8,
     #[serde(rename = "h")]
     chain: Chain,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_none(extensions: &u8) -> bool {
+    *extensions == 0
 }
 
 impl From<&Approval> for ApprovalRow {
@@ -53,6 +60,7 @@ impl From<&Approval> for ApprovalRow {
             claim: approval.claim.clone(),
             escalated_at: approval.escalated_at,
             decision: approval.decision.clone(),
+            extensions: approval.extensions,
             chain: approval.chain,
         }
     }
@@ -75,6 +83,7 @@ impl ApprovalRow {
             claim: self.claim,
             escalated_at: self.escalated_at,
             decision: self.decision,
+            extensions: self.extensions,
             chain: self.chain,
             salt: None,
         }
@@ -86,7 +95,7 @@ pub(super) fn rows(
     environment: Environment,
     now: Timestamp,
     Step { next, facts, .. }: &Step<Approval>,
-    ReviewTexts { edit, remark }: ReviewTexts,
+    ReviewTexts { edit, remark, extension }: ReviewTexts,
 ) -> Vec<Op> {
     let (number, id) = (environment.number(), next.id().as_u128());
     let (row, entry) = (ApprovalRow::from(next), Some(listed(environment, next)));
@@ -101,6 +110,9 @@ pub(super) fn rows(
     }
     for (field, written) in [(text::EDIT, edit), (text::REMARK, remark)] {
         ops.extend(written.into_iter().flat_map(|text| TEXTS.put(number, id, field, &text)));
+    }
+    if let Some((time, reason)) = extension {
+        ops.extend(TEXTS.put(number, id, text::EXTENSION + time, &reason));
     }
     let names: Vec<_> =
         facts.iter().filter_map(|fact| fact.action.event()).map(EventName::as_str).collect();
@@ -195,7 +207,22 @@ pub(crate) async fn written(
         TEXTS.get(store, number, id, text::EDIT),
         TEXTS.get(store, number, id, text::REMARK),
     )?;
-    Ok(ReviewTexts { edit, remark })
+    Ok(ReviewTexts { edit, remark, extension: None })
+}
+
+/// The reasons why the reviewers were given more time, in order; none where there was none.
+pub(crate) async fn extensions(
+    store: &dyn Store,
+    environment: Environment,
+    approval: &Approval,
+) -> Result<Vec<Option<String>>, Error> {
+    let mut reasons = Vec::new();
+    for time in 1..=approval.extensions {
+        let field = text::EXTENSION + time;
+        let id = approval.id().as_u128();
+        reasons.push(TEXTS.get(store, environment.number(), id, field).await?);
+    }
+    Ok(reasons)
 }
 
 /// The model's output, also if a reviewer replaced it.

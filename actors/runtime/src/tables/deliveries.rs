@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use callboard_domain::delivery::{Cargo, Delivery, Fact};
+use callboard_domain::delivery::{Cargo, Delivery, Fact, Subject};
 use callboard_domain::event::EventName;
-use callboard_domain::id::{DeliveryId, Environment, TaskId};
+use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::{Timestamp, delivery};
 use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
@@ -70,24 +70,27 @@ pub(super) async fn put_words_back(
 /// The event of a fact; mails have none.
 const fn event(cargo: &Cargo, fact: Fact) -> Option<EventName> {
     match (cargo, fact) {
-        (Cargo::Webhook(_), Fact::Delivered) => Some(EventName::WebhookDelivered),
-        (Cargo::Webhook(_), Fact::Failed) => Some(EventName::WebhookFailed),
-        (Cargo::Webhook(_), Fact::Revived)
-        | (Cargo::Mail(_), Fact::Delivered | Fact::Failed | Fact::Revived) => None,
+        (Cargo::Mail(_), _) | (_, Fact::Revived) => None,
+        (Cargo::Webhook(_) | Cargo::ExecutionWebhook(_), Fact::Delivered) => {
+            Some(EventName::WebhookDelivered)
+        }
+        (Cargo::Webhook(_) | Cargo::ExecutionWebhook(_), Fact::Failed) => {
+            Some(EventName::WebhookFailed)
+        }
     }
 }
 
 pub(crate) fn listed(environment: Environment, delivery: &Delivery) -> Entry {
     let terms = vec![
         (term::STATUS, delivery.status().as_str().as_bytes().into()),
-        (term::TASK, task_term(delivery.cargo.task())),
+        (term::SUBJECT, subject_term(delivery.cargo.subject())),
     ];
     Entry { list: delivery_list(environment), terms, sort: [None; 2] }
 }
 
-/// A task as a term of the list.
-pub(crate) fn task_term(task: TaskId) -> Box<[u8]> {
-    Box::from(task.as_u128().to_be_bytes())
+/// A task or an execution as a term of the list.
+pub(crate) fn subject_term(subject: Subject) -> Box<[u8]> {
+    Box::from(subject.as_u128().to_be_bytes())
 }
 
 /// A delivery, wherever it stands.
@@ -106,26 +109,26 @@ pub(crate) async fn delivery(
     Ok(None)
 }
 
-/// True if a delivery about the task is still to be sent.
+/// True if a delivery about the item is still to be sent.
 pub(crate) async fn is_awaited(
     store: &dyn Store,
     environment: Environment,
-    task: TaskId,
+    subject: Subject,
 ) -> Result<bool, Error> {
     let pending = delivery::Status::Pending.as_str().as_bytes();
-    let mut query = about(environment, task);
+    let mut query = about(environment, subject);
     query.filters.push(Filter::AnyOf(term::STATUS, vec![pending.into()]));
     Ok(store.query(&Query { limit: 0, ..query }).await?.total > 0)
 }
 
-/// The ended deliveries about the task, without the answers of receivers, which may quote its texts.
+/// The ended deliveries about the item, without the answers of receivers, which may quote its texts.
 pub(crate) async fn without_answers(
     store: &dyn Store,
     environment: Environment,
-    task: TaskId,
+    subject: Subject,
 ) -> Result<Vec<Op>, Error> {
     let mut ops = Vec::new();
-    for id in store.query(&about(environment, task)).await?.documents {
+    for id in store.query(&about(environment, subject)).await?.documents {
         let number = environment.number();
         ops.extend(event_words::removal(store, environment, id, None).await?);
         let Some(found) = ENDED_DELIVERIES.get(store, number, &id).await? else { continue };
@@ -138,11 +141,11 @@ pub(crate) async fn without_answers(
     Ok(ops)
 }
 
-/// The deliveries about a task.
-fn about(environment: Environment, task: TaskId) -> Query {
+/// The deliveries about an item.
+fn about(environment: Environment, subject: Subject) -> Query {
     Query {
         list: delivery_list(environment),
-        filters: vec![Filter::AnyOf(term::TASK, vec![task_term(task)])],
+        filters: vec![Filter::AnyOf(term::SUBJECT, vec![subject_term(subject)])],
         order: Order::Document,
         descending: false,
         offset: 0,

@@ -328,7 +328,10 @@ impl EventRow {
         }
         if let Some(mut delivery) = self.delivery {
             deliveries::put_words_back(store, environment, &mut delivery).await?;
-            let made = tasks::made(store, environment, delivery.cargo.task()).await?;
+            let made = match delivery.cargo.subject().task() {
+                Some(task) => tasks::made(store, environment, task).await?,
+                None => None,
+            };
             let subject = Subject::Delivery(Box::new(delivery), made.map(|made| made.spec));
             return Ok(vec![Event { event: self.event, at, subject }]);
         }

@@ -12,6 +12,7 @@
 //!
 //! The head's row takes precedence: a row of a step below `n` is left over from when `n` was less.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
@@ -274,6 +275,8 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
     if let Some(template) = &spec.template {
         terms.push((execution_term::TEMPLATE, term_of(&template.id)));
     }
+    let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
+    terms.extend(tags.into_iter().map(|tag| (execution_term::TAG, tag)));
     Entry { list: execution_list(environment), terms, sort: [None; 2] }
 }
 

@@ -78,6 +78,7 @@ pub(crate) fn full_task() -> Task {
         temperature: Some(0.5),
         sampling: None,
         callback_url: Some("https://example.com/hook".into()),
+        labels: None,
         gate: Some(Gate {
             threshold: Some(0.9),
             pass_unknown: true,
@@ -567,6 +568,9 @@ fn full_execution() -> Execution {
         plan: PlanId::from_u128(ID),
         template: Some(Template { id: "t-v1".into(), version: "1.0.0".into() }),
         account: "usr_1".into(),
+        tags: Vec::new(),
+        callback_url: None,
+        labels: None,
         fail_fast: true,
         timeout_ms: Some(60_000),
         max_cost: Some(Money::from_usd(0.5)),

@@ -3,9 +3,10 @@
 //! Deliberately absent: the limits, which [`callboard_domain::model_limits`] keeps.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_domain::confidence::ask::Calls;
-use callboard_domain::model_limits::{CallEnd, NoRoom, Reported};
+use callboard_domain::model_limits::{CallEnd, Closure, NoRoom, Reported};
 use callboard_domain::task::{Effect, FailureKind, LeaseId, State};
 use callboard_domain::usage::estimate_tokens;
 use ractor::ActorProcessingErr;
@@ -47,15 +48,16 @@ impl Held<TaskItem> {
     }
 
     /// Tells the model's meter the end of the call of a lease, by a worker whose key is bound to the queues `bound`.
-    /// True if the provider refused it, and the model was closed by then.
+    /// The time for which that uses up no attempt: the provider refused it though the model was closed by then, or it
+    /// could not be reached, and the model is closed now.
     pub(super) fn call_ended(
         &mut self,
         lease: LeaseId,
         answer: &Answer,
         bound: Arc<[String]>,
-    ) -> bool {
+    ) -> Duration {
         let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) else {
-            return false;
+            return Duration::ZERO;
         };
         let (environment, models) = (self.address.environment, &self.node.models);
         let called = self.item.called.take();
@@ -70,31 +72,35 @@ impl Held<TaskItem> {
                 CallEnd::Used { input: usage.input, output: usage.output }
             }
             Answer::Failure(failure) => match failure.kind() {
-                Some(FailureKind::RateLimited) => {
+                kind if failure.is_outage || kind == Some(FailureKind::RateLimited) => {
                     let asked = failure.retry_after.map(|wait| wait.as_millis());
                     let asked = asked.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX));
-                    CallEnd::Refused { retry_after_ms: asked, queues: bound }
+                    let is_outage = failure.is_outage;
+                    let cause = if is_outage { Closure::Unavailable } else { Closure::RateLimited };
+                    CallEnd::Refused { cause, retry_after_ms: asked, queues: bound }
                 }
                 Some(FailureKind::Timeout) => CallEnd::Unknown,
-                Some(FailureKind::Unavailable | FailureKind::OutputInvalid) | None => {
-                    CallEnd::Failed
-                }
+                Some(_) | None => CallEnd::Failed,
             },
         };
-        let refused = matches!(end, CallEnd::Refused { .. });
-        let was_closed =
-            refused && models.is_cooling_down(environment, task.model(), &task.spec.queue);
-        match (self.item.permits.call.take(), end) {
-            (Some(call), end) => call.end(end),
-            (None, CallEnd::Refused { retry_after_ms, queues }) => {
-                models.refused(environment, task.model(), &queues, retry_after_ms);
+        let CallEnd::Refused { cause, .. } = end else {
+            if let Some(call) = self.item.permits.call.take() {
+                call.end(end);
             }
-            (None, CallEnd::Used { .. } | CallEnd::Failed | CallEnd::Unknown) => {}
+            return Duration::ZERO;
+        };
+        let is_closed = || models.is_cooling_down(environment, task.model(), &task.spec.queue);
+        let was_closed = is_closed();
+        match (self.item.permits.call.take(), end) {
+            (None, CallEnd::Refused { cause, retry_after_ms, queues }) => {
+                models.refused(environment, task.model(), &queues, (cause, retry_after_ms));
+            }
+            (None, _) => {}
+            (Some(call), end) => call.end(end),
         }
-        if refused {
-            self.node.keep_closure(environment, task.model());
-        }
-        was_closed
+        self.node.keep_closure(environment, task.model());
+        let spares = was_closed || cause == Closure::Unavailable && is_closed();
+        if spares { self.node.settings.outage_patience } else { Duration::ZERO }
     }
 
     /// The calls of the attempt whose answer follows. A 429 of a sample or a judge closes its model, as that of an
@@ -121,7 +127,8 @@ impl Held<TaskItem> {
         // A worker speaks of no other models.
         if is_its {
             let wait = limited.retry_after_ms;
-            self.node.models.refused(environment, &limited.model, &bound, wait);
+            let refusal = (Closure::RateLimited, wait);
+            self.node.models.refused(environment, &limited.model, &bound, refusal);
             self.node.keep_closure(environment, &limited.model);
         }
         Ok(())

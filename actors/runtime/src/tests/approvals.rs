@@ -342,7 +342,7 @@ async fn the_record_of_a_review_names_the_model_that_answered() {
     let id = bench.submit(Request { routing, ..held_request() }).await;
     let first = worker.assignment().await.lease;
     let ending = Ending { code: EndingCode::ProviderRateLimited, message: "busy".into() };
-    let failure = Failure { ending, retryable: true, retry_after: None, usage: None };
+    let failure = Failure::new(ending, true);
     worker.link.say(WorkerMessage::Failed(first, failure));
     worker.ack(first, Of::Fail).await;
     let second = worker.assignment().await;

@@ -485,7 +485,7 @@ async fn a_reviewer_s_retry_is_admitted_like_a_submission() {
 
 async fn fails(worker: &mut Worker, lease: LeaseToken, usage: Option<Usage>) {
     let ending = Ending { code: EndingCode::ProviderError, message: "503".into() };
-    let failure = Failure { ending, retryable: true, retry_after: None, usage };
+    let failure = Failure { usage, ..Failure::new(ending, true) };
     worker.link.say(WorkerMessage::Failed(lease, failure));
     assert_eq!(worker.ack(lease, Of::Fail).await, AckResult::Applied);
 }

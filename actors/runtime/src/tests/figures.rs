@@ -42,7 +42,7 @@ async fn a_task_is_counted_in_each_status_that_it_enters() {
     let lease = worker.assignment().await.lease;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let ending = Ending { code: EndingCode::ProviderRateLimited, message: "busy".into() };
-    let failure = Failure { ending, retryable: true, retry_after: None, usage: None };
+    let failure = Failure::new(ending, true);
     worker.link.say(WorkerMessage::Failed(lease, failure));
     worker.ack(lease, Of::Fail).await;
     let lease = worker.assignment_while_beating().await.lease;

@@ -1,6 +1,6 @@
 //! Limits of models, closures after a 429, and fallback.
 
-use callboard_domain::model_limits::{Allowance, ModelLimits, Reported};
+use callboard_domain::model_limits::{Allowance, Closure, ModelLimits, Reported};
 use callboard_domain::queue::QueueChange;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{FailureKind, Routing, ServiceTier};
@@ -21,7 +21,7 @@ fn listed(models: &[&str]) -> Request {
 fn too_many(retry_after_s: Option<u64>) -> Failure {
     let ending = Ending { code: EndingCode::ProviderRateLimited, message: "429".into() };
     let retry_after = retry_after_s.map(Duration::from_secs);
-    Failure { ending, retryable: true, retry_after, usage: None }
+    Failure { retry_after, ..Failure::new(ending, true) }
 }
 
 fn used(input: u64, output: u64) -> Completion {
@@ -116,6 +116,56 @@ async fn one_429_closes_the_model_for_all_its_tasks_until_retry_after() {
     expected.retain(|id| *id != probe.task.spec.id);
     assert_eq!(rest.to_vec(), expected);
     assert_eq!(bench.task(first).await.attempt, 2, "a refused call is an attempt");
+}
+
+fn unreachable() -> Failure {
+    Failure::of_worker("PROVIDER_UNAVAILABLE", "connection refused".into(), true)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_ten_minutes_costs_no_attempt_and_one_call_at_a_time_tries() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(10).await;
+    let once = Policy { max_attempts: 1, ..Policy::default() };
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(bench.submit(Request { retry: once, ..of("a") }).await);
+    }
+    for _ in 0..3 {
+        let lease = worker.assignment().await.lease;
+        worker.fail(lease, unreachable()).await;
+    }
+    let begun = Instant::now();
+    let mut calls = 0;
+    while begun.elapsed() < Duration::from_mins(10) {
+        let lease = worker.assignment_while_beating().await.lease;
+        assert!(worker.idles(Duration::from_millis(10)).await, "one call at a time");
+        worker.fail(lease, unreachable()).await;
+        calls += 1;
+    }
+    // 1, 2, 4, 8, 16, 32 seconds, then a minute each.
+    assert!((12..=15).contains(&calls), "{calls} calls");
+    let view = bench.handle.models().into_iter().find(|view| &*view.name == "a").expect("known");
+    let because = view.status.expect("it is metered").closed_because;
+    assert_eq!(because.map(Closure::as_str), Some("unavailable"));
+    for _ in 0..3 {
+        let lease = worker.assignment_while_beating().await.lease;
+        assert_eq!(worker.complete(lease, "x").await, AckResult::Applied);
+    }
+    for id in ids {
+        let task = bench.task(id).await;
+        assert_eq!((task.status(), task.attempt, task.retries), (Status::Completed, 1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_goes_to_the_next_model_of_a_list() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(10).await;
+    bench.submit(listed(&["a", "b"])).await;
+    let lease = worker.assignment().await.lease;
+    worker.fail(lease, unreachable()).await;
+    assert_eq!(worker.assignment().await.task.model(), "b");
 }
 
 fn sized(tokens: usize) -> Request {

@@ -287,6 +287,7 @@ fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
         | Action::Expired
         | Action::Claimed
         | Action::Released
+        | Action::Extended
         | Action::Retried
         | Action::Cancelled
         | Action::NotificationSkipped => false,

@@ -66,6 +66,28 @@ pub struct Claimed<'a> {
     claimed_until: Option<Iso>,
 }
 
+/// The answer to an extension.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Extended {
+    #[schema(value_type = String)]
+    task_id: Text<TaskId>,
+    /// pending, assigned or escalated.
+    status: &'static str,
+    /// The end of the reviewers' time.
+    #[schema(value_type = String, format = DateTime)]
+    timeout_at: Iso,
+}
+
+impl Extended {
+    /// The approval's time now.
+    #[must_use]
+    pub fn of(approval: &Approval) -> Self {
+        let (task_id, status) = (Text(approval.id()), approval.state.as_str());
+        Self { task_id, status, timeout_at: Iso(approval.opening.expires_at) }
+    }
+}
+
 /// A user who decides.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReviewerNameBody<'a> {

@@ -6,6 +6,7 @@ use callboard_domain::query::Approvals;
 use callboard_domain::render::MAX_PROMPT;
 
 use crate::common::{Paging, tags};
+use crate::hitl::review_time;
 use crate::read::rule::{self, Parse};
 use crate::read::{Fields, Refused, shape};
 use crate::request;
@@ -80,6 +81,17 @@ request! {
         reviewer_id: Option<String> = optional("reviewerId", reviewer()),
     }
     check retry_is_asked_for
+}
+
+request! {
+    /// More time for the reviewers of an output.
+    #[derive(Debug, Clone)]
+    pub struct ExtendBody as "Extend" {
+        /// The time from now on, in milliseconds: at most 30 days.
+        timeout_ms: u64 = required("timeoutMs", review_time()),
+        /// The reason, for the history.
+        reason: Option<String> = optional("reason", rule::text(rule::characters(1..=MAX_REMARK))),
+    }
 }
 
 fn retry_is_asked_for(body: RejectBody, fields: &Fields<'_>) -> Result<RejectBody, Refused> {

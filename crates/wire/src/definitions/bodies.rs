@@ -32,6 +32,9 @@ pub struct StepBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     schema: Option<&'a Value>,
+    /// The title of its tasks, with `{{…}}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
     /// The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
@@ -148,6 +151,7 @@ impl<'a> StepBody<'a> {
             kind: step.wait.as_ref().map(|_| wait::WAIT),
             signal: step.wait.as_ref().map(|wait| wait.signal.as_str()),
             schema: step.wait.as_ref().and_then(|wait| wait.schema.as_ref()),
+            title: step.title.as_deref(),
             prompt: Some(step.prompt.as_str()).filter(|_| step.wait.is_none()),
             system_prompt: step.system_prompt.as_deref(),
             messages: MessageBody::all(&step.messages),

@@ -6,7 +6,7 @@ use callboard_domain::query::Executions;
 use callboard_domain::{Error, Rule, Timestamp};
 use serde_json::json;
 
-use crate::common::Paging;
+use crate::common::{Paging, tags};
 use crate::read::rule::{self, Parse};
 use crate::read::shape;
 use crate::request;
@@ -21,6 +21,8 @@ request! {
         plan_id: Option<PlanId> = optional("planId", plan_id()),
         /// Only items of this template.
         template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),
+        /// Only items with all of these tags.
+        tags: Option<Vec<String>> = optional("tags", tags()),
         /// Started at this instant or later.
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
         /// Started before this instant.
@@ -49,6 +51,7 @@ impl From<ListExecutions> for Executions {
             statuses: list.status.unwrap_or_default(),
             plan: list.plan_id,
             template: list.template_id,
+            tags: list.tags.unwrap_or_default(),
             created_after: list.created_after,
             created_before: list.created_before,
             window,

@@ -2,14 +2,17 @@
 
 use callboard_domain::Timestamp;
 use callboard_domain::budget::Money;
+use callboard_domain::labels::{CallbackEvent, Labels};
 use callboard_domain::plan::HitlSource;
 use callboard_runtime::handle::Start;
-use callboard_runtime::submission::Options;
+use callboard_runtime::submission::{Named, Options};
 use serde_json::{Map, Value};
 
 use crate::definitions::timeout;
-use crate::read::rule;
+use crate::labels;
+use crate::read::{Fields, Refused, rule, shape};
 use crate::request;
+use crate::tasks::tags;
 
 /// The highest limit of an execution's cost, in USD.
 const MAX_COST: f64 = 1e9;
@@ -27,7 +30,20 @@ request! {
         options: Option<RunOptions> = optional("options", rule::object::<RunOptions>()),
         /// The instant before which it does not begin; by default it begins at once.
         start_at: Option<Timestamp> = optional("startAt", rule::instant()),
+        /// The tags of its tasks, beside those of the plan.
+        tags: Vec<String> = or_default("tags", tags()),
+        /// The address to which webhooks about the execution are sent.
+        callback_url: Option<String> = optional("callbackUrl", rule::url()),
+        /// The title, and what the webhooks announce.
+        labels: Labels = flat(shape::<Labels>()),
     }
+    check members_fit
+}
+
+fn members_fit(start: ExecutePlan, fields: &Fields<'_>) -> Result<ExecutePlan, Refused> {
+    let has_url = start.callback_url.is_some();
+    labels::fit(&start.labels, has_url, &CallbackEvent::OF_EXECUTIONS, fields)?;
+    Ok(start)
 }
 
 request! {
@@ -64,6 +80,7 @@ impl ExecutePlan {
             hitl: self.hitl,
             options,
             start_at: self.start_at,
+            named: Named { tags: self.tags, callback_url: self.callback_url, labels: self.labels },
         }
     }
 }

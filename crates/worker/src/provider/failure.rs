@@ -23,8 +23,12 @@ const MAX_MESSAGE_CHARS: usize = 1000;
 pub enum Code {
     /// The provider refused or failed.
     ProviderError,
-    /// The provider asks for fewer calls (429), or is overloaded (529).
+    /// The provider asks for fewer calls (429).
     ProviderRateLimited,
+    /// The provider is overloaded (529).
+    ProviderOverloaded,
+    /// The provider could not be reached, or something before it could not reach it (502, 503, 504).
+    ProviderUnavailable,
     /// The attempt's deadline passed.
     TaskTimeout,
     /// A fault of the worker's own.
@@ -38,6 +42,8 @@ impl Code {
         match self {
             Self::ProviderError => "PROVIDER_ERROR",
             Self::ProviderRateLimited => "PROVIDER_RATE_LIMITED",
+            Self::ProviderOverloaded => "PROVIDER_OVERLOADED",
+            Self::ProviderUnavailable => "PROVIDER_UNAVAILABLE",
             Self::TaskTimeout => "TASK_TIMEOUT",
             Self::InternalError => "INTERNAL_ERROR",
         }
@@ -73,7 +79,13 @@ impl Failure {
         Self::new(Code::ProviderError, message, false)
     }
 
-    /// A failed connection or a broken stream: the next try may work.
+    /// A connection that nobody answered: nothing was read of the request.
+    #[must_use]
+    pub fn unreachable(message: impl AsRef<str>) -> Self {
+        Self::new(Code::ProviderUnavailable, message, true)
+    }
+
+    /// A broken stream or an answer that makes no sense: the next try may work.
     #[must_use]
     pub fn broken(message: impl AsRef<str>) -> Self {
         Self::new(Code::ProviderError, message, true)
@@ -108,8 +120,12 @@ pub(super) fn classify(status: u16, words: &Words, advice: &Advice) -> Failure {
     let transient = matches!(status, 408 | 409 | 425 | 429 | 500..=599);
     let out_of_money = status == 402 || words.out_of_money();
     let retryable = !out_of_money && advice.should_retry.unwrap_or(transient);
-    let limited = matches!(status, 429 | 529) && !out_of_money;
-    let code = if limited { Code::ProviderRateLimited } else { Code::ProviderError };
+    let code = match status {
+        429 if !out_of_money => Code::ProviderRateLimited,
+        529 if !out_of_money => Code::ProviderOverloaded,
+        502..=504 if retryable => Code::ProviderUnavailable,
+        _ => Code::ProviderError,
+    };
     let message = match words.message.as_str() {
         "" => format!("the provider answered {status} without a word"),
         message => format!("the provider answered {status}: {message}"),

@@ -170,7 +170,7 @@ impl Endpoint {
     pub(super) async fn post(&self, body: &Value) -> Result<Events, Refusal> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).json(body);
         let response = request.send().await.map_err(|error| Refusal {
-            failure: broken("the provider could not be reached", error),
+            failure: Failure::unreachable(told("the provider could not be reached", error)),
             answer: None,
         })?;
         let status = response.status();
@@ -242,7 +242,9 @@ impl Events {
                 return Ok(Some(event));
             }
             let chunk = self.response.chunk().await;
-            match chunk.map_err(|error| broken("the provider's stream broke", error))? {
+            match chunk
+                .map_err(|error| Failure::broken(told("the provider's stream broke", error)))?
+            {
                 Some(chunk) => self.take(&chunk)?,
                 None => return Ok(self.end()),
             }
@@ -320,7 +322,7 @@ fn header<'r>(response: &'r Response, name: &str) -> Option<&'r str> {
 }
 
 /// The error with its causes, and without the address, which the reader knows.
-fn broken(what: &str, error: reqwest::Error) -> Failure {
+fn told(what: &str, error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut message = format!("{what}: {error}");
     let mut cause = error.source();
@@ -328,7 +330,7 @@ fn broken(what: &str, error: reqwest::Error) -> Failure {
         message = format!("{message}: {error}");
         cause = error.source();
     }
-    Failure::broken(message)
+    message
 }
 
 fn is_loopback(url: &Url) -> bool {

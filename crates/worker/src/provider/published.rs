@@ -201,7 +201,7 @@ async fn vllm_tells_cached_tokens_where_it_is_asked_to_and_no_limits() {
     let body = r#"{"object":"error","message":"The server is overloaded","type":"ServiceUnavailableError","param":null,"code":503}"#;
     let failure = openai(answer("503 Service Unavailable", "", body), &request("m", None)).await.0;
     let failure = failure.unwrap_err();
-    assert_eq!((failure.code, failure.retryable), (Code::ProviderError, true));
+    assert_eq!((failure.code, failure.retryable), (Code::ProviderUnavailable, true));
 }
 
 #[tokio::test]
@@ -296,7 +296,7 @@ async fn anthropic_has_no_cheaper_tier_and_refuses_with_429_or_529() {
     assert_eq!((failure.code, failure.retry_after_ms), (Code::ProviderRateLimited, Some(7_000)));
     assert!(failure.limits.is_some_and(|limits| limits.input_tokens.is_some()));
     let failure = call(&provider, &asked).await.0.unwrap_err();
-    assert_eq!((failure.code, failure.retryable), (Code::ProviderRateLimited, true));
+    assert_eq!((failure.code, failure.retryable), (Code::ProviderOverloaded, true));
     assert_eq!(failure.retry_after_ms, None);
 }
 

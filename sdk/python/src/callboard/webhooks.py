@@ -19,21 +19,63 @@ TOLERANCE = 300.0
 
 
 class WebhookUsage(Base):
-    """Tokens of the last answer."""
+    """Tokens and cost: of a task's last answer, or of a whole execution."""
 
     input: int
     output: int
+    total_cost: float | None = None
+    """USD, of an execution; of a task it stands in `details`."""
+
+
+class WebhookError(Base):
+    """Why a task or an execution failed."""
+
+    code: str
+    message: str
+    step_id: str | None = None
+
+
+class WebhookReview(Base):
+    """The decision of a reviewer."""
+
+    by: str
+    at: AwareDatetime
+    was_modified: bool
+
+
+class WebhookDetails(Base):
+    """What a task says more with `callbackDetails`."""
+
+    tags: list[str]
+    title: str | None = None
+    model: str
+    confidence: float | None = None
+    total_cost: float
+    attempt: int
+    error: WebhookError | None = None
+    review: WebhookReview | None = None
 
 
 class Webhook(Base):
-    """The end of a task. The same webhook may arrive more than once: keep the `delivery` of those you handled."""
+    """An event of a task or an execution. The same webhook may arrive more than once: keep the `delivery` of those
+    you handled."""
 
     event: str
-    task_id: str
+    task_id: str | None = None
+    """The task; in `execution.awaiting_approval` the one whose output waits."""
+    execution_id: str | None = None
+    plan_id: str | None = None
+    template_id: str | None = None
+    step_id: str | None = None
     status: str
     output: str | None = None
     usage: WebhookUsage
-    completed_at: AwareDatetime
+    tags: list[str] | None = None
+    title: str | None = None
+    completed_at: AwareDatetime | None = None
+    """None while an output waits for a reviewer."""
+    error: WebhookError | None = None
+    details: WebhookDetails | None = None
     environment: str | None = None
     """`test` for a task of the sandbox."""
     delivery: str = ""

@@ -93,6 +93,8 @@ function line(entry: Entry, nameOf: (id: string | undefined) => string): string 
       return `Claimed by ${reviewer}`;
     case "released":
       return `Released by ${reviewer}`;
+    case "extended":
+      return `Given more time by ${reviewer}`;
     case "approved": {
       const many = details?.bulk ? ` in bulk, one of ${details.bulk}` : "";
       return `Approved ${entry.wasModified ? "with an edit " : ""}by ${reviewer}${by}${many}`;

@@ -30,7 +30,7 @@ fn a_decision_counts_in_its_execution_or_is_refused() {
         let mut joint = Joint::of(&program, state, now);
         let items = Items { task: Some(&task), approval: Some(&approval) };
         let joined = joint.join(items, event, None, &mut outputs, &mut sources);
-        (joined, joint.done())
+        (joined, joint.done(&mut Fake { next: 900 }))
     };
     let approve = || Event::Approve { by: by(), edit: None, comment: None };
     let reject = || Event::Reject { by: by(), reason: "no".into(), retry: None };

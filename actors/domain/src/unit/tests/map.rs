@@ -36,6 +36,9 @@ fn program(
         plan: PlanId::from_u128(6 << 10),
         template: None,
         account: "usr_1".into(),
+        tags: Vec::new(),
+        callback_url: None,
+        labels: None,
         fail_fast: false,
         timeout_ms: None,
         max_cost,
@@ -112,7 +115,7 @@ fn first_unit(program: &Program, first: Step<Execution>) -> (Unit, Execution) {
     let mut joint = Joint::first(program, first, NOW);
     decide_all(&mut joint, program, &mut Outputs::default());
     let after = joint.state().clone();
-    (joint.done(), after)
+    (joint.done(&mut Fake { next: 900 }), after)
 }
 
 #[test]
@@ -121,7 +124,7 @@ fn a_thousand_items_go_out_in_units_of_a_few() {
     let mut outputs = Outputs::default();
     let mut joint = Joint::first(&program, first, NOW);
     decide_all(&mut joint, &program, &mut outputs);
-    let (mut after, unit) = (joint.state().clone(), joint.done());
+    let (mut after, unit) = (joint.state().clone(), joint.done(&mut Fake { next: 900 }));
     let list = &unit.lists[0];
     assert_eq!((list.number, unit.lists.len()), (0, 1));
     assert!(list.items.starts_with(r#"[{"title":"t0"},{"title":"t1"}"#), "{}", list.items);
@@ -150,7 +153,7 @@ fn a_thousand_items_go_out_in_units_of_a_few() {
         let mut joint = Joint::of(&program, &after, NOW);
         decide_all(&mut joint, &program, &mut outputs);
         after = joint.state().clone();
-        let unit = joint.done();
+        let unit = joint.done(&mut Fake { next: 900 });
         assert!(gather(&unit) <= joint::MAX_UNIT_ITEMS && unit.lists.is_empty());
         units += 1;
     }

@@ -144,5 +144,5 @@ pub(super) fn start(chance: &mut Chance, steps: usize) -> Start {
         max_cost: None,
         fail_fast: chance.percent(40),
     };
-    Start { input, hitl, options, start_at: None }
+    Start { input, hitl, options, ..Start::default() }
 }

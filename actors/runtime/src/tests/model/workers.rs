@@ -191,10 +191,7 @@ impl Player {
             }
             Err(retryable) => {
                 let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };
-                WorkerMessage::Failed(
-                    lease,
-                    Failure { ending, retryable, retry_after: None, usage: None },
-                )
+                WorkerMessage::Failed(lease, Failure::new(ending, retryable))
             }
         });
     }

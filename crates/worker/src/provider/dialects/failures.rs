@@ -7,6 +7,7 @@ use super::super::testing::{answer, data};
 use super::*;
 
 const LIMITED: (Code, bool) = (Code::ProviderRateLimited, true);
+const OVERLOADED: (Code, bool) = (Code::ProviderOverloaded, true);
 const PASSING: (Code, bool) = (Code::ProviderError, true);
 const FINAL: (Code, bool) = (Code::ProviderError, false);
 
@@ -88,9 +89,9 @@ fn messages() -> Vec<Case> {
     let refused =
         r#"{"type":"error","error":{"type":"invalid_request_error","message":"too long"}}"#;
     vec![
-        (overloaded.into(), LIMITED, "529: Overloaded"),
-        (named(&[overloaded]), LIMITED, "529: Overloaded"),
-        (data(&[overloaded]), LIMITED, "529: Overloaded"),
+        (overloaded.into(), OVERLOADED, "529: Overloaded"),
+        (named(&[overloaded]), OVERLOADED, "529: Overloaded"),
+        (data(&[overloaded]), OVERLOADED, "529: Overloaded"),
         (refused.into(), FINAL, "400: too long"),
         (SLOW.into(), LIMITED, "429: slow down"),
         (PAGE.into(), PASSING, "Sign in to Example"),

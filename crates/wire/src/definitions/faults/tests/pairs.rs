@@ -10,6 +10,7 @@ use crate::read::Components;
 fn fields() -> Vec<(&'static str, Value, &'static [&'static str])> {
     vec![
         ("prompt", json!("p"), &[]),
+        ("title", json!("t {{input.x}}"), &["prompt"]),
         ("systemPrompt", json!("s"), &["prompt"]),
         ("messages", json!([{"role": "user", "content": "c"}]), &["prompt"]),
         ("dependsOn", json!(["z"]), &[]),
