@@ -19,6 +19,10 @@ function signatureIsRight(body) {
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
+function handle(event) {
+  console.log(JSON.stringify(event));
+}
+
 async function receive(request, response) {
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
@@ -30,10 +34,12 @@ async function receive(request, response) {
     return response.writeHead(401).end();
   }
   if (!signatureIsRight(body)) return response.writeHead(401).end();
-  // A webhook may arrive more than once, always with the same identifier.
+  // A webhook may arrive more than once, always with the same identifier. It is handled, then remembered, then
+  // acknowledged: if this program ends in between, the webhook comes again. A real receiver handles and remembers it in
+  // one transaction, or handles it so that a second time does no harm.
   if (!seen.has(request.headers["webhook-id"])) {
+    handle(JSON.parse(body));
     seen.add(request.headers["webhook-id"]);
-    console.log(JSON.stringify(JSON.parse(body)));
   }
   response.writeHead(204).end();
 }

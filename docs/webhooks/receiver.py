@@ -24,6 +24,10 @@ def signature_is_right(body: bytes) -> bool:
     return hmac.compare_digest(body[-73:-2], f"sha256={digest}".encode())
 
 
+def handle(event: dict) -> None:
+    print(json.dumps(event), flush=True)
+
+
 class Receiver(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -34,11 +38,12 @@ class Receiver(BaseHTTPRequestHandler):
             return self.answer(401)
         if not signature_is_right(body):
             return self.answer(401)
-        # A webhook may arrive more than once, always with the same identifier.
+        # A webhook may arrive more than once, always with the same identifier. It is handled, then remembered, then
+        # acknowledged: if this program ends in between, the webhook comes again. A real receiver handles and
+        # remembers it in one transaction, or handles it so that a second time does no harm.
         if self.headers["webhook-id"] not in SEEN:
+            handle(json.loads(body))
             SEEN.add(self.headers["webhook-id"])
-            event = json.loads(body)
-            print(json.dumps(event), flush=True)
         self.answer(204)
 
     def answer(self, status):

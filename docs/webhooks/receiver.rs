@@ -37,11 +37,14 @@ async fn receive(
     if webhook.verify(&body, &headers).is_err() || !signature_is_right(&receiver.secret, &body) {
         return StatusCode::UNAUTHORIZED;
     }
-    // A webhook may arrive more than once, always with the same identifier.
+    // A webhook may arrive more than once, always with the same identifier. It is handled, then remembered, then
+    // acknowledged: if this program ends in between, the webhook comes again. A real receiver handles and remembers
+    // it in one transaction, or handles it so that a second time does no harm.
     let id = headers["webhook-id"].to_str().expect("it was verified").to_owned();
-    let is_new = receiver.seen.lock().expect("nobody panics in it").insert(id);
-    if is_new {
+    let is_known = receiver.seen.lock().expect("nobody panics in it").contains(&id);
+    if !is_known {
         (receiver.accept)(serde_json::from_slice(&body).expect("a verified body is JSON"));
+        receiver.seen.lock().expect("nobody panics in it").insert(id);
     }
     StatusCode::NO_CONTENT
 }

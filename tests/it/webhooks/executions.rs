@@ -151,7 +151,7 @@ async fn a_task_names_its_events_and_asks_for_details_and_its_title_goes_with_it
     admin.send(erasure).await.expect_ok();
     let erased = admin.task(&id).await;
     assert!(erased.get("title").is_none() && erased["callbackDetails"] == true, "{erased}");
-    assert!(!admin.get("/api/hitl/history").await.expect_ok().to_string().contains("Ada"));
+    assert!(!admin.get("/api/hitl").await.expect_ok().to_string().contains("Ada"));
 }
 
 #[tokio::test]

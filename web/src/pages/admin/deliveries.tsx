@@ -61,13 +61,17 @@ export default function Deliveries() {
     },
     {
       id: "task",
-      header: "Task",
+      header: "About",
       width: "110px",
-      cell: (delivery) => (
-        <Link translate="no" className="mono" href={`/tasks/${delivery.taskId}`}>
-          {tail(delivery.taskId)}
-        </Link>
-      ),
+      cell: (delivery) => {
+        const { taskId, executionId } = delivery;
+        const href = taskId ? `/tasks/${taskId}` : `/executions/${executionId}`;
+        return (
+          <Link translate="no" className="mono" href={href} data-tip={taskId ?? executionId}>
+            {tail(taskId ?? executionId ?? "")}
+          </Link>
+        );
+      },
     },
     {
       id: "attempts",

@@ -50,7 +50,7 @@ export default function ExecutionPage() {
   const execution = useApi(PATH, { path: { id } });
   const planId = execution.data?.planId;
   const plan = useApi("/api/plans/{id}", { path: { id: planId ?? "" } }, { enabled: planId !== undefined });
-  const name = plan.data?.name ?? "Execution";
+  const name = execution.data?.title ?? plan.data?.name ?? "Execution";
   return (
     <PageFrame
       title={`${visible(name)} ${tail(id)}`}

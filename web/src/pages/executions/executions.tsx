@@ -66,7 +66,7 @@ export default function Executions() {
               width: "minmax(190px, 3fr)",
               cell: (it) => (
                 <Link href={`/executions/${it.id}`} data-tip={it.id}>
-                  {visible(plans.get(it.planId) ?? it.templateId ?? "plan")}{" "}
+                  {visible(it.title ?? plans.get(it.planId) ?? it.templateId ?? "plan")}{" "}
                   <span translate="no" className="mono faint">
                     {tail(it.id)}
                   </span>

@@ -40,7 +40,10 @@ function One({ id }: { id: string }) {
   });
   const task = useApi(PATH, { path: { id } });
   return (
-    <PageFrame title={`Task ${tail(id)}`} actions={task.data && <Actions task={task.data} />}>
+    <PageFrame
+      title={`${visible(task.data?.title ?? "Task")} ${tail(id)}`}
+      actions={task.data && <Actions task={task.data} />}
+    >
       <Loaded query={task} lines={8}>
         {(data) => <Shown task={data} seen={seen} />}
       </Loaded>

@@ -154,7 +154,7 @@ const COLUMNS: Column<TaskRow>[] = [
     cell: (task) => (
       <>
         <Link href={`/tasks/${task.id}`} data-tip={task.id}>
-          {task.stepId ?? "task"}{" "}
+          {visible(task.title ?? task.stepId ?? "task")}{" "}
           <span translate="no" className="mono faint">
             {tail(task.id)}
           </span>

@@ -340,7 +340,10 @@ function Paused() {
             <span className="soft">
               {model.closedUntil ? (
                 <>
-                  {model.closedBecause === "unavailable" ? "Its provider cannot be reached" : "Its provider refused a call"}; the next call begins <Ago at={model.closedUntil} />.
+                  {model.closedBecause === "unavailable"
+                    ? "Its provider cannot be reached"
+                    : "Its provider refused a call"}
+                  ; the next call begins <Ago at={model.closedUntil} />.
                 </>
               ) : (
                 <>
