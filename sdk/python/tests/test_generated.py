@@ -18,7 +18,7 @@ from callboard._login import Login
 from .conftest import ROOT, Server
 
 HERE = ROOT / "sdk/python"
-TABLE = ROOT / "docs/reference/python.md"
+TABLE = ROOT / "docs/reference/libraries.md"
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +41,7 @@ def test_the_generated_parts_are_those_of_the_server(document: Path) -> None:
 
 
 def test_every_route_has_a_method_and_every_method_exists(document: Path) -> None:
-    rows = dict(re.findall(r"^\| `(\w+ \S+)` \| (.*) \|$", TABLE.read_text(), re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(\w+ \S+)` \| (.*?) \|", TABLE.read_text(), re.MULTILINE))
     paths = json.loads(document.read_text())["paths"]
     routes = {f"{method.upper()} {path}" for path, it in paths.items() for method in it if method != "parameters"}
     assert routes == set(rows)
