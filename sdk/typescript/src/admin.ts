@@ -1,0 +1,183 @@
+import { type Call, type CallOptions, call, type KeyOptions, type Query } from "./call.js";
+import { checked } from "./check.js";
+import { Resource } from "./item.js";
+import type { Filters, Pages } from "./pages.js";
+import type * as models from "./schema.js";
+import type { Json } from "./sse.js";
+
+/** `cb.queues`. */
+export class Queues extends Resource {
+  /** Lists queues. */
+  list(filters: Filters<"/api/queues"> = {}): Pages<models.Queue> {
+    return this.pages("GET", "/api/queues", { filters });
+  }
+
+  /** Pauses, resumes or limits a queue. */
+  change(name: string, change: models.ChangeQueue, options: CallOptions = {}): Promise<models.Queue> {
+    const body = checked("ChangeQueue", change);
+    return this.transport.send("PATCH", "/api/queues/{name}", { names: { name }, body, ...options });
+  }
+}
+
+/** `cb.bulk`: jobs over all tasks that match. */
+export class BulkJobs extends Resource {
+  /** Cancels, retries, reprioritizes or rejects all tasks that match, in the background. */
+  start(job: models.StartBulk, options: KeyOptions = {}): Promise<models.Bulk> {
+    const { signal, idempotencyKey: value } = options;
+    return this.transport.send("POST", "/api/bulk", { body: checked("StartBulk", job), key: { value }, signal });
+  }
+
+  /** Reads a bulk job. */
+  get(id: string, options: CallOptions = {}): Promise<models.Bulk> {
+    return this.transport.send("GET", "/api/bulk/{id}", { names: { id }, ...options });
+  }
+
+  /** Lists bulk jobs. */
+  list(filters: Filters<"/api/bulk"> = {}): Pages<models.Bulk> {
+    return this.pages("GET", "/api/bulk", { filters });
+  }
+
+  /** Stops a bulk job. */
+  stop(id: string, options: CallOptions = {}): Promise<models.Bulk> {
+    return this.transport.send("DELETE", "/api/bulk/{id}", { names: { id }, ...options });
+  }
+}
+
+/** `cb.budgets`. */
+export class Budgets extends Resource {
+  /** Makes a budget. */
+  create(budget: models.CreateBudget, options: CallOptions = {}): Promise<models.Budget> {
+    return this.transport.send("POST", "/api/budgets", { body: checked("CreateBudget", budget), ...options });
+  }
+
+  /** Reads a budget. */
+  get(id: string, options: CallOptions = {}): Promise<models.Budget> {
+    return this.transport.send("GET", "/api/budgets/{id}", { names: { id }, ...options });
+  }
+
+  /** Lists budgets. */
+  list(filters: Filters<"/api/budgets"> = {}): Pages<models.Budget> {
+    return this.pages("GET", "/api/budgets", { filters });
+  }
+
+  /** Changes a budget. */
+  change(id: string, change: models.ChangeBudget, options: CallOptions = {}): Promise<models.Budget> {
+    const body = checked("ChangeBudget", change);
+    return this.transport.send("PATCH", "/api/budgets/{id}", { names: { id }, body, ...options });
+  }
+
+  /** Deletes a budget. */
+  delete(id: string, options: CallOptions = {}): Promise<models.Budget> {
+    return this.transport.send("DELETE", "/api/budgets/{id}", { names: { id }, ...options });
+  }
+}
+
+/** `cb.webhooks`: deliveries. `webhooks.verify` checks what a receiver gets. */
+export class Deliveries extends Resource {
+  /** Lists deliveries of webhooks and mails, the newest first. */
+  deliveries(filters: Filters<"/api/webhooks/deliveries"> = {}): Pages<models.Delivery> {
+    return this.pages("GET", "/api/webhooks/deliveries", { filters });
+  }
+
+  /** Sends a delivery again. */
+  redeliver(id: string, options: CallOptions = {}): Promise<models.Delivery> {
+    return this.transport.send("POST", "/api/webhooks/deliveries/{id}/redeliver", { names: { id }, ...options });
+  }
+
+  /** The secret that signs webhooks. Requires the role admin. */
+  secret(options: CallOptions = {}): Promise<models.WebhookSecret> {
+    return this.transport.send("GET", "/api/webhooks/secret", options);
+  }
+}
+
+/** `cb.workers`: the connected workers. `Worker` of `@callboard/client/worker` is one. */
+export class Workers extends Resource {
+  /** Lists workers, the newest first. */
+  list(filters: Filters<"/api/workers"> = {}): Pages<models.Worker> {
+    return this.pages("GET", "/api/workers", { filters });
+  }
+
+  /** Asks a worker to leave. */
+  drain(id: string, options: CallOptions = {}): Promise<models.Worker> {
+    return this.transport.send("POST", "/api/workers/{id}/drain", { names: { id }, ...options });
+  }
+}
+
+/** `cb.models`: models with their limits and their use. */
+export class Models extends Resource {
+  /** Lists models. */
+  list(filters: Filters<"/api/models"> = {}): Pages<models.ModelState> {
+    return this.pages("GET", "/api/models", { filters });
+  }
+
+  /** Sets the limits of a model. */
+  setLimits(name: string, limits: models.SetModelLimits, options: CallOptions = {}): Promise<models.ModelState> {
+    const body = checked("SetModelLimits", limits);
+    return this.transport.send("PUT", "/api/models/{name}/limits", { names: { name }, body, ...options });
+  }
+
+  /** Opens a model whose provider refuses calls. */
+  endPause(name: string, options: CallOptions = {}): Promise<models.ModelState> {
+    return this.transport.send("DELETE", "/api/models/{name}/pause", { names: { name }, ...options });
+  }
+}
+
+/** `cb.system`: the server itself. */
+export class System extends Resource {
+  /** The health of the server and its parts. */
+  health(options: CallOptions = {}): Promise<models.Health> {
+    return this.transport.send("GET", "/api/health", options);
+  }
+
+  /** The metrics, as Prometheus reads them. */
+  metrics(options: CallOptions = {}): Promise<string> {
+    return this.#text(call("GET", "/api/metrics", {}, { Accept: "text/plain" }), options);
+  }
+
+  /** The OpenAPI document of the server. */
+  async openapi(options: CallOptions = {}): Promise<Json> {
+    return JSON.parse(await this.#text(call("GET", "/api/openapi.json"), options));
+  }
+
+  async #text(request: Call, { signal }: CallOptions): Promise<string> {
+    const decoder = new TextDecoder();
+    let text = "";
+    for await (const chunk of this.transport.open(request, signal)) text += decoder.decode(chunk, { stream: true });
+    return text + decoder.decode();
+  }
+
+  /** The whole store, as `callboard backup` reads it. Requires the role admin. */
+  backup({ signal }: CallOptions = {}): AsyncGenerator<Uint8Array, void, void> {
+    return this.transport.open(call("POST", "/api/backups", {}, { Accept: "application/octet-stream" }), signal);
+  }
+
+  /** Lists the nodes of a cluster. */
+  nodes(filters: Filters<"/api/cluster"> = {}): Pages<models.Node> {
+    return this.pages("GET", "/api/cluster", { filters });
+  }
+
+  /** Drains a node, or with `draining: false` ends that. */
+  drainNode(id: string, options: CallOptions & { draining?: boolean } = {}): Promise<models.Node> {
+    const { draining = true, signal } = options;
+    const body = checked("ChangeNode", { draining });
+    return this.transport.send("PATCH", "/api/cluster/nodes/{id}", { names: { id }, body, signal });
+  }
+
+  /** Rotates the key that signs access tokens; the earlier one counts for the `overlap`, such as `1h`. */
+  rotateSigningKey(options: CallOptions & models.RotateSigningKey = {}): Promise<models.SigningKeys> {
+    const { signal, ...members } = options;
+    const body = checked("RotateSigningKey", members);
+    return this.transport.send("POST", "/api/auth/signing-key/rotate", { body, signal });
+  }
+
+  /** Sums up the usage of tasks. */
+  usage(query: Pick<Query<"/api/usage">, "groupBy"> & Filters<"/api/usage">): Promise<models.UsageGroups> {
+    const { signal, ...members } = query;
+    return this.transport.send("GET", "/api/usage", { query: members, signal });
+  }
+
+  /** Lists the audit log, the newest entry first. Requires the role admin. */
+  audit(filters: Filters<"/api/audit"> = {}): Pages<models.AuditEntry> {
+    return this.pages("GET", "/api/audit", { filters });
+  }
+}

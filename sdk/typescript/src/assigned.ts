@@ -1,0 +1,126 @@
+/** What a worker's functions get and give. */
+
+/** An earlier turn. */
+export interface Message {
+  role: string;
+  content: string;
+}
+
+/** The members of a lease's task (docs/reference/workers.md). */
+interface Members {
+  id: string;
+  model: string;
+  queue: string;
+  prompt: string;
+  systemPrompt?: string;
+  context?: Record<string, unknown>;
+  messages?: Message[];
+  maxTokens?: number;
+  temperature?: number;
+  topP?: number;
+  seed?: number;
+  frequencyPenalty?: number;
+  stop?: string | string[];
+  serviceTier?: string;
+  /** The server checks the output against it in any case. */
+  outputSchema?: Record<string, unknown>;
+  confidence?: Record<string, unknown>;
+  /** False if nothing reads a confidence. */
+  logprobs?: boolean;
+  planExecutionId?: string;
+  stepId?: string;
+  item?: number;
+  traceparent?: string;
+}
+
+/** The frames of the server (docs/reference/workers.md). */
+export type Heard =
+  | Registered
+  | Assign
+  | { type: "leases"; lost?: string[] }
+  | { type: "ack" | "cancel"; lease: string }
+  | { type: "drain"; deadlineMs: number }
+  | { type: "error"; error?: { message: string } };
+
+export interface Registered {
+  type: "registered";
+  workerId: string;
+  heartbeatMs: number;
+  lost?: string[];
+  takes?: string[];
+}
+
+export interface Assign {
+  type: "assign";
+  lease: string;
+  attempt: number;
+  timeoutMs?: number;
+  task: Members;
+}
+
+const Base = class {} as new () => Members;
+
+/** A task to run. */
+export class Task extends Base {
+  constructor(
+    members: Members,
+    readonly attempt: number,
+    readonly timeoutMs: number | undefined,
+    /** Aborts once nobody wants the result: pass it on to the provider's library. */
+    readonly signal: AbortSignal,
+  ) {
+    super();
+    Object.assign(this, members);
+  }
+
+  /** The turns for a chat model, in the order that the server promises. */
+  chat(): Message[] {
+    const context = this.context && `Context:\n${JSON.stringify(this.context)}`;
+    const system = [this.systemPrompt, context].flatMap((content) => (content ? [{ role: "system", content }] : []));
+    return [...system, ...(this.messages ?? []), { role: "user", content: this.prompt }];
+  }
+}
+
+/** Tokens of a call; `input` counts cached ones too. */
+export interface Usage {
+  input: number;
+  output: number;
+  cacheRead?: number;
+  cacheWrite?: number;
+}
+
+/** An output with what the provider says of it. */
+export interface Result {
+  /** Of an iterator, the pieces together unless it is given. */
+  output?: string;
+  /** Without it, four characters count as a token. */
+  usage?: Usage;
+  /** 0 to 1. */
+  confidence?: number;
+  /** `length` means that the output is cut. */
+  finishReason?: string;
+  thinking?: string;
+}
+
+export interface FailureOptions {
+  /** `PROVIDER_ERROR` (default), `PROVIDER_RATE_LIMITED`, `TASK_TIMEOUT` or `OUTPUT_INVALID`. */
+  code?: string;
+  /** Default: true. */
+  retryable?: boolean;
+  retryAfterMs?: number;
+}
+
+/** Throw it for a task that has no result. Any other error is a retryable `PROVIDER_ERROR`. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly code: string;
+  readonly retryable: boolean;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, { code = "PROVIDER_ERROR", retryable = true, retryAfterMs }: FailureOptions = {}) {
+    super(message);
+    this.code = code;
+    this.retryable = retryable;
+    this.retryAfterMs = retryAfterMs;
+  }
+}

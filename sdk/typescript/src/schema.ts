@@ -1,0 +1,7655 @@
+// Written by sdk/typescript/generate.mjs from the OpenAPI document. Do not edit.
+export interface paths {
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The audit log: actor, action, time and address, the newest first. */
+        get: operations["audit_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/cookie": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keep this session in a cookie, which scripts cannot read. */
+        post: operations["auth_set_cookie"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All keys, the newest first; revoked and expired ones too. */
+        get: operations["auth_list_keys"];
+        put?: never;
+        /** Make an API key; its text is returned only here. */
+        post: operations["auth_create_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a key. */
+        delete: operations["auth_revoke_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/keys/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Replace a key by a new one, whose text is returned only here. */
+        post: operations["auth_rotate_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a link that signs the caller in once, within an hour, in a browser. */
+        post: operations["auth_create_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/links/exchange": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exchange the token of a sign-in link for a session. */
+        post: operations["auth_exchange_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/links/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show whom a sign-in link signs in; the link is not used up. */
+        post: operations["auth_preview_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sign in with e-mail and password. */
+        post: operations["auth_login"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End this session, or all sessions of the user. */
+        post: operations["auth_logout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The ways to sign in to this server. */
+        get: operations["auth_methods"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** End a sign-in at the identity provider: the browser brings its code. */
+        get: operations["auth_callback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/program": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sign a program in, or refuse it: the answer of the user, who compared its code. */
+        post: operations["auth_answer_program"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/program/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show the program that wants to sign in, for its user to compare: nothing is used up. */
+        post: operations["auth_preview_program"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Begin a sign-in at the identity provider. */
+        get: operations["auth_start"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exchange the code of a sign-in for a session. */
+        post: operations["auth_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Change the own password; all other sessions end. */
+        post: operations["auth_change_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Go on with a session: the refresh token is replaced by the one in the answer. */
+        post: operations["auth_refresh"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The user of this session, and the actions that it may take. */
+        get: operations["auth_who"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Open sessions, the newest first: one's own, or for an admin everybody's. */
+        get: operations["auth_list_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a session: one's own, or for an admin anybody's. */
+        delete: operations["auth_end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make the first admin with the token of the setup link, and sign it in. */
+        post: operations["auth_setup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/signing-key/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a new key that signs access tokens; tokens and sessions of the old one end after the overlap. */
+        post: operations["auth_rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All users. */
+        get: operations["auth_list_users"];
+        put?: never;
+        /** Make a user. */
+        post: operations["auth_create_user"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/users/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a user, with all sessions and the keys that the user answers for. */
+        delete: operations["auth_delete_user"];
+        options?: never;
+        head?: never;
+        /** Give a user another role, plan or password. */
+        patch: operations["auth_change_user"];
+        trace?: never;
+    };
+    "/api/backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stream the whole store, as it is at the end of the stream, for `callboard backup create`.
+         * @description The format is that of the command, which must be of the same version. One backup is made at a time. The
+         *     stream holds every text and the hashes of passwords and keys; it holds no secret of the server.
+         */
+        post: operations["system_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Budgets as they stand, the newest first. */
+        get: operations["budgets_list"];
+        put?: never;
+        /** Create a budget. */
+        post: operations["budgets_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A budget as it stands. */
+        get: operations["budgets_get"];
+        put?: never;
+        post?: never;
+        /** Delete a budget; tasks that wait for it go on. */
+        delete: operations["budgets_delete"];
+        options?: never;
+        head?: never;
+        /** Change the limit, the alerts or the rule of a budget; the spent amount stays. */
+        patch: operations["budgets_change"];
+        trace?: never;
+    };
+    "/api/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Bulk jobs, the newest first: those that run, and the last 1,000 that have ended. */
+        get: operations["bulk_list"];
+        put?: never;
+        /**
+         * Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run returns their
+         *     number.
+         */
+        post: operations["bulk_start"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bulk/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A bulk job and how far it is. */
+        get: operations["bulk_get"];
+        put?: never;
+        post?: never;
+        /** Stop a bulk job: it acts on no further task, and what it has done stays. */
+        delete: operations["bulk_stop"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The nodes of the cluster. */
+        get: operations["system_nodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cluster/nodes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Have a node hand its work to another one, or let it take work again. */
+        patch: operations["system_change"];
+        trace?: never;
+    };
+    "/api/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Everything that the role may see, as it happens; `Last-Event-ID` resumes. */
+        get: operations["events_follow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The state of the service. */
+        get: operations["system_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Approvals, decided or not, the latest first. */
+        get: operations["hitl_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/calibration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The calibration of confidences, and the effect of other thresholds. */
+        get: operations["hitl_calibration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/pending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Outputs that wait for a reviewer, the latest first. */
+        get: operations["hitl_list_pending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/reviewers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The users who decide, by name: admins and operators; none in the sandbox. */
+        get: operations["hitl_reviewers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The statistics of approvals. */
+        get: operations["hitl_statistics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** An approval with all that a reviewer needs. */
+        get: operations["hitl_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let an output pass, as it is or with another text in its place. */
+        post: operations["hitl_approve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell other reviewers for five minutes that somebody looks at it. */
+        post: operations["hitl_claim"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All that happened to an approval, oldest first, each entry chained to the one before it. */
+        get: operations["hitl_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Do not let an output pass; another task may try again. */
+        post: operations["hitl_reject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take a claim back. */
+        post: operations["hitl_release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counters and gauges in the text of Prometheus, or of `OpenMetrics` if the header Accept names it. */
+        get: operations["system_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Models by name: those that workers announce, those with limits or figures, and the default. */
+        get: operations["system_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/{name}/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Set all limits of a model, in place of those before and of the settings; they count at once. */
+        put: operations["system_set_limits"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/{name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End the pause of a model after a 429 or 529: its tasks go on at once. */
+        delete: operations["system_end_pause"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document. */
+        get: operations["system_describe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Plans, the newest first; their steps without prompts. */
+        get: operations["plans_list"];
+        put?: never;
+        /** Make a plan. */
+        post: operations["plans_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Executions without their steps, the newest first. */
+        get: operations["executions_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** An execution with its steps and their outputs. */
+        get: operations["executions_get"];
+        put?: never;
+        post?: never;
+        /** Cancel an execution: completed steps are kept, the others are cancelled. */
+        delete: operations["executions_cancel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork an execution: a new one takes over each completed step whose rendered prompt, model, settings
+         *     and gate are the same, and runs the others. With `dryRun`, list them with the cost instead.
+         */
+        post: operations["executions_fork"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run the steps of a failed or cancelled execution again that did not end well. */
+        post: operations["executions_retry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}/signals/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a signal to an execution: the step that waits for it goes on, with the payload as its output; a
+         *     signal that comes before its wait is kept.
+         */
+        post: operations["executions_send"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}/steps/{step}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The items of a step with forEach, in the order of its list, with their outputs. */
+        get: operations["executions_items"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/executions/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** An execution as it goes on, with the texts of its steps. */
+        get: operations["executions_of_execution"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A plan with its prompts. */
+        get: operations["plans_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plans/{id}/execute": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start an execution of a plan, or, with `options.dryRun`, make a dry run. */
+        post: operations["plans_execute"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queues": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The queues that have ready tasks, workers or settings, by name. */
+        get: operations["queues_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queues/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Pause, resume or limit a queue. */
+        patch: operations["queues_change"];
+        trace?: never;
+    };
+    "/api/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Schedules, the newest first. */
+        get: operations["schedules_list"];
+        put?: never;
+        /** Make a schedule. */
+        post: operations["schedules_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/schedules/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A schedule with its target. */
+        get: operations["schedules_get"];
+        put?: never;
+        post?: never;
+        /** Delete a schedule; its running work goes on. */
+        delete: operations["schedules_delete"];
+        options?: never;
+        head?: never;
+        /** Change a schedule; a member that is left out stays as it is. */
+        patch: operations["schedules_change"];
+        trace?: never;
+    };
+    "/api/schedules/{id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The occurrences of a schedule that are remembered: the last thousand, the newest first. */
+        get: operations["schedules_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/schedules/{id}/trigger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start the work of a schedule now, be it enabled or not. */
+        post: operations["schedules_trigger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tasks, newest first unless said otherwise; for a worker key that is bound to queues, those that it holds. */
+        get: operations["tasks_list"];
+        put?: never;
+        /** Submit a task; `?stream=true` answers with its stream. */
+        post: operations["tasks_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Submit up to 100 tasks, all or none. */
+        post: operations["tasks_create_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/batch/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The tasks of a batch that are still stored, and how many are how far; not for a worker key that is bound to queues. */
+        get: operations["tasks_get_batch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A task with its prompt and its output; for a worker key that is bound to queues, one that it holds. */
+        get: operations["tasks_get"];
+        put?: never;
+        post?: never;
+        /** Cancel a task. */
+        delete: operations["tasks_cancel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Submit a task that failed, was cancelled or was rejected anew, as a task of the caller. */
+        post: operations["tasks_retry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A task as it goes on, with its text. */
+        get: operations["tasks_of_task"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/{id}/texts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase the texts of an ended task: prompt, context, output, edit, comment and the words of its error.
+         *     The history of its approval still verifies.
+         */
+        delete: operations["tasks_erase"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Templates, each in its highest version, the newest first. */
+        get: operations["templates_list"];
+        put?: never;
+        /** Make a template, or a version of one. */
+        post: operations["templates_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A template, whole, in its highest version or another. */
+        get: operations["templates_get"];
+        put?: never;
+        post?: never;
+        /** Delete a template, or one version of it. Plans and executions that were made of it stay. */
+        delete: operations["templates_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}/deploy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a plan of a template and start it, or, with `options.dryRun`, make a dry run. */
+        post: operations["templates_deploy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All versions of a template, the highest first. */
+        get: operations["templates_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The usage of the tasks that were created in a period and are still stored, in groups; at most 100,000 tasks. */
+        get: operations["budgets_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Webhooks and mails that were or will be sent, the newest first. */
+        get: operations["webhooks_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/deliveries/{id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a webhook or a mail again, under the same identifier; one that waits for its next attempt is
+         *     sent at once.
+         */
+        post: operations["webhooks_redeliver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The secrets that sign webhooks: of production, and of the sandbox. */
+        get: operations["webhooks_secret"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The workers; lost ones are listed for an hour. */
+        get: operations["system_list_workers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workers/connect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Connect as a worker. */
+        get: operations["workers_connect"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workers/{id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Have a worker finish its tasks and take no new ones. */
+        post: operations["system_drain_worker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description One limit of a provider. */
+        Allowance: {
+            /**
+             * Format: int64
+             * @description The limit of a minute.
+             */
+            limit: number;
+            /**
+             * Format: int64
+             * @description The rest of it, when it was reported.
+             */
+            remaining: number;
+        };
+        /** @description An approval. */
+        Approval: {
+            /** @description The assigned reviewer. */
+            assignedTo?: string;
+            /** @description The reviewer who has claimed the output. */
+            claimedBy?: string;
+            /**
+             * Format: date-time
+             * @description The end of the claim.
+             */
+            claimedUntil?: string;
+            /**
+             * Format: double
+             * @description The confidence in the output, 0 to 1.
+             */
+            confidence?: number;
+            /** @description The source of the confidence. */
+            confidenceSource?: string;
+            /**
+             * Format: date-time
+             * @description The time of the hold.
+             */
+            createdAt: string;
+            /** @description The decision. */
+            decision?: components["schemas"]["Decision"];
+            /**
+             * Format: date-time
+             * @description The time at which the texts of the task were erased.
+             */
+            erasedAt?: string;
+            /**
+             * Format: date-time
+             * @description The time of the first escalation.
+             */
+            escalatedAt?: string;
+            /** @description The length and the last hash of its history. */
+            history: components["schemas"]["Chain"];
+            /**
+             * Format: int32
+             * @description The item of the step's list that the task is for, from 0.
+             */
+            item?: number;
+            /** @description The model's name. */
+            model: string;
+            /** @description The channels that notify reviewers. */
+            notifyChannels?: string[];
+            /** @description The model's output, in lists its first 2,000 characters; not in events. */
+            output?: string;
+            /** @description True if a list shows only the beginning of the output. */
+            outputTruncated?: boolean;
+            /** @description The execution that the task belongs to. */
+            planExecutionId?: string;
+            /** @description The prompt, in lists its first 2,000 characters; not in events. */
+            prompt?: string;
+            /** @description True if a list shows only the beginning of the prompt. */
+            promptTruncated?: boolean;
+            /** @description The queue's name. */
+            queue: string;
+            /** @description The reason of the hold: required, `below_threshold`, `no_confidence` or sampled. */
+            reason: string;
+            /** @description True if the output is a sample of those that pass. */
+            sampled: boolean;
+            /** @description pending, assigned, escalated, expired, approved, rejected or cancelled. */
+            status: string;
+            /** @description The step that the task is. */
+            stepId?: string;
+            /** @description The beginning of the output; not in events. */
+            summary?: string;
+            /** @description The tags of the task. */
+            tags: string[];
+            /** @description The task whose output waits; also the approval's identifier. */
+            taskId: string;
+            /** @description The template that the execution was deployed from. */
+            templateId?: string;
+            /**
+             * Format: double
+             * @description Minimum confidence to skip review.
+             */
+            threshold?: number;
+            /**
+             * Format: date-time
+             * @description The end of the reviewers' time.
+             */
+            timeoutAt: string;
+            /**
+             * @description True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
+             *     know how good such confidences are.
+             */
+            untested?: boolean;
+            /**
+             * Format: int64
+             * @description The wait so far, or until the decision, in milliseconds.
+             */
+            waitingMs: number;
+        };
+        /** @description The answer to an approval. */
+        Approved: {
+            /** Format: date-time */
+            approvedAt: string;
+            /** @description The user who approved the output. */
+            approvedBy: string;
+            /** @description The comment. */
+            comment?: string;
+            /** @description completed. */
+            status: string;
+            taskId: string;
+            /** @description True if another text replaces the output. */
+            wasModified: boolean;
+        };
+        /** @description An entry of the audit log. */
+        AuditEntry: {
+            /** @description The action, such as key.revoked. */
+            action: string;
+            /** @description The id of a user or a key, anonymous, or system. */
+            actor: string;
+            /** @description The address of the client. */
+            address?: string;
+            /**
+             * Format: date-time
+             * @description The time of the action.
+             */
+            at: string;
+            /** @description Further texts by name. */
+            details?: {
+                [key: string]: string;
+            };
+            /** @description The hash of this one. */
+            hash: string;
+            /** @description `aud_…` */
+            id: string;
+            /**
+             * Format: int32
+             * @description The number, counted from 1 since the first start.
+             */
+            number: number;
+            /** @description The hash of the entry before it; 64 zeros for the first. */
+            previousHash: string;
+            /** @description The id of the subject. */
+            target?: string;
+        };
+        /** @description A batch as it was created. */
+        Batch: {
+            /** @description `dt_batch_…` */
+            batchId: string;
+            /** @description The tasks, in the order of the request. */
+            tasks: components["schemas"]["BatchItem"][];
+            /** @description The number. */
+            total: number;
+        };
+        /** @description One task of a batch. */
+        BatchItem: {
+            /** @description `dt_task_…` */
+            id: string;
+            /** @description pending. */
+            status: string;
+        };
+        /** @description A batch as it is. */
+        BatchStatus: {
+            /** @description `dt_batch_…` */
+            batchId: string;
+            /** @description The number in each status. */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description The tasks that are still stored, in the order of the request. */
+            tasks: components["schemas"]["BatchItem"][];
+            /** @description The number. */
+            total: number;
+        };
+        /** @description A budget of many tasks. */
+        Budget: {
+            /** @description The shares of the limit at which `budget.alert` is sent. */
+            alertAt: number[];
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description `bdg_…` */
+            id: string;
+            /**
+             * Format: double
+             * @description The limit of a period, in USD.
+             */
+            limit: number;
+            /** @description The tasks that it is for. */
+            match: components["schemas"]["BudgetMatch"];
+            /** @description wait, reject or alert. */
+            onExceed: string;
+            /** @description day, week, month or total. */
+            period: string;
+            /**
+             * Format: date-time
+             * @description The end of the period.
+             */
+            periodEnd?: string;
+            /**
+             * Format: date-time
+             * @description The beginning of the period.
+             */
+            periodStart?: string;
+            /**
+             * Format: double
+             * @description The highest costs of tasks that have not ended, in USD; not in events.
+             */
+            reserved?: number;
+            /**
+             * Format: double
+             * @description The share that was passed, in `budget.alert`.
+             */
+            share?: number;
+            /**
+             * Format: double
+             * @description The costs in the period, in USD.
+             */
+            spent: number;
+            /** @description The zone whose midnights count. */
+            timezone: string;
+        };
+        BudgetMatch: {
+            /** @description All of these tags. */
+            tags?: string[] | null;
+            /** @description The id of the user or key that submits. */
+            account?: string | null;
+            /** @description The id of the template that the execution was deployed from. */
+            templateId?: string | null;
+            /** @description The model. */
+            model?: string | null;
+        };
+        /** @description A bulk job, or the result of a dry run. */
+        Bulk: {
+            /** @description cancel, retry, reprioritize or reject. */
+            action: string;
+            /**
+             * Format: date-time
+             * @description The end.
+             */
+            completedAt?: string;
+            /**
+             * Format: date-time
+             * @description The start.
+             */
+            createdAt?: string;
+            /** @description The account that started the job. */
+            createdBy?: string;
+            /**
+             * Format: int32
+             * @description The tasks that were acted on.
+             */
+            done: number;
+            /**
+             * Format: int32
+             * @description The tasks on which the action failed.
+             */
+            failed: number;
+            /** @description `blk_…`; not in a dry run. */
+            id?: string;
+            /**
+             * Format: int32
+             * @description The new priority.
+             */
+            priority?: number;
+            /** @description The reason why a cancelled job ended before it had acted on every task. */
+            reason?: string;
+            /**
+             * Format: int32
+             * @description The tasks that the action does not fit, such as ended ones for cancel.
+             */
+            skipped: number;
+            /** @description running, completed or cancelled; `dry_run` of a dry run. */
+            status: string;
+            /**
+             * Format: int32
+             * @description The tasks that are as the action wants them.
+             */
+            succeeded: number;
+            /**
+             * Format: int64
+             * @description The tasks that matched.
+             */
+            total: number;
+        };
+        /** @description The calibration of confidences. */
+        Calibration: {
+            /** @description The decisions on outputs by confidence: ten ranges of 0.1. */
+            deciles: components["schemas"]["Decile"][];
+            /** @description The method that was asked for. */
+            method?: string;
+            /** @description The model that was asked for. */
+            model?: string;
+            /** @description The decisions on outputs without a confidence; they count in no threshold. */
+            noConfidence: components["schemas"]["Tally"];
+            /** @description The step that was asked for. */
+            stepId?: string;
+            /** @description The template that was asked for. */
+            templateId?: string;
+            /** @description The result of each threshold. */
+            thresholds: components["schemas"]["Threshold"][];
+        };
+        /** @description A cancelled task. */
+        Cancelled: {
+            /**
+             * Format: date-time
+             * @description The time of the cancellation.
+             */
+            cancelledAt?: string;
+            /** @description The id of the task. */
+            id: string;
+            /** @description cancelled. */
+            status: string;
+        };
+        /** @description The length and the last hash of a history. */
+        Chain: {
+            /** @description The hash of the last. */
+            hash: string;
+            /**
+             * Format: int32
+             * @description The number of entries.
+             */
+            length: number;
+        };
+        /**
+         * @description The channels that notify reviewers.
+         * @enum {string}
+         */
+        Channel: "email" | "dashboard";
+        /** @description The answer to a claim or a release. */
+        Claimed: {
+            /** @description The reviewer who has claimed the output. */
+            claimedBy?: string;
+            /**
+             * Format: date-time
+             * @description The end of the claim.
+             */
+            claimedUntil?: string;
+            taskId: string;
+        };
+        /** @description A queue for which a model is closed. */
+        ClosedQueue: {
+            /** @description The queue. */
+            queue: string;
+            /**
+             * Format: date-time
+             * @description The time before which no call begins.
+             */
+            until: string;
+        };
+        /** @description The state of one component. */
+        Component: {
+            /** @description The text for people. */
+            detail?: string;
+            /** @description ok, degraded, unavailable or `not_configured`. */
+            status: string;
+        };
+        /** @description The parts of the service. */
+        Components: {
+            /** @description The database. */
+            database: components["schemas"]["Component"];
+            /** @description The workflow engine. */
+            engine: components["schemas"]["Component"];
+            /** @description The vector store, which this server lacks. */
+            vectorStore: components["schemas"]["Component"];
+            /** @description The workers. */
+            workers: components["schemas"]["Component"];
+        };
+        /** @description The source of a confidence. */
+        Confidence: {
+            /** @description The members that samples must agree on; by default those of the schema. */
+            fields?: string[];
+            /** @description The model that judges. */
+            judgeModel?: string;
+            /** @description auto, logprobs, samples, judge or none. */
+            method: string;
+            /**
+             * Format: int32
+             * @description The samples or verdicts; by default 3.
+             */
+            n?: number;
+            /** @description The criteria of the judge. */
+            rubric?: string;
+        };
+        /** @description The decisions on outputs of some confidence. */
+        Decile: components["schemas"]["Tally"] & {
+            /**
+             * Format: double
+             * @description The lower bound of the confidence.
+             */
+            from: number;
+            /**
+             * Format: double
+             * @description Confidences are below this; those of the last decile are up to 1 and with it.
+             */
+            to: number;
+        };
+        /** @description The decision. */
+        Decision: {
+            /**
+             * Format: date-time
+             * @description The time of the decision.
+             */
+            at: string;
+            /** @description The user or key that decided. */
+            by: string;
+            /** @description The comment, or the reason of a rejection; not in events. */
+            comment?: string;
+            /** @description The reviewer's text, in lists its first 2,000 characters; not in events. */
+            modifiedOutput?: string;
+            /** @description True if a list shows only the beginning of that text. */
+            modifiedOutputTruncated?: boolean;
+            /** @description The task that tries again. */
+            retryTaskId?: string;
+            /** @description approved or rejected. */
+            status: string;
+            /** @description True if a reviewer's text replaces the output. */
+            wasModified: boolean;
+        };
+        /** @description The defaults of steps. */
+        Defaults: components["schemas"]["Sampling"] & components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
+            /** @description The source of the confidence. */
+            confidence?: components["schemas"]["Confidence"];
+            /**
+             * Format: int64
+             * @description The most tokens to answer with.
+             */
+            maxTokens?: number;
+            /** @description The model. */
+            model?: string;
+            /** @description The JSON Schema of the output. */
+            outputSchema?: Record<string, unknown>;
+            /** @description The queue. */
+            queue?: string;
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            temperature?: number;
+            /**
+             * Format: int64
+             * @description The time limit of one attempt, in milliseconds.
+             */
+            timeoutMs?: number;
+        };
+        /** @description The result of a deletion. */
+        Deleted: {
+            /** @description The template. */
+            id: string;
+            /** @description The deleted versions, the highest first. */
+            versions: string[];
+        };
+        /** @description A delivery of a webhook or a mail. */
+        Delivery: {
+            /**
+             * Format: int32
+             * @description Attempts that were begun.
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description The time of creation, which is the end of the task.
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description The time of the delivery.
+             */
+            deliveredAt?: string;
+            /** @description The reported event, such as `task.completed` or `hitl.assigned`. */
+            event: string;
+            /** @description `dlv_…`, the same for every attempt: the `webhook-id` of a webhook. */
+            id: string;
+            /** @description webhook or mail. */
+            kind: string;
+            /** @description The reason of the last failed attempt, or of the drop. */
+            lastError?: string;
+            /**
+             * Format: int32
+             * @description The HTTP status of the last attempt, if there was an answer.
+             */
+            lastStatus?: number;
+            /**
+             * Format: date-time
+             * @description The time of the next attempt, while the delivery is pending.
+             */
+            nextAttemptAt?: string;
+            /** @description pending, delivered, dead or dropped. */
+            status: string;
+            /** @description The task that the delivery is about. */
+            taskId: string;
+            /** @description The user to whom a mail goes. */
+            to?: string;
+            /** @description The address of a webhook, as given. */
+            url?: string;
+        };
+        /** @description A run under `options.maxCost`, if each step has its likely cost. */
+        DryBudget: {
+            /** @description True if every step fits. */
+            fits: boolean;
+            /**
+             * Format: double
+             * @description The most that the run may cost, in USD.
+             */
+            maxCost: number;
+            /** @description The reason, with the amounts. */
+            message?: string;
+            /** @description The first step that would not be dispatched. */
+            stepId?: string;
+        };
+        /** @description The items of a step as it would run. */
+        DryItems: {
+            /**
+             * Format: double
+             * @description The average cost of an item, in USD.
+             */
+            estimatedCost: number;
+            /**
+             * @description The length of the list; left out where it comes from an output, and `estimatedCost` is for
+             *     maxItems.
+             */
+            expected?: number;
+            /**
+             * Format: int32
+             * @description The longest list.
+             */
+            maxItems: number;
+        };
+        /** @description The dry run of an execution; nothing is stored or started. */
+        DryRun: {
+            /** @description The run under `options.maxCost`, if that is given. */
+            budget?: components["schemas"]["DryBudget"];
+            /** @description The ids of the steps that the run cannot be shorter than, first to last. */
+            criticalPath: string[];
+            /** @description The estimated usage. */
+            estimate: components["schemas"]["Estimate"];
+            /** @description The execution, where one is forked. */
+            forkOf?: string;
+            /** @description The plan, where one is executed. */
+            planId?: string;
+            /** @description `dry_run`. */
+            status: string;
+            /** @description The steps, in the order of the document. */
+            steps: components["schemas"]["DryStep"][];
+            /** @description The template, where one is deployed. */
+            templateId?: string;
+        };
+        /** @description A step as it would run. */
+        DryStep: {
+            /**
+             * @description The state of its condition with this input: runs, skips, fails, or unknown if it needs an output.
+             *     Left out without a condition.
+             */
+            condition?: string;
+            /** @description The ids of the steps that must complete first. */
+            dependsOn: string[];
+            /**
+             * Format: double
+             * @description The estimated cost, in USD.
+             */
+            estimatedCost: number;
+            /** @description The review of the output: always, threshold or none. */
+            gate: string;
+            /** @description The step's id. */
+            id: string;
+            /** @description The items of a step with forEach. */
+            items?: components["schemas"]["DryItems"];
+            /** @description The number of steps that run before it, one after the other; from 0. */
+            level: number;
+            /** @description The model that it would run on; empty for a wait. */
+            model: string;
+            /** @description True if the model has no price, which counts as 0. */
+            priceUnknown?: boolean;
+            /** @description The prompt, rendered; a reference to an output stays as it was written. Empty for a wait. */
+            prompt: string;
+            /** @description True if the prompt was cut: a dry run shows at most 2 MiB of prompts. */
+            promptTruncated?: boolean;
+            /** @description The queue that it would wait in; empty for a wait. */
+            queue: string;
+            /** @description True if the fork takes the step's output over. */
+            reused?: boolean;
+            /** @description The signal that a wait waits for. */
+            signal?: string;
+            /** @description `wait` for a step that waits for a signal; else left out. */
+            type?: string;
+        };
+        /** @description One entry of the history of an approval; members of other actions are left out. */
+        Entry: {
+            /**
+             * @description pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
+             *     `notification_skipped`.
+             */
+            action?: string;
+            /** @description The actor: the identifier of a user or a key, or `system`. */
+            actor?: string;
+            /** @description The chosen reviewer. */
+            assignedTo?: string;
+            /**
+             * Format: date-time
+             * @description The end of the claim.
+             */
+            claimedUntil?: string;
+            /** @description The reviewer's comment. */
+            comment?: string;
+            /** @description The SHA-256 of the salt and `comment`, or `reason`. */
+            commentHash?: string;
+            /**
+             * Format: double
+             * @description The model's confidence, 0 to 1.
+             */
+            confidence?: number;
+            /** @description Further details. */
+            details?: components["schemas"]["More"];
+            /** @description The SHA-256 of the salt and `modifiedOutput`. */
+            editHash?: string;
+            /** @description The reviewer assigned before. */
+            from?: string;
+            /** @description The SHA-256 of the entry in its canonical form. */
+            hash?: string;
+            /** @description The reviewer's text. */
+            modifiedOutput?: string;
+            /**
+             * Format: int32
+             * @description Counted from 1.
+             */
+            number?: number;
+            /** @description The SHA-256 of the salt and the output that was shown. */
+            outputHash?: string;
+            /** @description The hash of the entry before; 64 zeros for the first. */
+            previousHash?: string;
+            /** @description The reason of the rejection. */
+            reason?: string;
+            /** @description The task that tries again. */
+            retryTaskId?: string;
+            /** @description The user named as the reviewer. */
+            reviewerId?: string;
+            /** @description The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased. */
+            salt?: string;
+            /**
+             * Format: date-time
+             * @description The instant.
+             */
+            timestamp?: string;
+            /** @description The reviewer assigned now. */
+            to?: string;
+            /**
+             * Format: int32
+             * @description The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted.
+             */
+            version?: number;
+            /** @description True if the reviewer's text replaces the output. */
+            wasModified?: boolean;
+        };
+        /** @description A task whose texts are erased. */
+        Erased: {
+            /**
+             * Format: date-time
+             * @description The time of the first erasure.
+             */
+            erasedAt?: string;
+            /** @description The task. */
+            id: string;
+            /** @description The status, which stays. */
+            status: string;
+        };
+        /** @description The estimated usage of a run. */
+        Estimate: {
+            /** @description The basis of the estimate: history or prices. */
+            basis: string;
+            /**
+             * Format: double
+             * @description The likely cost, in USD.
+             */
+            cost: number;
+            /**
+             * Format: double
+             * @description The worst case, in USD.
+             */
+            costHigh: number;
+            /**
+             * Format: int64
+             * @description The duration, in milliseconds, without reviews and queues.
+             */
+            durationMs: number;
+            /** @description True if a model has no price, which counts as 0. */
+            priceUnknown?: boolean;
+        };
+        /** @description An execution; a member that does not exist yet is left out. */
+        Execution: {
+            /**
+             * Format: date-time
+             * @description The time of the end.
+             */
+            completedAt?: string;
+            /** @description The error, once it has failed. */
+            error?: components["schemas"]["ExecutionError"];
+            /** @description The execution that it is a fork of. */
+            forkedFrom?: components["schemas"]["ForkedFrom"];
+            /** @description `dt_exec_…` */
+            id: string;
+            /** @description The input, defaults filled in; not in lists. */
+            input?: Record<string, unknown>;
+            /** @description The plan that it runs: `dt_plan_…` */
+            planId: string;
+            /** @description The number of steps in each state; in an event, at the time of reading. */
+            progress?: components["schemas"]["Progress"];
+            /**
+             * Format: date-time
+             * @description The instant before which it does not begin.
+             */
+            startAt?: string;
+            /**
+             * Format: date-time
+             * @description The time of the first run.
+             */
+            startedAt?: string;
+            /** @description pending, running, completed, failed or cancelled. */
+            status: string;
+            /** @description The state of each step, by its id; not in lists. */
+            steps?: {
+                [key: string]: components["schemas"]["StepResult"];
+            };
+            /** @description The template that it was deployed from. */
+            templateId?: string;
+            /** @description The version that was deployed. */
+            templateVersion?: string;
+            /** @description The usage of all its model calls. */
+            usage: components["schemas"]["Usage"];
+            /** @description `schedule` while it is pending. */
+            waitingFor?: string;
+            /**
+             * Format: date-time
+             * @description The time of the start, while the execution is pending.
+             */
+            waitingUntil?: string;
+        };
+        /** @description The error of an execution. */
+        ExecutionError: {
+            /** @description The code. */
+            code: string;
+            /** @description The text for people. */
+            message: string;
+            /** @description The step in which the error occurred, if in one. */
+            stepId?: string;
+        };
+        /** @description Flow control: which tasks run together, and which take turns. */
+        Flow: {
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
+            concurrencyKey?: string;
+            /**
+             * Format: int32
+             * @description The number.
+             */
+            concurrencyLimit?: number;
+            /** @description Keys of the same priority take turns. */
+            fairnessKey?: string;
+            /** @description queue, reject or `cancel_running`. */
+            onConflict?: string;
+            /**
+             * Format: int32
+             * @description The share of the turns.
+             */
+            weight?: number;
+        };
+        /** @description The origin of a fork. */
+        ForkedFrom: {
+            /** @description The execution whose completed steps it takes over. */
+            executionId: string;
+            /** @description The step that runs anew in any case. */
+            fromStep?: string;
+        };
+        /** @description The state of the service. */
+        Health: {
+            /** @description The parts of the service. */
+            components: components["schemas"]["Components"];
+            /** @description The worst of its components: ok, degraded or unavailable. */
+            status: string;
+            /** @description The release of the IANA time-zone database by which schedules go, such as 2026a. */
+            timeZoneData: string;
+            /**
+             * Format: int64
+             * @description The time since the start, in milliseconds.
+             */
+            uptimeMs: number;
+            /** @description The program's version. */
+            version: string;
+            /** @description Settings that do not go together; the status is none the worse for them. */
+            warnings?: string[];
+        };
+        /** @description `hitl` of a template. */
+        Hitl: {
+            /**
+             * Format: double
+             * @description Minimum confidence to skip review, 0 to 1.
+             */
+            confidenceThreshold?: number;
+            /** @description The channels that notify reviewers. */
+            notifyChannels?: components["schemas"]["Channel"][];
+            /** @description The ids of the steps whose outputs are always held. */
+            requiredFor?: string[];
+            /**
+             * Format: double
+             * @description The share of the outputs that nothing else holds which is held all the same.
+             */
+            sampleRate?: number;
+            /**
+             * Format: int64
+             * @description The time for the review, in milliseconds, at most 30 days; by default 3600000.
+             */
+            timeoutMs?: number;
+        };
+        /** @description An item of a step; a member that does not exist yet is left out. */
+        Item: components["schemas"]["StepResult"] & {
+            /**
+             * Format: int32
+             * @description The item's number in the list, from 0.
+             */
+            item: number;
+        };
+        /** @description The number of items in each state; all but `awaitingApproval` sum to `total`. */
+        ItemCounts: {
+            /**
+             * Format: int32
+             * @description The number of the pending ones that wait for a reviewer.
+             */
+            awaitingApproval: number;
+            /**
+             * Format: int32
+             * @description Cancelled, or not begun when the step ended.
+             */
+            cancelled: number;
+            /**
+             * Format: int32
+             * @description The number with an output.
+             */
+            completed: number;
+            /**
+             * Format: int32
+             * @description Failed for good.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description Not begun, in a queue, in backoff, or with a reviewer.
+             */
+            pending: number;
+            /**
+             * Format: int32
+             * @description The number whose output a reviewer rejected.
+             */
+            rejected: number;
+            /**
+             * Format: int32
+             * @description The number with a worker.
+             */
+            running: number;
+            /**
+             * Format: int32
+             * @description All items.
+             */
+            total: number;
+        };
+        /** @description A new key with its text. */
+        Key: {
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description live or test. */
+            environment: string;
+            /**
+             * Format: date-time
+             * @description The end of its validity.
+             */
+            expiresAt: string;
+            /** @description `key_…` */
+            id: string;
+            /** @description The key's text, returned only here. */
+            key: string;
+            /** @description The last four characters of its text. */
+            last4: string;
+            /** @description The name. */
+            name: string;
+            /** @description `svc_live_`, `svc_test_` or `svc_worker_`. */
+            prefix: string;
+            /** @description The queues that a worker key is bound to. */
+            queues?: string[];
+            /** @description The role. */
+            role: string;
+        };
+        /** @description A key as it is listed. */
+        KeySummary: {
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description The creator: the id of a user or a key. */
+            createdBy?: string;
+            /** @description live or test. */
+            environment: string;
+            /**
+             * Format: date-time
+             * @description The latest end of its validity.
+             */
+            expiresAt: string;
+            /** @description `key_…` */
+            id: string;
+            /** @description The last four characters of its text. */
+            last4: string;
+            /**
+             * Format: date-time
+             * @description The time of the last use; up to a minute earlier after a crash.
+             */
+            lastUsedAt?: string;
+            /** @description The name. */
+            name: string;
+            /** @description free, pro or enterprise, if it has one of its own. */
+            plan?: string;
+            /** @description `svc_live_`, `svc_test_` or `svc_worker_`. */
+            prefix: string;
+            /** @description The queues that a worker key is bound to. */
+            queues?: string[];
+            /**
+             * Format: date-time
+             * @description The instant from which the key is refused; in the future while a rotated key still works.
+             */
+            revokedAt?: string;
+            /** @description The role. */
+            role: string;
+            /** @description active, expired or revoked. */
+            status: string;
+            /** @description The user whose loss of the right to give the key's role ends the key. */
+            userId?: string;
+        };
+        /** @description The limits of a model; a member that is left out is unlimited. */
+        Limits: {
+            /**
+             * Format: int64
+             * @description Calls in flight.
+             */
+            concurrent?: number;
+            /**
+             * Format: int64
+             * @description Input tokens in any minute.
+             */
+            inputTokensPerMinute?: number;
+            /**
+             * Format: int64
+             * @description Output tokens in any minute.
+             */
+            outputTokensPerMinute?: number;
+            /**
+             * Format: int64
+             * @description Requests in any minute.
+             */
+            requestsPerMinute?: number;
+            /**
+             * Format: int64
+             * @description Both together in any minute.
+             */
+            tokensPerMinute?: number;
+        };
+        /** @description A link that signs in. */
+        Link: {
+            /**
+             * Format: date-time
+             * @description The end of its validity.
+             */
+            expiresAt: string;
+            /** @description The token alone. */
+            token: string;
+            /** @description The address to open in a browser. */
+            url: string;
+        };
+        /** @description The user whom a link signs in. */
+        LinkPreview: {
+            /** @description The e-mail of the user. */
+            email: string;
+            /**
+             * Format: date-time
+             * @description The end of the link's validity.
+             */
+            expiresAt: string;
+            /** @description The name of the user. */
+            name: string;
+        };
+        /** @description One list, or lists that are walked together, by the names of the variables of their items. */
+        Lists: string | {
+            [key: string]: string;
+        };
+        /** @description The result of a logout. */
+        LoggedOut: {
+            /** @description The number of ended sessions. */
+            ended: number;
+        };
+        /** @description An earlier turn. */
+        Message: {
+            /** @description The text. */
+            content: string;
+            /** @description user or assistant. */
+            role: string;
+        };
+        /** @description The ways to sign in. */
+        Methods: {
+            /** @description True if users can sign in at an identity provider. */
+            oidc: boolean;
+            /** @description True if users can sign in by e-mail and password. */
+            password: boolean;
+            /** @description True if there is no admin yet: the setup link makes the first one. */
+            setup: boolean;
+        };
+        /** @description A model; a figure that nobody set or reported is left out. */
+        ModelState: {
+            /** @description The queues for whose tasks alone no call begins: their workers' keys serve no other queues. */
+            closedQueues?: components["schemas"]["ClosedQueue"][];
+            /**
+             * Format: date-time
+             * @description The time before which no call begins, after a 429 or 529.
+             */
+            closedUntil?: string;
+            /** @description The limits that count. */
+            limits: components["schemas"]["Limits"];
+            /** @description The name. */
+            name: string;
+            /** @description The prices, in USD per token. */
+            price?: components["schemas"]["Price"];
+            /** @description The limits in the headers of the provider's last answer. */
+            reported?: components["schemas"]["Reported"];
+            /** @description The use of the last minute, including the reservations of calls in flight. */
+            used: components["schemas"]["Used"];
+            /** @description The connected workers that announce the model by its exact name. */
+            workers: number;
+        };
+        /** @description Further details of the action. */
+        More: {
+            /** @description The rule that chose the reviewer. */
+            assignmentMethod?: string;
+            /**
+             * Format: int32
+             * @description The number of outputs that the reviewer approved at once; absent if it was this one alone.
+             */
+            bulk?: number;
+            /**
+             * Format: int64
+             * @description The length of the wait, in milliseconds.
+             */
+            escalationAfterMs?: number;
+            /**
+             * Format: int32
+             * @description The item of the step's list that the task is for, from 0.
+             */
+            item?: number;
+            /** @description The execution that the task belongs to. */
+            planExecutionId?: string;
+            /** @description The text for people. */
+            reason?: string;
+            /** @description The step that the task is. */
+            stepId?: string;
+            /**
+             * Format: double
+             * @description Minimum confidence to skip review.
+             */
+            threshold?: number;
+            /**
+             * Format: date-time
+             * @description The end of the reviewers' time.
+             */
+            timeoutAt?: string;
+            /** @description required, `below_threshold`, `no_confidence` or sampled. */
+            why?: string;
+        };
+        /** @description A node of the cluster. */
+        Node: {
+            /** @description The address at which the other nodes reach it. */
+            address: string;
+            /** @description True if the node hands its work to another one. */
+            draining: boolean;
+            /**
+             * Format: int64
+             * @description The milliseconds until its term ends, unless it is renewed.
+             */
+            expiresInMs: number;
+            /** @description 32 hexadecimal digits. */
+            id: string;
+            /** @description The number of partitions that it owns, of 256. */
+            partitions: number;
+            /** @description active, standby, or lost once its term is over without a sign of life. */
+            status: string;
+            /** @description The version of the node's program. */
+            version: string;
+        };
+        /** @description An open session as it is listed. */
+        OpenSession: {
+            /**
+             * Format: date-time
+             * @description The time of the sign-in.
+             */
+            createdAt: string;
+            /** @description True if the request was made in this session. */
+            current: boolean;
+            /**
+             * Format: date-time
+             * @description The end of the session, unless it is renewed.
+             */
+            expiresAt?: string;
+            /** @description `ses_…` */
+            id: string;
+            /**
+             * Format: date-time
+             * @description The time of the last renewal.
+             */
+            refreshedAt?: string;
+            /** @description The owner. */
+            userId: string;
+        };
+        /** @description A plan. */
+        Plan: {
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description The description: at most 500 characters. */
+            description?: string;
+            /** @description The gates of each execution, as the template and the deploy have them; not in lists. */
+            hitl?: components["schemas"]["Hitl"];
+            /** @description `dt_plan_…` */
+            id: string;
+            /** @description The template's schema, by which the input of each execution is checked; not in lists. */
+            inputSchema?: Record<string, unknown>;
+            /** @description The name: 1 to 100 characters. */
+            name: string;
+            /** @description 1 to 500 steps; in lists without their prompts. */
+            steps: components["schemas"]["Step"][];
+            /** @description The tags, for filtering: at most 32 of at most 64 characters. */
+            tags: string[];
+            /** @description The template that it was deployed from. */
+            templateId?: string;
+            /** @description The version of the template. */
+            templateVersion?: string;
+        };
+        /** @description A key that signed access tokens before. */
+        PreviousKey: {
+            /** @description The name. */
+            id: string;
+            /**
+             * Format: date-time
+             * @description The instant from which its tokens and sessions are refused.
+             */
+            validUntil?: string;
+        };
+        /** @description The prices, in USD per token. */
+        Price: {
+            /**
+             * Format: double
+             * @description The price of prompt tokens read from the provider's cache.
+             */
+            cacheRead: number;
+            /**
+             * Format: double
+             * @description The price of prompt tokens written to the provider's cache.
+             */
+            cacheWrite: number;
+            /**
+             * Format: double
+             * @description The price of the prompt.
+             */
+            input: number;
+            /**
+             * Format: double
+             * @description The price of the output.
+             */
+            output: number;
+        };
+        /** @description The address at which the program waits for the answer. */
+        ProgramAnswer: {
+            /** @description The address to go to. */
+            location: string;
+        };
+        /** @description A program that wants to sign in. */
+        Program: {
+            /** @description The code that the program shows: three groups of four characters. */
+            comparison: string;
+            /** @description The e-mail of the user as whom it wants to sign in. */
+            email: string;
+            /** @description The name of the user. */
+            name: string;
+            /**
+             * Format: int32
+             * @description The port on 127.0.0.1 where it waits.
+             */
+            port: number;
+        };
+        /** @description The number of steps in each state; all but `awaitingApproval` sum to `total`. */
+        Progress: {
+            /**
+             * Format: int32
+             * @description The number of the pending ones that wait for a reviewer.
+             */
+            awaitingApproval: number;
+            /**
+             * Format: int32
+             * @description Cancelled.
+             */
+            cancelled: number;
+            /**
+             * Format: int32
+             * @description The number with an output.
+             */
+            completed: number;
+            /**
+             * Format: int32
+             * @description Failed or rejected.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description Waiting, for any reason.
+             */
+            pending: number;
+            /**
+             * Format: int32
+             * @description The number with a worker.
+             */
+            running: number;
+            /**
+             * Format: int32
+             * @description Steps whose condition was false.
+             */
+            skipped: number;
+            /**
+             * Format: int32
+             * @description All steps.
+             */
+            total: number;
+        };
+        /** @description A queue as it is. */
+        Queue: components["schemas"]["QueueSettings"] & {
+            /** @description The tasks that are ready and wait for a lease. */
+            depth: number;
+            /**
+             * Format: int64
+             * @description The time since then, in milliseconds.
+             */
+            oldestAgeMs?: number;
+            /**
+             * Format: date-time
+             * @description The earliest instant at which one of them could run.
+             */
+            oldestAt?: string;
+            /**
+             * Format: int64
+             * @description The tasks that a worker has.
+             */
+            running: number;
+            /** @description The connected workers that serve the queue. */
+            workers: number;
+        };
+        /** @description The settings of a queue. */
+        QueueSettings: {
+            /**
+             * Format: int32
+             * @description The most of its tasks that run at the same time.
+             */
+            concurrent?: number;
+            /** @description The name. */
+            name: string;
+            /** @description True if the queue gives out no leases. */
+            paused: boolean;
+            /**
+             * Format: int32
+             * @description The most leases in any 60 seconds.
+             */
+            requestsPerMinute?: number;
+        };
+        /** @description The answer to a rejection. */
+        Rejected: {
+            /** @description The reason that the reviewer gave. */
+            reason: string;
+            /** Format: date-time */
+            rejectedAt: string;
+            /** @description The user who rejected the output. */
+            rejectedBy: string;
+            /** @description The task that tries again. */
+            retryTaskId?: string;
+            /** @description rejected. */
+            status: string;
+            taskId: string;
+        };
+        /** @description The limits that a provider reports. */
+        Reported: {
+            /** @description Input tokens. */
+            inputTokens?: components["schemas"]["Allowance"];
+            /** @description Output tokens. */
+            outputTokens?: components["schemas"]["Allowance"];
+            /** @description Requests. */
+            requests?: components["schemas"]["Allowance"];
+            /** @description Input and output tokens together. */
+            tokens?: components["schemas"]["Allowance"];
+        };
+        /** @description The attempts of a step. */
+        Retry: {
+            /**
+             * Format: int64
+             * @description The wait after the first failure, in milliseconds, 0 to 300000; by default 1000.
+             */
+            backoffMs?: number;
+            /**
+             * Format: int32
+             * @description Attempts in all, 1 to 20; by default 3.
+             */
+            maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000.
+             */
+            maxBackoffMs?: number;
+        };
+        /** @description The decisions of a reviewer within the window. */
+        Reviewer: {
+            /**
+             * Format: int64
+             * @description The number of outputs that the reviewer approved.
+             */
+            approvals: number;
+            /** @description The user. */
+            id: string;
+            /**
+             * Format: int64
+             * @description The number of outputs that the reviewer rejected.
+             */
+            rejections: number;
+        };
+        /** @description A user who decides. */
+        ReviewerName: {
+            /** @description The user's e-mail address. */
+            email: string;
+            /** @description `usr_…`, as approvals and histories name it. */
+            id: string;
+            /** @description The name. */
+            name: string;
+        };
+        /** @description The members as they were given; none where nothing was. */
+        Routing: {
+            /** @description The failures after which the next model is called, such as unavailable. */
+            fallbackOn?: string[];
+            /** @description The models in their order, in place of one `model`. */
+            models?: string[];
+            /** @description auto, flex or priority. */
+            serviceTier?: string;
+        };
+        /** @description The members as they were given; none where nothing was. */
+        Sampling: {
+            /**
+             * Format: double
+             * @description -2 to 2.
+             */
+            frequencyPenalty?: number;
+            /**
+             * Format: int64
+             * @description The seed.
+             */
+            seed?: number;
+            /** @description The sequences before which the output ends. */
+            stop?: string[];
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            topP?: number;
+        };
+        /** @description A schedule. */
+        Schedule: {
+            /**
+             * Format: date-time
+             * @description The only instant.
+             */
+            at?: string;
+            /** @description none, last or all. */
+            catchUp: string;
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description The account that gave the target. */
+            createdBy: string;
+            /** @description The cron expression. */
+            cron?: string;
+            /** @description False while the schedule is paused. */
+            enabled: boolean;
+            /** @description `dt_sched_…` */
+            id: string;
+            /**
+             * Format: int64
+             * @description The longest random delay, in milliseconds.
+             */
+            jitterMs: number;
+            /** @description The text for people. */
+            name: string;
+            /**
+             * Format: date-time
+             * @description The next occurrence, without its delay; none while it is paused, or if there is none.
+             */
+            nextRunAt?: string;
+            /** @description skip, queue, `cancel_running` or allow. */
+            overlap: string;
+            /** @description Occurrences that wait for the end of a run. */
+            queued: number;
+            /** @description The target as it was given; not in lists and events. */
+            target?: Record<string, unknown>;
+            /** @description The time zone of the cron expression. */
+            timezone?: string;
+            /**
+             * Format: date-time
+             * @description The time of the last change.
+             */
+            updatedAt: string;
+        };
+        /** @description The outcome of an occurrence. */
+        ScheduleRun: {
+            /**
+             * Format: date-time
+             * @description The time of the decision.
+             */
+            decidedAt: string;
+            /** @description The reason why the occurrence started no work, such as the run that was in the way of a skipped one. */
+            error?: string;
+            /** @description The execution that the occurrence started. */
+            executionId?: string;
+            /** @description started, queued, skipped, missed or failed. */
+            outcome: string;
+            /**
+             * Format: date-time
+             * @description The instant of the timetable; of one that was triggered, when that was.
+             */
+            scheduledAt: string;
+            /** @description The task that the occurrence started. */
+            taskId?: string;
+        };
+        /** @description A session. */
+        Session: {
+            /**
+             * Format: date-time
+             * @description The end of the access token's validity.
+             */
+            expiresAt: string;
+            /** @description The token that renews the session, once, at `POST /api/auth/refresh`. */
+            refreshToken: string;
+            /** @description The access token, for `Authorization: Bearer`. */
+            token: string;
+            /** @description The signed-in user. */
+            user: components["schemas"]["User"];
+        };
+        /** @description A share of 0 to 1 that is not known exactly. */
+        Share: {
+            /**
+             * Format: double
+             * @description The likely one, by the rates of each decile's reviews; absent where there is no telling.
+             */
+            expected?: number;
+            /**
+             * Format: double
+             * @description The most.
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description The least.
+             */
+            low: number;
+        };
+        /** @description The keys that sign access tokens, by name. */
+        SigningKeys: {
+            /** @description The key that signs: the `kid` of new tokens. */
+            id: string;
+            /** @description Keys that signed before, the latest first. */
+            previous: components["schemas"]["PreviousKey"][];
+        };
+        /** @description The statistics of approvals. */
+        Statistics: {
+            /**
+             * Format: int64
+             * @description Approved on the current UTC day.
+             */
+            approvedToday: number;
+            /**
+             * Format: double
+             * @description The average confidence of those decided within the window that have one, 0 to 1.
+             */
+            avgConfidence: number;
+            /**
+             * Format: int64
+             * @description The average wait of those decided within the window, in milliseconds.
+             */
+            avgWaitTimeMs: number;
+            /**
+             * Format: int64
+             * @description The number created within the window.
+             */
+            created: number;
+            /**
+             * Format: int64
+             * @description The number decided within the window.
+             */
+            decided: number;
+            /**
+             * Format: double
+             * @description The share of those created within the window that was escalated, 0 to 1.
+             */
+            escalationRate: number;
+            /**
+             * Format: int64
+             * @description The number that wait and are not overdue.
+             */
+            pending: number;
+            /**
+             * Format: int64
+             * @description Rejected on the current UTC day, by a reviewer or a time-out.
+             */
+            rejectedToday: number;
+            /** @description The reviewers with the most decisions within the window; ten at most. */
+            topReviewers: components["schemas"]["Reviewer"][];
+            /**
+             * Format: int64
+             * @description The window: the current UTC day and those before it.
+             */
+            windowDays: number;
+        };
+        /** @description A step. */
+        Step: components["schemas"]["Sampling"] & components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
+            /**
+             * Format: int32
+             * @description The most tasks at once, 1 to 1000; by default one for each item.
+             */
+            concurrency?: number;
+            /** @description The condition, in CEL. */
+            condition?: string;
+            /** @description The source of its confidence. */
+            confidence?: components["schemas"]["Confidence"];
+            /** @description The ids of the steps that must complete first. */
+            dependsOn: string[];
+            /** @description The placeholder of the list for each of whose items it runs, or lists that are walked together. */
+            forEach?: components["schemas"]["Lists"];
+            /** @description `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta. */
+            id: string;
+            /** @description The name of the variable of an item; by default `item`. */
+            item?: string;
+            /**
+             * Format: int32
+             * @description The longest list, 1 to 1000.
+             */
+            maxItems?: number;
+            /**
+             * Format: int64
+             * @description The most tokens to answer with.
+             */
+            maxTokens?: number;
+            /** @description Earlier turns, with `{{…}}`; not in lists of plans. */
+            messages?: components["schemas"]["Message"][];
+            /**
+             * Format: double
+             * @description The share of the items that must complete, 0 to 1.
+             */
+            minSuccess?: number;
+            /** @description The model; by default `[models] default`. */
+            model?: string;
+            /** @description fail or skip; by default fail. */
+            onItemError?: string;
+            /** @description The JSON Schema of its output; not in lists of plans. */
+            outputSchema?: Record<string, unknown>;
+            /** @description The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans. */
+            prompt?: string;
+            /** @description The queue; by default `default`. */
+            queue?: string;
+            /** @description True holds its output for review; by default false. */
+            requiresApproval: boolean;
+            /** @description The number of attempts. */
+            retry?: components["schemas"]["Retry"];
+            /** @description The schema of its payload. */
+            schema?: Record<string, unknown>;
+            /** @description The signal that a wait waits for. */
+            signal?: string;
+            /** @description The first system message, with `{{…}}`; not in lists of plans. */
+            systemPrompt?: string;
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            temperature?: number;
+            /**
+             * Format: int64
+             * @description The time limit of one attempt, in milliseconds; by default 300000.
+             */
+            timeoutMs?: number;
+            /** @description `wait` for a step that waits for a signal; else left out. */
+            type?: string;
+        };
+        /** @description The state of a step, without the fields that do not exist yet. */
+        StepResult: {
+            /**
+             * Format: int32
+             * @description The number of the current or last attempt of that task.
+             */
+            attempt?: number;
+            /** @description True if its output is held for review. */
+            awaitingApproval?: boolean;
+            /**
+             * Format: date-time
+             * @description The time of the end, of any kind.
+             */
+            completedAt?: string;
+            /**
+             * Format: double
+             * @description The worker's confidence in the output, 0 to 1.
+             */
+            confidence?: number;
+            /**
+             * Format: int64
+             * @description The time from startedAt to completedAt, in milliseconds.
+             */
+            durationMs?: number;
+            /** @description The error of a step that did not end well. */
+            error?: components["schemas"]["TaskError"];
+            /** @description The failure after which the task went on to this model. */
+            fallbackReason?: string;
+            /** @description The reason why the model stopped, in the provider's word. */
+            finishReason?: string;
+            /** @description The number of items in each state, once the list is known. */
+            items?: components["schemas"]["ItemCounts"];
+            /** @description The model that was called last; once the step has ended, only if it was not the first. */
+            modelUsed?: string;
+            /**
+             * @description The model's answer, or the reviewer's edit of it. Of a step with forEach the JSON array of its
+             *     items' outputs, unless that has more than 1 MiB.
+             */
+            output?: string;
+            /**
+             * @description True if the rest of `output` is left out, because all outputs of the answer have more than 8 MiB;
+             *     `GET /api/tasks/{id}` has the whole.
+             */
+            outputTruncated?: boolean;
+            /** @description The task of the forked execution whose output it has taken over. */
+            reusedFrom?: string;
+            /**
+             * Format: date-time
+             * @description The arrival of a wait's signal, which may be before the wait.
+             */
+            signalledAt?: string;
+            /**
+             * Format: date-time
+             * @description The time at which its task first ran.
+             */
+            startedAt?: string;
+            /** @description pending, running, completed, failed, cancelled, skipped or rejected. */
+            status: string;
+            /** @description The task, the latest if there were several. */
+            taskId?: string;
+            /** @description The usage of all its model calls. */
+            usage?: components["schemas"]["Usage"];
+            /**
+             * @description The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget or
+             *     signal; none where it waits for other steps.
+             */
+            waitingFor?: string;
+            /**
+             * Format: date-time
+             * @description The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal.
+             */
+            waitingUntil?: string;
+        };
+        /** @description The decisions on some outputs: each is approved, edited, rejected or unreviewed. */
+        Tally: {
+            /**
+             * Format: int32
+             * @description The outputs that a reviewer approved unchanged.
+             */
+            approved: number;
+            /**
+             * Format: int32
+             * @description The outputs that a reviewer approved with another text.
+             */
+            edited: number;
+            /**
+             * Format: int32
+             * @description The outputs that a reviewer rejected.
+             */
+            rejected: number;
+            /**
+             * Format: int32
+             * @description The reviewed outputs that were held as a sample of passing ones.
+             */
+            sampled: number;
+            /**
+             * Format: int32
+             * @description The unreviewed outputs that were held: they wait, were cancelled, or timed out.
+             */
+            undecided: number;
+            /**
+             * Format: int32
+             * @description The outputs that nobody decided on.
+             */
+            unreviewed: number;
+        };
+        /** @description A task; a member that does not exist yet is left out. */
+        Task: components["schemas"]["Routing"] & components["schemas"]["Sampling"] & components["schemas"]["Flow"] & {
+            /**
+             * Format: int32
+             * @description The number of the current or last attempt; 0 before the first.
+             */
+            attempt: number;
+            /** @description True if its output is held for review. */
+            awaitingApproval: boolean;
+            /** @description The batch that it was created in. */
+            batchId?: string;
+            /** @description The receiver of the end's notice. */
+            callbackUrl?: string;
+            /**
+             * Format: date-time
+             * @description The time of the cancellation.
+             */
+            cancelledAt?: string;
+            /**
+             * Format: date-time
+             * @description The time of an end with an output, a failure or a rejection.
+             */
+            completedAt?: string;
+            /**
+             * Format: double
+             * @description The worker's confidence in the output, 0 to 1.
+             */
+            confidence?: number;
+            /** @description The requested source of the confidence; not in lists. */
+            confidenceRequest?: components["schemas"]["Confidence"];
+            /** @description The source of the confidence. */
+            confidenceSource?: string;
+            /** @description Extra key-value pairs; not in lists. */
+            context?: Record<string, unknown>;
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description The latest end of the running attempt.
+             */
+            deadlineAt?: string;
+            /**
+             * Format: date-time
+             * @description The time at which the texts were erased.
+             */
+            erasedAt?: string;
+            /** @description The failure of the task, or of its last attempt. */
+            error?: components["schemas"]["TaskError"];
+            /** @description The failure after which the task went on to this model. */
+            fallbackReason?: string;
+            /** @description The reason why the model stopped, in the provider's word. */
+            finishReason?: string;
+            /** @description `dt_task_…` */
+            id: string;
+            /**
+             * Format: int32
+             * @description The item of the step's list that it is for, from 0.
+             */
+            item?: number;
+            /**
+             * Format: int64
+             * @description The most tokens to answer with.
+             */
+            maxTokens?: number;
+            /** @description Earlier turns; not in lists. */
+            messages?: components["schemas"]["Message"][];
+            /** @description The model's name. */
+            model: string;
+            /** @description The model that was called last. */
+            modelUsed?: string;
+            /** @description The model's answer; not in lists. */
+            output?: string;
+            /** @description The JSON Schema of the output; not in lists. */
+            outputSchema?: Record<string, unknown>;
+            /** @description The execution that it belongs to. */
+            planExecutionId?: string;
+            /**
+             * Format: int32
+             * @description 1 to 10.
+             */
+            priority: number;
+            /** @description The prompt; not in lists. */
+            prompt?: string;
+            /** @description The queue's name. */
+            queue: string;
+            /** @description The attempts and the waits between them, unless they are the default. */
+            retry?: components["schemas"]["Retry"];
+            /**
+             * Format: int32
+             * @description The number of returns to the queue after a failed attempt.
+             */
+            retryCount: number;
+            /** @description The task that it tries again: a rejected one, or one that was retried. */
+            retryOf?: string;
+            /** @description The task of the forked execution whose output it is a copy of. */
+            reusedFrom?: string;
+            /**
+             * Format: date-time
+             * @description The instant before which it does not run.
+             */
+            startAt?: string;
+            /**
+             * Format: date-time
+             * @description The time of the first run.
+             */
+            startedAt?: string;
+            /** @description pending, running, completed, failed, cancelled or rejected. */
+            status: string;
+            /** @description The step that the task is. */
+            stepId?: string;
+            /** @description System instructions; not in lists. */
+            systemPrompt?: string;
+            /** @description The tags, for filtering. */
+            tags: string[];
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            temperature?: number;
+            /** @description The model's thinking before the answer, at most 32 KiB; not in lists. */
+            thinking?: string;
+            /**
+             * Format: int64
+             * @description The time limit of one attempt.
+             */
+            timeoutMs: number;
+            /** @description The usage of the model call. */
+            usage?: components["schemas"]["Usage"];
+            /** @description The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, `queue_paused`, budget. */
+            waitingFor?: string;
+            /**
+             * Format: date-time
+             * @description The earliest end of the wait, if it is known.
+             */
+            waitingUntil?: string;
+            /** @description The worker that runs the task, or ran it last. */
+            workerId?: string;
+        };
+        /** @description The error that ended a task or an attempt. */
+        TaskError: {
+            /** @description The code. */
+            code: string;
+            /** @description The text for people. */
+            message: string;
+        };
+        /** @description A template. */
+        Template: {
+            /** @description The author: an e-mail, `key:<name>`, or `system`. */
+            author: string;
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description The defaults of steps; not in lists. */
+            defaults?: components["schemas"]["Defaults"];
+            /** @description The description: at most 500 characters. */
+            description?: string;
+            /**
+             * Format: double
+             * @description The cost of a run, in USD.
+             */
+            estimatedCost: number;
+            /**
+             * Format: int64
+             * @description The duration of a run, in milliseconds.
+             */
+            estimatedDurationMs: number;
+            /** @description The held output; not in lists. */
+            hitl?: components["schemas"]["Hitl"];
+            /** @description The ids of the steps whose outputs are always held. */
+            hitlSteps: string[];
+            /** @description The name in small letters and hyphens, and the major version: `contract-review-v1`. */
+            id: string;
+            /** @description legal, finance, devops, marketing, healthcare or custom. */
+            industry: string;
+            /** @description JSON Schema (draft 2020-12) of the input; not in lists. */
+            inputSchema?: Record<string, unknown>;
+            /** @description Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists. */
+            metadata?: Record<string, unknown>;
+            /** @description The name: 1 to 100 characters. */
+            name: string;
+            /** @description JSON Schema of the last step's output; not in lists. */
+            outputSchema?: Record<string, unknown>;
+            /** @description 1 to 500 steps; not in lists. */
+            steps?: components["schemas"]["Step"][];
+            /** @description The number of steps. */
+            stepsCount: number;
+            /** @description The tags, for filtering: at most 32 of at most 64 characters. */
+            tags: string[];
+            /** @description major.minor.patch. */
+            version: string;
+            /** @description private (by default), organization or public. */
+            visibility: string;
+        };
+        /** @description The result of a threshold: each output is in `reviews`, `reviewsSaved` or `unreviewed`. */
+        Threshold: {
+            /** @description The share of all rejections, known or not, that the threshold would have missed. */
+            missedShare: components["schemas"]["Share"];
+            /**
+             * Format: int32
+             * @description The number of known rejections, at any confidence.
+             */
+            rejectionsKnown: number;
+            /**
+             * Format: int32
+             * @description The number of known rejections that the threshold would have missed.
+             */
+            rejectionsMissed: number;
+            /**
+             * Format: int32
+             * @description The number of outputs that the threshold would have held.
+             */
+            reviews: number;
+            /**
+             * Format: int32
+             * @description The number of reviewed outputs that the threshold would not have held.
+             */
+            reviewsSaved: number;
+            /**
+             * Format: double
+             * @description The threshold, below which outputs would be held.
+             */
+            threshold: number;
+            /**
+             * Format: int32
+             * @description The number of undecided outputs that the threshold would not have held.
+             */
+            unreviewed: number;
+            /**
+             * Format: int32
+             * @description The unreviewed outputs of deciles without any review.
+             */
+            unreviewedUnknown: number;
+        };
+        /** @description Tokens and money. */
+        Usage: {
+            /**
+             * Format: int64
+             * @description Tokens read from the provider's cache; part of `input`.
+             */
+            cacheRead?: number;
+            /**
+             * Format: int64
+             * @description Tokens written to the provider's cache; part of `input`.
+             */
+            cacheWrite?: number;
+            /**
+             * Format: int64
+             * @description Tokens read.
+             */
+            input: number;
+            /**
+             * Format: int64
+             * @description Tokens made.
+             */
+            output: number;
+            /** @description True if the model has no price, which counts as 0. */
+            priceUnknown?: boolean;
+            /**
+             * Format: int64
+             * @description Tokens read and made.
+             */
+            total: number;
+            /**
+             * Format: double
+             * @description USD.
+             */
+            totalCost: number;
+        };
+        /** @description The usage of tasks, in groups. */
+        UsageGroups: {
+            /**
+             * Format: date-time
+             * @description The earliest creation of the counted tasks.
+             */
+            from: string;
+            /** @description tag, account, template, model or day. */
+            groupBy: string;
+            /** @description The groups, the highest cost first; at most 1,000. */
+            groups: components["schemas"]["UsageSum"][];
+            /**
+             * Format: date-time
+             * @description The instant before which the counted tasks were created.
+             */
+            to: string;
+            /** @description All tasks, each once. */
+            total: components["schemas"]["UsageSum"];
+            /** @description True if groups are missing. */
+            truncated?: boolean;
+        };
+        /** @description The usage of some tasks. */
+        UsageSum: {
+            /**
+             * Format: int64
+             * @description Input tokens.
+             */
+            input: number;
+            /** @description The tag, account, template, model or day; left out for tasks that have none, and of the total. */
+            key?: string;
+            /**
+             * Format: int64
+             * @description Output tokens.
+             */
+            output: number;
+            /** @description True if a model had no price, which counts as 0. */
+            priceUnknown?: boolean;
+            /**
+             * Format: int64
+             * @description Tasks with a result.
+             */
+            tasks: number;
+            /**
+             * Format: double
+             * @description USD.
+             */
+            totalCost: number;
+        };
+        /** @description The use of a model. */
+        Used: {
+            /**
+             * Format: int64
+             * @description Calls in flight now.
+             */
+            inFlight: number;
+            /**
+             * Format: int64
+             * @description Input tokens.
+             */
+            inputTokens: number;
+            /**
+             * Format: int64
+             * @description Output tokens.
+             */
+            outputTokens: number;
+            /**
+             * Format: int64
+             * @description Requests.
+             */
+            requests: number;
+        };
+        /** @description A user. */
+        User: {
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description The e-mail for signing in. */
+            email: string;
+            /** @description `usr_…` */
+            id: string;
+            /** @description The name. */
+            name: string;
+            /** @description Set while the password must be changed first. */
+            passwordChangeRequired?: boolean;
+            /** @description free, pro or enterprise, if it has one of its own. */
+            plan?: string;
+            /** @description The role. */
+            role: string;
+        };
+        /** @description The secret that signs webhooks. */
+        WebhookSecret: {
+            /** @description `whsec_…`, which signs the webhooks of the sandbox. */
+            sandboxSecret: string;
+            /** @description `whsec_…` */
+            secret: string;
+        };
+        /** @description The user of a session, with the permitted actions. */
+        Who: {
+            /** @description The permitted actions, as the routes name them in `x-callboard-action`, such as `tasks: create`. */
+            actions: string[];
+            /**
+             * Format: date-time
+             * @description The latest end of the session.
+             */
+            expiresAt?: string;
+            /** @description The user. */
+            user: components["schemas"]["User"];
+        };
+        /** @description A worker. */
+        Worker: {
+            /** @description The number of tasks that it runs at the same time. */
+            concurrency: number;
+            /**
+             * Format: date-time
+             * @description The time of the last connection.
+             */
+            connectedAt?: string;
+            /** @description `wrk_…` */
+            id: string;
+            /**
+             * Format: date-time
+             * @description The time of the last heartbeat.
+             */
+            lastHeartbeatAt: string;
+            /** @description The models that it runs: names, prefixes such as `gpt-*`, or `*`. */
+            models: string[];
+            /** @description The name that it gives itself. */
+            name: string;
+            /** @description The queues that it serves. */
+            queues: string[];
+            /** @description The number of tasks that the worker has. */
+            running: number;
+            /** @description active, draining or lost. */
+            status: string;
+            /** @description The version of the worker's program. */
+            version: string;
+        };
+        AnswerProgram: {
+            /**
+             * Format: password
+             * @description The part of the address after `#program=`; it counts once, for ten minutes.
+             */
+            ticket: string;
+            /** @description True signs the program in. */
+            allow: boolean;
+        };
+        Approve: {
+            /** @description The comment. */
+            comment?: string | null;
+            /** @description The text that replaces the output. */
+            modifiedOutput?: string | null;
+            /** @description The number of outputs of one step that are approved at once, this one included; the history shows it. */
+            bulk?: number | null;
+            /** @description The reviewer: a session names only its own user, an admin's session any user, a key any user. */
+            reviewerId?: string | null;
+        };
+        BulkFilter: {
+            /** @description One of these statuses. */
+            status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[] | null;
+            /** @description Only items of this model. */
+            model?: string | null;
+            /** @description Only items of this queue. */
+            queue?: string | null;
+            /** @description Only items with all of these tags. */
+            tags?: string[] | null;
+            /**
+             * Format: date-time
+             * @description Created at this instant or later.
+             */
+            createdAfter?: (Date | string) | null;
+            /**
+             * Format: date-time
+             * @description Created before this instant.
+             */
+            createdBefore?: (Date | string) | null;
+        };
+        ChangeBudget: {
+            /** @description The limit of a period, in USD. */
+            limit?: number | null;
+            /** @description The shares of the limit at which `budget.alert` is sent. */
+            alertAt?: number[] | null;
+            /**
+             * @description wait, reject or alert.
+             * @enum {string|null}
+             */
+            onExceed?: "wait" | "reject" | "alert" | null;
+        };
+        ChangeNode: {
+            /** @description True to have the node hand its work to another one, false to let it take work again. */
+            draining: boolean;
+        };
+        ChangePassword: {
+            /**
+             * Format: password
+             * @description The password until now.
+             */
+            current: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            new: string;
+        };
+        ChangeQueue: {
+            /** @description True if the queue gives out no leases. */
+            paused?: boolean | null;
+            /** @description The most of its tasks that run at the same time; 0 removes the limit. */
+            concurrent?: number | null;
+            /** @description The most leases in any 60 seconds; 0 removes the limit. */
+            requestsPerMinute?: number | null;
+        };
+        ChangeSchedule: {
+            /** @description The text for people. */
+            name?: string | null;
+            /** @description Five fields: minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly. */
+            cron?: string | null;
+            /**
+             * Format: date-time
+             * @description Once, at this instant.
+             */
+            at?: (Date | string) | null;
+            /** @description The IANA time zone in which cron is read; by default UTC. */
+            timezone?: string | null;
+            /**
+             * @description The rule while an earlier run is in progress; by default skip.
+             * @enum {string|null}
+             */
+            overlap?: "skip" | "queue" | "cancel_running" | "allow" | null;
+            /**
+             * @description The missed occurrences to make up; by default last.
+             * @enum {string|null}
+             */
+            catchUp?: "none" | "last" | "all" | null;
+            /** @description The longest random delay, in milliseconds; by default 0. */
+            jitterMs?: number | null;
+            /** @description False pauses the schedule; by default true. */
+            enabled?: boolean | null;
+            /** @description The work that an occurrence starts. */
+            target?: components["schemas"]["ScheduleTarget"] | null;
+        };
+        ChangeUser: {
+            /**
+             * @description The role.
+             * @enum {string|null}
+             */
+            role?: "admin" | "operator" | "viewer" | "worker" | null;
+            /**
+             * @description The plan of rate limits.
+             * @enum {string|null}
+             */
+            plan?: "free" | "pro" | "enterprise" | null;
+            /**
+             * Format: password
+             * @description The password from now on, which permits nothing but the choice of another one.
+             */
+            password?: string | null;
+        };
+        ConfidenceRequest: {
+            /**
+             * @description auto (logprobs where the model gives them, else none), logprobs, samples, judge or none.
+             * @enum {string|null}
+             */
+            method?: "auto" | "logprobs" | "samples" | "judge" | "none" | null;
+            /**
+             * @description The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by
+             *      default 3.
+             */
+            n?: number | null;
+            /** @description The members of a JSON output that samples must agree on; by default those of the schema. */
+            fields?: string[] | null;
+            /** @description The model that judges; required for judge. */
+            judgeModel?: string | null;
+            /** @description The criteria of the judge: at most 16 KiB. */
+            rubric?: string | null;
+        };
+        CreateBatch: {
+            /** @description The tasks. */
+            tasks: components["schemas"]["NewTask"][];
+        };
+        CreateBudget: {
+            /** @description The tasks that it is for; an empty object is for all. */
+            match: components["schemas"]["BudgetMatch"];
+            /** @description The limit of a period, in USD. */
+            limit: number;
+            /**
+             * @description day, week (from Monday), month, or total, which never resets.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total";
+            /** @description The IANA name of the zone whose midnights count; by default UTC. */
+            timezone?: string | null;
+            /** @description The shares of the limit at which `budget.alert` is sent: above 0 and below 1; by default 0.5 and 0.8. */
+            alertAt?: number[] | null;
+            /**
+             * @description wait (by default), reject or alert.
+             * @enum {string|null}
+             */
+            onExceed?: "wait" | "reject" | "alert" | null;
+        };
+        CreateKey: {
+            /** @description The text for people. */
+            name: string;
+            /**
+             * @description The role.
+             * @enum {string}
+             */
+            role: "admin" | "operator" | "viewer" | "worker";
+            /** @description A number of days, `1d` to `36500d`; by default `90d`. */
+            expiresIn?: string | null;
+            /**
+             * @description The environment; by default live. A test key is of an operator or a viewer.
+             * @enum {string|null}
+             */
+            environment?: "live" | "test" | null;
+            /**
+             * @description The plan of rate limits; by default `[limits] plan`.
+             * @enum {string|null}
+             */
+            plan?: "free" | "pro" | "enterprise" | null;
+            /**
+             * @description The queues that a worker key may serve; by default every queue. A key with queues reads only the
+             *      tasks that it holds.
+             */
+            queues?: string[] | null;
+        };
+        CreateSchedule: {
+            /** @description The text for people. */
+            name: string;
+            /** @description Five fields: minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly. */
+            cron?: string | null;
+            /**
+             * Format: date-time
+             * @description Once, at this instant.
+             */
+            at?: (Date | string) | null;
+            /** @description The IANA time zone in which cron is read; by default UTC. */
+            timezone?: string | null;
+            /**
+             * @description The rule while an earlier run is in progress; by default skip.
+             * @enum {string|null}
+             */
+            overlap?: "skip" | "queue" | "cancel_running" | "allow" | null;
+            /**
+             * @description The missed occurrences to make up; by default last.
+             * @enum {string|null}
+             */
+            catchUp?: "none" | "last" | "all" | null;
+            /** @description The longest random delay, in milliseconds; by default 0. */
+            jitterMs?: number | null;
+            /** @description False pauses the schedule; by default true. */
+            enabled?: boolean | null;
+            /** @description The work that an occurrence starts. */
+            target: components["schemas"]["ScheduleTarget"];
+        };
+        CreateTask: {
+            /** @description The prompt: at most 1 MiB. */
+            prompt: string;
+            /** @description The model; by default `[models] default`. */
+            model?: string | null;
+            /** @description The queue; by default `default`. */
+            queue?: string | null;
+            /** @description System instructions: at most 1 MiB. */
+            systemPrompt?: string | null;
+            /** @description Key-value pairs for the model: at most 256 KiB as compact JSON. */
+            context?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all. */
+            messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description 10 is leased first; by default 5. */
+            priority?: number | null;
+            /** @description The time limit of one attempt, in milliseconds; by default 300000. */
+            timeoutMs?: number | null;
+            /** @description The tags, for filtering. */
+            tags?: string[] | null;
+            /** @description The most tokens of the output. */
+            maxTokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number | null;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number | null;
+            /** @description The JSON Schema (2020-12) of the output. */
+            outputSchema?: Record<string, unknown> | null;
+            /** @description The source of the confidence; by default auto. */
+            confidence?: components["schemas"]["ConfidenceRequest"] | null;
+            /**
+             * Format: uri
+             * @description The address to which a webhook is sent when the task ends.
+             */
+            callbackUrl?: string | null;
+            /** @description The conditions under which a reviewer must approve the output. */
+            hitl?: components["schemas"]["TaskHitl"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which no worker is given the task; by default it may run at once.
+             */
+            startAt?: (Date | string) | null;
+            /** @description The attempts and the waits between them. */
+            retry?: components["schemas"]["RetryRequest"] | null;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
+            models?: string[] | null;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
+            /**
+             * @description The service tier to ask the provider for.
+             * @enum {string|null}
+             */
+            serviceTier?: "auto" | "flex" | "priority" | null;
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
+            concurrencyKey?: string | null;
+            /** @description The limit; by default 1. */
+            concurrencyLimit?: number | null;
+            /**
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @enum {string|null}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running" | null;
+            /** @description Keys of the same priority take turns in their queue. */
+            fairnessKey?: string | null;
+            /** @description The share of the turns of the key; by default 1. */
+            weight?: number | null;
+            /** @description Prevents duplicates; kept for 24 hours. */
+            idempotencyKey?: string | null;
+        };
+        CreateUser: {
+            /**
+             * Format: email
+             * @description The e-mail for signing in.
+             */
+            email: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            password: string;
+            /** @description The name, for people; by default the part of the e-mail before the @. */
+            name?: string | null;
+            /**
+             * @description The role.
+             * @enum {string}
+             */
+            role: "admin" | "operator" | "viewer" | "worker";
+            /**
+             * @description The plan of rate limits; by default `[limits] plan`.
+             * @enum {string|null}
+             */
+            plan?: "free" | "pro" | "enterprise" | null;
+        };
+        DefaultsRequest: {
+            /** @description The model. */
+            model?: string | null;
+            /** @description The queue. */
+            queue?: string | null;
+            /** @description The time limit of one attempt, in milliseconds. */
+            timeoutMs?: number | null;
+            /** @description The most tokens of the output. */
+            maxTokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number | null;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number | null;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
+            models?: string[] | null;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
+            /**
+             * @description The service tier to ask the provider for.
+             * @enum {string|null}
+             */
+            serviceTier?: "auto" | "flex" | "priority" | null;
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
+            concurrencyKey?: string | null;
+            /** @description The limit; by default 1. */
+            concurrencyLimit?: number | null;
+            /**
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @enum {string|null}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running" | null;
+            /** @description Keys of the same priority take turns in their queue. */
+            fairnessKey?: string | null;
+            /** @description The share of the turns of the key; by default 1. */
+            weight?: number | null;
+            /** @description The JSON Schema (2020-12) of the output; the template's own holds for the last step. */
+            outputSchema?: Record<string, unknown> | null;
+            /** @description The source of the confidence. */
+            confidence?: components["schemas"]["ConfidenceRequest"] | null;
+        };
+        DeployTemplate: {
+            /** @description The values of `{{input.*}}`. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
+             *      member.
+             */
+            hitl?: components["schemas"]["HitlRequest"] | null;
+            /** @description The options of the run. */
+            options?: components["schemas"]["RunOptions"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which it does not begin; by default it begins at once.
+             */
+            startAt?: (Date | string) | null;
+            /** @description Other models, by step id. */
+            modelOverrides?: {
+                [key: string]: string;
+            } | null;
+            /** @description Other queues, by step id. */
+            queueOverrides?: {
+                [key: string]: string;
+            } | null;
+            /** @description Another version than the highest. */
+            version?: string | null;
+        };
+        EraseTexts: {
+            /** @description The reason, which the audit log keeps. */
+            reason: string;
+        };
+        ExchangeCode: {
+            /**
+             * Format: password
+             * @description The code; it counts once, for a minute.
+             */
+            code: string;
+            /**
+             * Format: password
+             * @description The verifier, if the sign-in began with its challenge.
+             */
+            verifier?: string | null;
+        };
+        ExchangeLink: {
+            /**
+             * Format: password
+             * @description The part of the link after `#link=`; the exchange counts once, for an hour.
+             */
+            token: string;
+        };
+        ExecutePlan: {
+            /** @description The values of `{{input.*}}`. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
+             *      member.
+             */
+            hitl?: components["schemas"]["HitlRequest"] | null;
+            /** @description The options of the run. */
+            options?: components["schemas"]["RunOptions"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which it does not begin; by default it begins at once.
+             */
+            startAt?: (Date | string) | null;
+        };
+        ForkExecution: {
+            /** @description The step that runs anew, even if its prompt, model and settings are the same. */
+            fromStep?: string | null;
+            /** @description The input in place of the original's. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Another version of the template that was deployed. */
+            version?: string | null;
+            /** @description True for an answer that only shows the steps that are reused, and the cost of the others. */
+            dryRun?: boolean | null;
+        };
+        HitlRequest: {
+            /** @description The ids of the steps whose outputs are always held. */
+            requiredFor?: string[] | null;
+            /** @description Minimum confidence to skip review. */
+            confidenceThreshold?: number | null;
+            /** @description The time of the reviewer, in milliseconds; by default 3600000. */
+            timeoutMs?: number | null;
+            /** @description The share of the other outputs that is held as well; by default 0. */
+            sampleRate?: number | null;
+            /** @description The channels that notify reviewers. */
+            notifyChannels?: ("email" | "dashboard")[] | null;
+        };
+        Login: {
+            /** @description The registered e-mail, in upper or lower case. */
+            email: string;
+            /**
+             * Format: password
+             * @description The password.
+             */
+            password: string;
+        };
+        Logout: {
+            /** @description All sessions of the user; by default this one alone. */
+            all?: boolean | null;
+        };
+        MessageRequest: {
+            /**
+             * @description The author.
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /** @description The text; that of a step has placeholders. */
+            content: string;
+        };
+        NewTask: {
+            /** @description The prompt: at most 1 MiB. */
+            prompt: string;
+            /** @description The model; by default `[models] default`. */
+            model?: string | null;
+            /** @description The queue; by default `default`. */
+            queue?: string | null;
+            /** @description System instructions: at most 1 MiB. */
+            systemPrompt?: string | null;
+            /** @description Key-value pairs for the model: at most 256 KiB as compact JSON. */
+            context?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all. */
+            messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description 10 is leased first; by default 5. */
+            priority?: number | null;
+            /** @description The time limit of one attempt, in milliseconds; by default 300000. */
+            timeoutMs?: number | null;
+            /** @description The tags, for filtering. */
+            tags?: string[] | null;
+            /** @description The most tokens of the output. */
+            maxTokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number | null;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number | null;
+            /** @description The JSON Schema (2020-12) of the output. */
+            outputSchema?: Record<string, unknown> | null;
+            /** @description The source of the confidence; by default auto. */
+            confidence?: components["schemas"]["ConfidenceRequest"] | null;
+            /**
+             * Format: uri
+             * @description The address to which a webhook is sent when the task ends.
+             */
+            callbackUrl?: string | null;
+            /** @description The conditions under which a reviewer must approve the output. */
+            hitl?: components["schemas"]["TaskHitl"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which no worker is given the task; by default it may run at once.
+             */
+            startAt?: (Date | string) | null;
+            /** @description The attempts and the waits between them. */
+            retry?: components["schemas"]["RetryRequest"] | null;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
+            models?: string[] | null;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
+            /**
+             * @description The service tier to ask the provider for.
+             * @enum {string|null}
+             */
+            serviceTier?: "auto" | "flex" | "priority" | null;
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
+            concurrencyKey?: string | null;
+            /** @description The limit; by default 1. */
+            concurrencyLimit?: number | null;
+            /**
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @enum {string|null}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running" | null;
+            /** @description Keys of the same priority take turns in their queue. */
+            fairnessKey?: string | null;
+            /** @description The share of the turns of the key; by default 1. */
+            weight?: number | null;
+        };
+        PlanRequest: {
+            /** @description The text for people. */
+            name: string;
+            /** @description The text for people. */
+            description?: string | null;
+            /** @description The steps. */
+            steps: components["schemas"]["StepRequest"][];
+            /** @description The tags, for filtering. */
+            tags?: string[] | null;
+        };
+        ProgramTicket: {
+            /**
+             * Format: password
+             * @description The part of the address after `#program=`.
+             */
+            ticket: string;
+        };
+        Refresh: {
+            /**
+             * Format: password
+             * @description The token of the last login or refresh; each is valid once.
+             */
+            refreshToken: string;
+        };
+        Reject: {
+            /** @description The reason; a task that tries again has it in its prompt. */
+            reason: string;
+            /** @description True submits the task again, with the reason in its prompt; by default false. */
+            retry?: boolean | null;
+            /** @description The prompt of that task; by default the one before. Only with `retry: true`. */
+            retryPrompt?: string | null;
+            /** @description The reviewer, as in an approval. */
+            reviewerId?: string | null;
+        };
+        RetryRequest: {
+            /** @description The attempts in all; by default 3. */
+            maxAttempts?: number | null;
+            /** @description The wait after the first failure, in milliseconds; by default 1000. */
+            backoffMs?: number | null;
+            /** @description The longest wait between two attempts, in milliseconds; by default 300000. */
+            maxBackoffMs?: number | null;
+        };
+        RotateKey: {
+            /** @description The time for which the old key stays valid, such as 30s, 15m, 1h or 7d; by default none. */
+            overlap?: string | null;
+        };
+        RotateSigningKey: {
+            /** @description The time for which tokens and sessions of the old key stay valid, such as 0s, 1h or 7d; by default 24h. */
+            overlap?: string | null;
+        };
+        RunOptions: {
+            /** @description The time limit of the whole, in milliseconds. */
+            timeoutMs?: number | null;
+            /** @description True makes a dry run. */
+            dryRun?: boolean | null;
+            /** @description True if the first failure cancels all other steps. */
+            failFast?: boolean | null;
+            /** @description The most that it may cost, in USD. */
+            maxCost?: number | null;
+        };
+        ScheduleTarget: {
+            /** @description A task. */
+            task?: components["schemas"]["NewTask"] | null;
+            /** @description An execution of this plan. */
+            planId?: string | null;
+            /** @description A deployment of this template. */
+            templateId?: string | null;
+            /** @description Another version than the highest at each occurrence. */
+            version?: string | null;
+            /** @description The values of `{{input.*}}`. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
+             *      member.
+             */
+            hitl?: components["schemas"]["HitlRequest"] | null;
+            /** @description The options of the run. */
+            options?: components["schemas"]["RunOptions"] | null;
+            /**
+             * Format: date-time
+             * @description The instant before which it does not begin; by default it begins at once.
+             */
+            startAt?: (Date | string) | null;
+        };
+        SetModelLimits: {
+            /** @description Requests in any minute; unlimited if left out, as each of these. */
+            requestsPerMinute?: number | null;
+            /** @description Input tokens in any minute. */
+            inputTokensPerMinute?: number | null;
+            /** @description Output tokens in any minute. */
+            outputTokensPerMinute?: number | null;
+            /** @description Input and output tokens together in any minute. */
+            tokensPerMinute?: number | null;
+            /** @description Calls in flight. */
+            concurrent?: number | null;
+        };
+        SetUp: {
+            /**
+             * Format: password
+             * @description The token at the end of the setup link that the server printed when it started.
+             */
+            token: string;
+            /**
+             * Format: email
+             * @description The admin's e-mail.
+             */
+            email: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            password: string;
+            /** @description The name, for people; by default the part of the e-mail before the @. */
+            name?: string | null;
+        };
+        SignalRequest: {
+            /** @description The payload, which is the output of the step that waits; any JSON of at most 256 KiB. */
+            payload?: unknown;
+            /** @description True replaces an earlier signal that no step has used; by default false. */
+            replace?: boolean | null;
+        };
+        StartBulk: {
+            /**
+             * @description cancel, retry, reprioritize or reject.
+             * @enum {string}
+             */
+            action: "cancel" | "retry" | "reprioritize" | "reject";
+            /** @description The tasks; an empty filter needs `expect`. */
+            filter: components["schemas"]["BulkFilter"];
+            /** @description The new priority, for reprioritize. */
+            priority?: number | null;
+            /** @description The reason, for reject. */
+            reason?: string | null;
+            /** @description The number of tasks that must match; with another one nothing is done. */
+            expect?: number | null;
+            /** @description True only counts; by default false. */
+            dryRun?: boolean | null;
+        };
+        StepRequest: {
+            /** @description Unique in its plan; not input, env or meta. */
+            id: string;
+            /** @description The prompt, with placeholders: at most 1 MiB; not for a wait. */
+            prompt?: string | null;
+            /** @description System instructions, with placeholders: at most 1 MiB. */
+            systemPrompt?: string | null;
+            /** @description Earlier turns, with placeholders: at most 1 MiB of content in all. */
+            messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description The model; by default `[models] default`. */
+            model?: string | null;
+            /** @description The queue; by default `default`. */
+            queue?: string | null;
+            /** @description The ids of the steps that must complete first. */
+            dependsOn?: string[] | null;
+            /** @description The condition of the step, in CEL; without one it runs. */
+            condition?: string | null;
+            /** @description True holds its output for review; by default false. */
+            requiresApproval?: boolean | null;
+            /** @description The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none. */
+            timeoutMs?: number | null;
+            /** @description The number of attempts. */
+            retry?: components["schemas"]["RetryRequest"] | null;
+            /** @description The most tokens of the output. */
+            maxTokens?: number | null;
+            /** @description The sampling temperature. */
+            temperature?: number | null;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number | null;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number | null;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string | string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number | null;
+            /**
+             * @description The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
+             *      lists of one length that are walked together, by the names of the variables of their items.
+             */
+            forEach?: string | {
+                [key: string]: string;
+            };
+            /** @description The name of the variable of an item; by default `item`. */
+            item?: string | null;
+            /** @description The longest list, required beside forEach; a longer one fails the step. */
+            maxItems?: number | null;
+            /** @description The most tasks at once; by default one for each item. */
+            concurrency?: number | null;
+            /**
+             * @description The rule for a failed item: fail the step, or leave null in its output; by default fail.
+             * @enum {string|null}
+             */
+            onItemError?: "fail" | "skip" | null;
+            /** @description The share of the items that must complete where onItemError is skip; by default 0. */
+            minSuccess?: number | null;
+            /**
+             * @description prompt calls a model, wait waits for a signal; by default prompt.
+             * @enum {string|null}
+             */
+            type?: "prompt" | "wait" | null;
+            /** @description The name of the signal that a wait waits for. */
+            signal?: string | null;
+            /** @description The JSON Schema of the payload of a wait's signal. */
+            schema?: unknown;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
+            models?: string[] | null;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[] | null;
+            /**
+             * @description The service tier to ask the provider for.
+             * @enum {string|null}
+             */
+            serviceTier?: "auto" | "flex" | "priority" | null;
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
+            concurrencyKey?: string | null;
+            /** @description The limit; by default 1. */
+            concurrencyLimit?: number | null;
+            /**
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @enum {string|null}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running" | null;
+            /** @description Keys of the same priority take turns in their queue. */
+            fairnessKey?: string | null;
+            /** @description The share of the turns of the key; by default 1. */
+            weight?: number | null;
+            /** @description The JSON Schema (2020-12) of the output. */
+            outputSchema?: Record<string, unknown> | null;
+            /** @description The source of its confidence. */
+            confidence?: components["schemas"]["ConfidenceRequest"] | null;
+        };
+        TaskHitl: {
+            /** @description True if every output is held. */
+            required?: boolean | null;
+            /** @description Below this confidence; by default 0.85. */
+            confidenceThreshold?: number | null;
+            /** @description The time of the reviewer, in milliseconds; by default 3600000. */
+            timeoutMs?: number | null;
+            /** @description The share of the other outputs that is held as well; by default 0. */
+            sampleRate?: number | null;
+            /** @description The channels that notify reviewers. */
+            notifyChannels?: ("email" | "dashboard")[] | null;
+        };
+        TemplateRequest: {
+            /** @description The name, for people, from which the id is made. */
+            name: string;
+            /** @description The text for people. */
+            description?: string | null;
+            /** @description major.minor.patch. */
+            version: string;
+            /**
+             * @description The industry.
+             * @enum {string}
+             */
+            industry: "legal" | "finance" | "devops" | "marketing" | "healthcare" | "custom";
+            /** @description The tags, for filtering. */
+            tags?: string[] | null;
+            /**
+             * @description The visibility; by default private.
+             * @enum {string|null}
+             */
+            visibility?: "private" | "organization" | "public" | null;
+            /** @description The JSON Schema (2020-12) of the input. */
+            inputSchema: Record<string, unknown>;
+            /** @description The JSON Schema (2020-12) of the last step's output. */
+            outputSchema?: Record<string, unknown> | null;
+            /** @description The steps. */
+            steps: components["schemas"]["StepRequest"][];
+            /** @description The defaults of steps. */
+            defaults?: components["schemas"]["DefaultsRequest"] | null;
+            /** @description The gates of outputs. */
+            hitl?: components["schemas"]["HitlRequest"] | null;
+            /** @description Anything: at most 256 KiB as compact JSON. `estimates` declares cost and durationMs. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        Meta: {
+            /** @description as in the header X-Request-Id */
+            requestId: string;
+            /** Format: date-time */
+            timestamp: string;
+            /** @description milliseconds; not in a refusal */
+            duration?: number;
+        };
+        Pagination: {
+            total: number;
+            limit: number;
+            offset: number;
+            hasMore: boolean;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type Allowance = components['schemas']['Allowance'];
+export type Approval = components['schemas']['Approval'];
+export type Approved = components['schemas']['Approved'];
+export type AuditEntry = components['schemas']['AuditEntry'];
+export type Batch = components['schemas']['Batch'];
+export type BatchItem = components['schemas']['BatchItem'];
+export type BatchStatus = components['schemas']['BatchStatus'];
+export type Budget = components['schemas']['Budget'];
+export type BudgetMatch = components['schemas']['BudgetMatch'];
+export type Bulk = components['schemas']['Bulk'];
+export type Calibration = components['schemas']['Calibration'];
+export type Cancelled = components['schemas']['Cancelled'];
+export type Chain = components['schemas']['Chain'];
+export type Channel = components['schemas']['Channel'];
+export type Claimed = components['schemas']['Claimed'];
+export type ClosedQueue = components['schemas']['ClosedQueue'];
+export type Component = components['schemas']['Component'];
+export type Components = components['schemas']['Components'];
+export type Confidence = components['schemas']['Confidence'];
+export type Decile = components['schemas']['Decile'];
+export type Decision = components['schemas']['Decision'];
+export type Defaults = components['schemas']['Defaults'];
+export type Deleted = components['schemas']['Deleted'];
+export type Delivery = components['schemas']['Delivery'];
+export type DryBudget = components['schemas']['DryBudget'];
+export type DryItems = components['schemas']['DryItems'];
+export type DryRun = components['schemas']['DryRun'];
+export type DryStep = components['schemas']['DryStep'];
+export type Entry = components['schemas']['Entry'];
+export type Erased = components['schemas']['Erased'];
+export type Estimate = components['schemas']['Estimate'];
+export type Execution = components['schemas']['Execution'];
+export type ExecutionError = components['schemas']['ExecutionError'];
+export type Flow = components['schemas']['Flow'];
+export type ForkedFrom = components['schemas']['ForkedFrom'];
+export type Health = components['schemas']['Health'];
+export type Hitl = components['schemas']['Hitl'];
+export type Item = components['schemas']['Item'];
+export type ItemCounts = components['schemas']['ItemCounts'];
+export type Key = components['schemas']['Key'];
+export type KeySummary = components['schemas']['KeySummary'];
+export type Limits = components['schemas']['Limits'];
+export type Link = components['schemas']['Link'];
+export type LinkPreview = components['schemas']['LinkPreview'];
+export type Lists = components['schemas']['Lists'];
+export type LoggedOut = components['schemas']['LoggedOut'];
+export type Message = components['schemas']['Message'];
+export type Methods = components['schemas']['Methods'];
+export type ModelState = components['schemas']['ModelState'];
+export type More = components['schemas']['More'];
+export type Node = components['schemas']['Node'];
+export type OpenSession = components['schemas']['OpenSession'];
+export type Plan = components['schemas']['Plan'];
+export type PreviousKey = components['schemas']['PreviousKey'];
+export type Price = components['schemas']['Price'];
+export type ProgramAnswer = components['schemas']['ProgramAnswer'];
+export type Program = components['schemas']['Program'];
+export type Progress = components['schemas']['Progress'];
+export type Queue = components['schemas']['Queue'];
+export type QueueSettings = components['schemas']['QueueSettings'];
+export type Rejected = components['schemas']['Rejected'];
+export type Reported = components['schemas']['Reported'];
+export type Retry = components['schemas']['Retry'];
+export type Reviewer = components['schemas']['Reviewer'];
+export type ReviewerName = components['schemas']['ReviewerName'];
+export type Routing = components['schemas']['Routing'];
+export type Sampling = components['schemas']['Sampling'];
+export type Schedule = components['schemas']['Schedule'];
+export type ScheduleRun = components['schemas']['ScheduleRun'];
+export type Session = components['schemas']['Session'];
+export type Share = components['schemas']['Share'];
+export type SigningKeys = components['schemas']['SigningKeys'];
+export type Statistics = components['schemas']['Statistics'];
+export type Step = components['schemas']['Step'];
+export type StepResult = components['schemas']['StepResult'];
+export type Tally = components['schemas']['Tally'];
+export type Task = components['schemas']['Task'];
+export type TaskError = components['schemas']['TaskError'];
+export type Template = components['schemas']['Template'];
+export type Threshold = components['schemas']['Threshold'];
+export type Usage = components['schemas']['Usage'];
+export type UsageGroups = components['schemas']['UsageGroups'];
+export type UsageSum = components['schemas']['UsageSum'];
+export type Used = components['schemas']['Used'];
+export type User = components['schemas']['User'];
+export type WebhookSecret = components['schemas']['WebhookSecret'];
+export type Who = components['schemas']['Who'];
+export type Worker = components['schemas']['Worker'];
+export type AnswerProgram = components['schemas']['AnswerProgram'];
+export type Approve = components['schemas']['Approve'];
+export type BulkFilter = components['schemas']['BulkFilter'];
+export type ChangeBudget = components['schemas']['ChangeBudget'];
+export type ChangeNode = components['schemas']['ChangeNode'];
+export type ChangePassword = components['schemas']['ChangePassword'];
+export type ChangeQueue = components['schemas']['ChangeQueue'];
+export type ChangeSchedule = components['schemas']['ChangeSchedule'];
+export type ChangeUser = components['schemas']['ChangeUser'];
+export type ConfidenceRequest = components['schemas']['ConfidenceRequest'];
+export type CreateBatch = components['schemas']['CreateBatch'];
+export type CreateBudget = components['schemas']['CreateBudget'];
+export type CreateKey = components['schemas']['CreateKey'];
+export type CreateSchedule = components['schemas']['CreateSchedule'];
+export type CreateTask = components['schemas']['CreateTask'];
+export type CreateUser = components['schemas']['CreateUser'];
+export type DefaultsRequest = components['schemas']['DefaultsRequest'];
+export type DeployTemplate = components['schemas']['DeployTemplate'];
+export type EraseTexts = components['schemas']['EraseTexts'];
+export type ExchangeCode = components['schemas']['ExchangeCode'];
+export type ExchangeLink = components['schemas']['ExchangeLink'];
+export type ExecutePlan = components['schemas']['ExecutePlan'];
+export type ForkExecution = components['schemas']['ForkExecution'];
+export type HitlRequest = components['schemas']['HitlRequest'];
+export type Login = components['schemas']['Login'];
+export type Logout = components['schemas']['Logout'];
+export type MessageRequest = components['schemas']['MessageRequest'];
+export type NewTask = components['schemas']['NewTask'];
+export type PlanRequest = components['schemas']['PlanRequest'];
+export type ProgramTicket = components['schemas']['ProgramTicket'];
+export type Refresh = components['schemas']['Refresh'];
+export type Reject = components['schemas']['Reject'];
+export type RetryRequest = components['schemas']['RetryRequest'];
+export type RotateKey = components['schemas']['RotateKey'];
+export type RotateSigningKey = components['schemas']['RotateSigningKey'];
+export type RunOptions = components['schemas']['RunOptions'];
+export type ScheduleTarget = components['schemas']['ScheduleTarget'];
+export type SetModelLimits = components['schemas']['SetModelLimits'];
+export type SetUp = components['schemas']['SetUp'];
+export type SignalRequest = components['schemas']['SignalRequest'];
+export type StartBulk = components['schemas']['StartBulk'];
+export type StepRequest = components['schemas']['StepRequest'];
+export type TaskHitl = components['schemas']['TaskHitl'];
+export type TemplateRequest = components['schemas']['TemplateRequest'];
+export type Meta = components['schemas']['Meta'];
+export type Pagination = components['schemas']['Pagination'];
+export type $defs = Record<string, never>;
+export interface operations {
+    audit_list: {
+        parameters: {
+            query?: {
+                /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
+                actor?: string;
+                /** @description One of these actions. */
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
+                /** @description Only entries of this instant or later. */
+                since?: Date | string;
+                /** @description Only entries before this instant. */
+                until?: Date | string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["AuditEntry"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    auth_set_cookie: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the cookie is set; it is HttpOnly and SameSite=Strict */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Who"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_list_keys: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["KeySummary"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    auth_create_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateKey"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Key"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_revoke_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the key */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it is refused from now on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["KeySummary"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_rotate_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the key */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateKey"];
+            };
+        };
+        responses: {
+            /** @description the old key ends after the overlap */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Key"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_create_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the link, returned only here */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Link"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_exchange_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExchangeLink"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_preview_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExchangeLink"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["LinkPreview"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_login: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Login"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_logout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Logout"];
+            };
+        };
+        responses: {
+            /** @description their tokens are refused from now on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["LoggedOut"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_methods: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Methods"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_callback: {
+        parameters: {
+            query?: {
+                /** @description The code of the sign-in. */
+                code?: string;
+                /** @description The state of the sign-in. */
+                state?: string;
+                /** @description The reason why there is no code. */
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description to the page at /, or for a program to the page that asks the user */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    auth_answer_program: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerProgram"];
+            };
+        };
+        responses: {
+            /** @description the program hears the answer at this address */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ProgramAnswer"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_preview_program: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProgramTicket"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Program"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_start: {
+        parameters: {
+            query?: {
+                /** @description The port on 127.0.0.1 where a program waits for the code; by default the code goes to the page at /. */
+                port?: number;
+                /** @description The SHA-256 of a verifier, in base64url; the code counts only together with the verifier. */
+                challenge?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description to the identity provider */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    auth_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExchangeCode"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_change_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePassword"];
+            };
+        };
+        responses: {
+            /** @description only the new password signs in */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_refresh: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Refresh"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_who: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Who"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_list_sessions: {
+        parameters: {
+            query?: {
+                /** @description Only sessions of this user; by default an admin's list shows all users. Others may name only themselves. */
+                userId?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["OpenSession"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    auth_end_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description its tokens are refused from now on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["OpenSession"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_setup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetUp"];
+            };
+        };
+        responses: {
+            /** @description the link is used up */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_rotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateSigningKey"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["SigningKeys"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_list_users: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    auth_create_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateUser"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_delete_user: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it
+                 *      from now on. Required if there is such work.
+                 */
+                work?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the user */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the user as it was */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_change_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the user */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeUser"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+        };
+    };
+    budgets_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    budgets_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateBudget"];
+            };
+        };
+        responses: {
+            /** @description the budget is durable and holds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    budgets_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the budget */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    budgets_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the budget */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it holds no more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    budgets_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the budget */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeBudget"];
+            };
+        };
+        responses: {
+            /** @description the change is durable and holds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Budget"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    bulk_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Bulk"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    bulk_start: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartBulk"];
+            };
+        };
+        responses: {
+            /** @description the job is durable */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Bulk"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    bulk_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the bulk job */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Bulk"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    bulk_stop: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the bulk job */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the job has ended, also after a restart */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Bulk"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_nodes: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Node"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    system_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeNode"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Node"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    events_follow: {
+        parameters: {
+            query?: {
+                /** @description Names, or groups such as `task.*`. */
+                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "hitl.released" | "hitl.cancelled" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "webhook.*" | "schedule.*")[];
+                /** @description Only events of this task. */
+                taskId?: string;
+                /** @description Only events of this execution. */
+                executionId?: string;
+                /** @description Only items of this queue. */
+                queue?: string;
+                /** @description Only events of tasks that have all of these tags. */
+                tags?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+        };
+    };
+    system_health: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Health"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "assigned" | "escalated" | "expired" | "approved" | "rejected" | "cancelled")[];
+                /** @description Only items of this queue. */
+                queue?: string;
+                /** @description Only items with all of these tags. */
+                tags?: string[];
+                /** @description Only items that this reviewer is assigned to or has decided. */
+                reviewerId?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Approval"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_calibration: {
+        parameters: {
+            query?: {
+                /** @description Only items of this template. */
+                templateId?: string;
+                /** @description Only items of this step. */
+                stepId?: string;
+                /** @description Only confidences made by this method: logprobs, samples, judge, reported or none. */
+                method?: "logprobs" | "samples" | "judge" | "reported" | "none";
+                /** @description Only items of this model. */
+                model?: string;
+                /** @description A multiple of 0.01; by default 0.05, 0.10 and so on up to 1. */
+                threshold?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Calibration"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_list_pending: {
+        parameters: {
+            query?: {
+                /** @description Only items of this queue. */
+                queue?: string;
+                /** @description Only items with all of these tags. */
+                tags?: string[];
+                /** @description Assigned to this user. */
+                reviewerId?: string;
+                /** @description True also lists overdue ones; by default false. */
+                includeExpired?: boolean;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Approval"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_reviewers: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ReviewerName"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_statistics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Statistics"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Approval"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_approve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Approve"];
+            };
+        };
+        responses: {
+            /** @description the task is completed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Approved"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_claim: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Claimed"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Entry"][];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_reject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Reject"];
+            };
+        };
+        responses: {
+            /** @description the task is rejected */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Rejected"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_release: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Claimed"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+        };
+    };
+    system_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ModelState"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    system_set_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the model */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetModelLimits"];
+            };
+        };
+        responses: {
+            /** @description the limits are durable */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ModelState"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_end_pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the model */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the model is open, also after a restart */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ModelState"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_describe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                };
+            };
+        };
+    };
+    plans_list: {
+        parameters: {
+            query?: {
+                /** @description Only items with all of these tags. */
+                tags?: string[];
+                /** @description A text of the name or the description, in upper or lower case. */
+                search?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Plan"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    plans_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanRequest"];
+            };
+        };
+        responses: {
+            /** @description the plan is durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Plan"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    executions_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "running" | "completed" | "failed" | "cancelled")[];
+                /** @description Only items of this plan. */
+                planId?: string;
+                /** @description Only items of this template. */
+                templateId?: string;
+                /** @description Started at this instant or later. */
+                createdAfter?: Date | string;
+                /** @description Started before this instant. */
+                createdBefore?: Date | string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    executions_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    executions_cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no further step is leased */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    executions_fork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ForkExecution"];
+            };
+        };
+        responses: {
+            /** @description what it would do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DryRun"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            /** @description the fork is durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    executions_retry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it runs again */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    executions_send: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+                /** @description the name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SignalRequest"];
+            };
+        };
+        responses: {
+            /** @description the signal is durable */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    executions_items: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[];
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+                /** @description the id of the step in its plan */
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Item"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    executions_of_execution: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": Record<string, unknown>;
+                };
+            };
+        };
+    };
+    plans_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the plan */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Plan"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    plans_execute: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the plan */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ExecutePlan"];
+            };
+        };
+        responses: {
+            /** @description what it would do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DryRun"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            /** @description the execution is durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    queues_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Queue"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    queues_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the queue */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeQueue"];
+            };
+        };
+        responses: {
+            /** @description the change is durable and holds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Queue"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    schedules_list: {
+        parameters: {
+            query?: {
+                /** @description Only those that are enabled, or that are not. */
+                enabled?: boolean;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    schedules_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSchedule"];
+            };
+        };
+        responses: {
+            /** @description the schedule is durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    schedules_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    schedules_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it starts nothing any more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    schedules_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeSchedule"];
+            };
+        };
+        responses: {
+            /** @description the change is durable */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Schedule"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    schedules_runs: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ScheduleRun"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    schedules_trigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description what became of it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ScheduleRun"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    tasks_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[];
+                /** @description Only items of this model. */
+                model?: string;
+                /** @description Only items of this queue. */
+                queue?: string;
+                /** @description Only items with all of these tags. */
+                tags?: string[];
+                /** @description Created at this instant or later. */
+                createdAfter?: Date | string;
+                /** @description Created before this instant. */
+                createdBefore?: Date | string;
+                /** @description The member to order by; by default createdAt. */
+                orderBy?: "createdAt" | "completedAt" | "priority";
+                /** @description The direction of the order; by default desc. */
+                order?: "asc" | "desc";
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Task"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    tasks_create: {
+        parameters: {
+            query?: {
+                /** @description Answer with the stream of the task. */
+                stream?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateTask"];
+            };
+        };
+        responses: {
+            /** @description the task is durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Task"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                    "text/event-stream": Record<string, unknown>;
+                };
+            };
+        };
+    };
+    tasks_create_batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateBatch"];
+            };
+        };
+        responses: {
+            /** @description the tasks are durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Batch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    tasks_get_batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BatchStatus"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    tasks_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Task"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    tasks_cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it is not leased any more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Cancelled"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    tasks_retry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the new task is durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Task"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    tasks_of_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": Record<string, unknown>;
+                };
+            };
+        };
+    };
+    tasks_erase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EraseTexts"];
+            };
+        };
+        responses: {
+            /** @description no read shows the texts any more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Erased"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    templates_list: {
+        parameters: {
+            query?: {
+                /** @description Only items of this industry. */
+                industry?: "legal" | "finance" | "devops" | "marketing" | "healthcare" | "custom";
+                /** @description Only items with all of these tags. */
+                tags?: string[];
+                /** @description A text of the name or the description, in upper or lower case. */
+                search?: string;
+                /** @description Only items of this visibility. */
+                visibility?: "private" | "organization" | "public";
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    templates_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TemplateRequest"];
+                "application/yaml": components["schemas"]["TemplateRequest"];
+                "text/yaml": components["schemas"]["TemplateRequest"];
+            };
+        };
+        responses: {
+            /** @description the same version was there before */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            /** @description the version is durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    templates_get: {
+        parameters: {
+            query?: {
+                /** @description The version; by default the highest. */
+                version?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    templates_delete: {
+        parameters: {
+            query?: {
+                /** @description The version; by default the highest. */
+                version?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it is neither listed nor deployed any more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Deleted"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    templates_deploy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeployTemplate"];
+            };
+        };
+        responses: {
+            /** @description what it would do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DryRun"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            /** @description plan and execution are durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    templates_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"][];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    budgets_usage: {
+        parameters: {
+            query: {
+                /** @description tag, account, template, model or day (of the creation, in UTC). */
+                groupBy: "tag" | "account" | "template" | "model" | "day";
+                /** @description The earliest creation of the counted tasks; by default 30 days before `to`. */
+                from?: Date | string;
+                /** @description The instant before which the counted tasks were created; by default now. */
+                to?: Date | string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["UsageGroups"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    webhooks_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "delivered" | "dead" | "dropped")[];
+                /** @description About this task. */
+                taskId?: string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Delivery"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    webhooks_redeliver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the delivery */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description it is pending */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Delivery"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    webhooks_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookSecret"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_list_workers: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Worker"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    workers_connect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the worker protocol, over a WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    system_drain_worker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the worker */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Worker"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+}

@@ -1,0 +1,167 @@
+import type { CallOptions, Data, KeyOptions, WaitOptions } from "./call.js";
+import { checked } from "./check.js";
+import * as errors from "./errors.js";
+import { itemOf, Resource } from "./item.js";
+import { jsonSchemaOf, type OutputOf, type OutputSchema, parsed } from "./output.js";
+import type { Filters, Pages } from "./pages.js";
+import type * as models from "./schema.js";
+import { Text } from "./sse.js";
+
+/** The members of a task beside its prompt (docs/reference/tasks.md), and options of the call. */
+export interface TaskOptions
+  extends Omit<models.CreateTask, "prompt" | "outputSchema" | "idempotencyKey">,
+    KeyOptions {}
+
+/** A task, as the server last showed it: `refresh` and `wait` read it again. */
+export class Task extends itemOf<models.Task>() {
+  /** Reads the task again. */
+  async refresh(options: CallOptions = {}): Promise<this> {
+    return this.take(await this.transport.send("GET", "/api/tasks/{id}", { names: { id: this.id }, ...options }));
+  }
+
+  /**
+   * Waits until the task has ended, over broken connections and restarts of the server.
+   *
+   * Throws `TaskFailed` if it ended without an output, unless `check` is false; `WaitTimeout` after `waitMs`. The task
+   * goes on in any case.
+   */
+  async wait(options: WaitOptions & { check?: boolean } = {}): Promise<this> {
+    for await (const event of this.transport.follow("/api/tasks/{id}", this.id, options)) {
+      if (event.name === "end") this.take(event.data);
+    }
+    return options.check === false ? this : this.#checked();
+  }
+
+  #checked(): this {
+    if (this.status === "completed") return this;
+    const told = this.error ? `: ${this.error.message}` : "";
+    throw new errors.TaskFailed(`task ${this.id} is ${this.status}${told}`, this, this.error?.code);
+  }
+
+  /** The output as a value of a schema; throws `OutputMismatch` if it is none. */
+  parse<S extends OutputSchema>(schema: S): Promise<OutputOf<S>> {
+    return parsed(schema, this.output ?? "");
+  }
+
+  /**
+   * The pieces of the output, as the model writes them; together they are `output`.
+   *
+   * Afterwards the task is as it ended. Throws `StreamReset` if the pieces are void (another attempt wrote another text),
+   * `TaskFailed`, `WaitTimeout`.
+   */
+  async *text(options: WaitOptions = {}): AsyncGenerator<string, void, void> {
+    const told = new Text();
+    for await (const event of this.transport.follow("/api/tasks/{id}", this.id, options)) {
+      if (event.name === "end") this.take(event.data).#checked();
+      const fresh = told.next(event.name, event.data);
+      if (fresh === undefined) {
+        throw new errors.StreamReset(`the text streamed so far is void: task ${this.id} has another one`, this);
+      }
+      if (fresh !== "") yield fresh;
+    }
+  }
+
+  /** Cancels the task. Throws `Conflict` if it has ended. */
+  cancel(options?: CallOptions): Promise<models.Cancelled> {
+    return new Tasks(this.transport).cancel(this.id, options);
+  }
+
+  /** Submits the ended task anew. `retry` is the policy of its attempts. */
+  submitAgain(options?: KeyOptions): Promise<Task> {
+    return new Tasks(this.transport).retry(this.id, options);
+  }
+
+  /** Erases the texts of the ended task. Requires the role admin. */
+  erase(reason: string, options?: CallOptions): Promise<models.Erased> {
+    return new Tasks(this.transport).erase(this.id, reason, options);
+  }
+}
+
+/** `cb.tasks`: one prompt each, which one worker runs on one model. */
+export class Tasks extends Resource {
+  /**
+   * Submits a task, waits for it, and returns its output: a value of `schema`, or the text without one.
+   *
+   * `schema` is a zod schema, another Standard Schema, or a JSON Schema. Throws `TaskFailed`, `WaitTimeout` after
+   * `waitMs`, `OutputMismatch`.
+   */
+  run<S extends OutputSchema>(prompt: string, options: TaskOptions & WaitOptions & { schema: S }): Promise<OutputOf<S>>;
+  run(prompt: string, options?: TaskOptions & WaitOptions): Promise<string>;
+  async run(prompt: string, options: TaskOptions & WaitOptions & { schema?: OutputSchema } = {}): Promise<unknown> {
+    const { waitMs, signal, schema } = options;
+    const task = await this.#submitted(prompt, options);
+    await task.wait({ waitMs, signal });
+    return schema === undefined ? (task.output ?? "") : task.parse(schema);
+  }
+
+  /** Submits a task. When the promise resolves, the task is on the server's disk. */
+  submit(prompt: string, options: TaskOptions & { schema?: OutputSchema } = {}): Promise<Task> {
+    return this.#submitted(prompt, options);
+  }
+
+  async #submitted(prompt: string, options: TaskOptions & WaitOptions & { schema?: OutputSchema }): Promise<Task> {
+    const { signal, idempotencyKey, waitMs, schema, ...members } = options;
+    const outputSchema = schema && jsonSchemaOf(schema);
+    const body = checked("CreateTask", { prompt, ...members, outputSchema });
+    return this.#task(
+      await this.transport.send("POST", "/api/tasks", { body, key: { value: idempotencyKey }, signal }),
+    );
+  }
+
+  /** Submits a task at the first piece, and yields the pieces of its output (`Task.text`). */
+  async *stream(prompt: string, options: TaskOptions & WaitOptions = {}): AsyncGenerator<string, void, void> {
+    const { waitMs, signal } = options;
+    const task = await this.#submitted(prompt, options);
+    yield* task.text({ waitMs, signal });
+  }
+
+  /** Submits up to 100 tasks, all or none. */
+  submitBatch(tasks: readonly models.NewTask[], options: KeyOptions = {}): Promise<models.Batch> {
+    const { signal, idempotencyKey: value } = options;
+    const body = checked("CreateBatch", { tasks });
+    return this.transport.send("POST", "/api/tasks/batch", { body, key: { value }, signal });
+  }
+
+  /** Reads a batch: the status of its tasks. */
+  batch(id: string, options: CallOptions = {}): Promise<models.BatchStatus> {
+    return this.transport.send("GET", "/api/tasks/batch/{id}", { names: { id }, ...options });
+  }
+
+  /** Reads a task with its texts. */
+  async get(id: string, options: CallOptions = {}): Promise<Task> {
+    return this.#task(await this.transport.send("GET", "/api/tasks/{id}", { names: { id }, ...options }));
+  }
+
+  /** Lists tasks without their texts, the newest first. */
+  list(filters: Filters<"/api/tasks"> = {}): Pages<Task> {
+    return this.pages("GET", "/api/tasks", { filters }, (it) => this.#task(it));
+  }
+
+  /** Streams the output of a task that was submitted before (`Task.text`). */
+  async *text(id: string, options: WaitOptions = {}): AsyncGenerator<string, void, void> {
+    yield* (await this.get(id, options)).text(options);
+  }
+
+  /** Cancels a task. Throws `Conflict` if it has ended. */
+  cancel(id: string, options: CallOptions = {}): Promise<models.Cancelled> {
+    return this.transport.send("DELETE", "/api/tasks/{id}", { names: { id }, ...options });
+  }
+
+  /** Submits an ended task anew. */
+  async retry(id: string, options: KeyOptions = {}): Promise<Task> {
+    const { signal, idempotencyKey: value } = options;
+    return this.#task(
+      await this.transport.send("POST", "/api/tasks/{id}/retry", { names: { id }, key: { value }, signal }),
+    );
+  }
+
+  /** Erases the texts of an ended task. Requires the role admin. */
+  erase(id: string, reason: string, options: CallOptions = {}): Promise<models.Erased> {
+    const body = checked("EraseTexts", { reason });
+    return this.transport.send("DELETE", "/api/tasks/{id}/texts", { names: { id }, body, ...options });
+  }
+
+  #task(data: Data<"GET", "/api/tasks/{id}">): Task {
+    return new Task(this.transport, data);
+  }
+}
