@@ -130,6 +130,8 @@ def test_a_mistake_in_a_plan_is_found_before_it_is_sent() -> None:
     refused("depends on b, which is no step", {"id": "a", "prompt": "x", "depends_on": ["b"]})
     refused("reads the output of a: name it", {"id": "a", "prompt": "x"}, {"id": "b", "prompt": "{{ a.output.x }}"})
     refused("reads the output of c, which is no step", {"id": "b", "prompt": "x", "condition": "{{c.output}} == 1"})
+    refused("reads the output of d, which is no step",
+            {"id": "b", "prompt": "x", "for_each": {"one": "{{d.output}}"}, "max_items": 3})
     refused("a, b wait for each other", {"id": "a", "prompt": "x", "depends_on": ["b"]},
             {"id": "b", "prompt": "x", "depends_on": ["a"]})
     refused("StepRequest: id: String should match", {"id": "A", "prompt": "x"})
@@ -138,7 +140,8 @@ def test_a_mistake_in_a_plan_is_found_before_it_is_sent() -> None:
     refused("steps: List should have at least 1 item")
     plan = Plan("p")
     plan.step("a", '{{"{{b.output}}"}} {{input.x}} {{item.output}}', for_each="{{input.rows}}")
-    assert plan.body()["steps"][0]["forEach"] == "{{input.rows}}"
+    plan.step("c", "{{row.output}} {{item.index}}", depends_on=["a"], for_each={"row": "{{a.output}}"}, max_items=3)
+    assert [it["forEach"] for it in plan.body()["steps"]] == ["{{input.rows}}", {"row": "{{a.output}}"}]
 
 
 def test_a_template_takes_types_as_schemas() -> None:

@@ -102,9 +102,11 @@ class Definition:
 def _reads(body: Mapping[str, Any]) -> set[str]:
     prompts = [body.get("prompt"), body.get("systemPrompt"), *(it["content"] for it in body.get("messages") or ())]
     found = {name for text in prompts for name in OUTPUT.findall(text or "")}
-    for text in (body.get("condition"), body.get("forEach")):
+    lists = body.get("forEach") or ""
+    variables = set(lists) if isinstance(lists, dict) else {body.get("item") or "item"}
+    for text in (body.get("condition"), *(lists.values() if isinstance(lists, dict) else [lists])):
         found |= {*OUTPUT.findall(text or ""), *CONDITION.findall(text or "")}
-    return found - {"", "input", "env", "meta", body.get("item") or "item"}
+    return found - {"", "input", "env", "meta"} - variables
 
 
 class Plan(Definition):
