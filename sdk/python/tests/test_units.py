@@ -45,6 +45,9 @@ def test_events_are_read_however_they_are_cut() -> None:
         assert [(it.name, it.id, it.data) for it in found] == [("a", "e1", {"x": "é\u2028"}), ("b", "e2", 1)]
     parser = EventParser()
     assert list(parser.feed(b"id: e7\n\n")) == [] and parser.last_id == "e7"
+    # The place of an event that was cut off is that of the one before.
+    assert list(parser.feed(b"id: e8\ndata: 1\n")) == [] and parser.last_id == "e7"
+    assert [it.id for it in parser.feed(b"\n")] == ["e8"] and parser.last_id == "e8"
 
 
 def told(*events: tuple[str, dict[str, Any]]) -> list[str | None]:

@@ -219,8 +219,9 @@ class EventParser:
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._rest = ""
         self._name, self._data, self._size = "", list[str](), 0
+        self._id: str | None = None
         self.last_id: str | None = None
-        """The last `id`, also of an event without data."""
+        """The `id` of the last whole event that had one, also of one without data."""
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
         """The events that end in this chunk. Lines end with a line feed, as the server writes them."""
@@ -243,8 +244,10 @@ class EventParser:
                 self._data.append(value)
                 self._size += len(value)
             elif name == "id":
-                self.last_id = value
+                self._id = value
             return None
+        # Only here: a stream that is cut behind an id goes on before its event.
+        self.last_id = self._id
         name, data = self._name, "\n".join(self._data)
         self._name, self._data, self._size = "", [], 0
         if not data:
