@@ -1,11 +1,7 @@
 /** The errors of the library. Each is a `CallboardError`; the caller's own `AbortSignal` ends a call with its reason. */
 
 /** Anything that this library throws. */
-export class CallboardError extends Error {
-  override get name(): string {
-    return this.constructor.name;
-  }
-}
+export class CallboardError extends Error {}
 
 /** The address of the server or the credentials cannot be used. */
 export class ConfigurationError extends CallboardError {}
@@ -144,6 +140,40 @@ export class RateLimited extends ApiError {}
 export class Unavailable extends ApiError {}
 /** 500: a fault of the server; its log has `requestId`. */
 export class ServerFault extends ApiError {}
+
+// The names of classes do not outlive a minifier.
+const NAMED = {
+  CallboardError,
+  ConfigurationError,
+  InvalidArgument,
+  ServerUnreachable,
+  AnswerTimeout,
+  UnexpectedAnswer,
+  WaitTimeout,
+  WorkFailed,
+  TaskFailed,
+  ExecutionFailed,
+  OutputMismatch,
+  StreamReset,
+  EventGap,
+  InvalidSignature,
+  WorkerRefused,
+  ApiError,
+  BadRequest,
+  InvalidDefinition,
+  Unauthorized,
+  Forbidden,
+  BudgetExceeded,
+  QuotaExceeded,
+  NotFound,
+  Conflict,
+  AlreadyDecided,
+  IdempotencyConflict,
+  RateLimited,
+  Unavailable,
+  ServerFault,
+};
+for (const [name, kind] of Object.entries(NAMED)) Object.defineProperty(kind.prototype, "name", { value: name });
 
 const CODES: [typeof ApiError, string][] = [
   [BadRequest, "VALIDATION_ERROR INVALID_JSON INVALID_YAML PAYLOAD_TOO_LARGE UNSUPPORTED_MEDIA_TYPE"],

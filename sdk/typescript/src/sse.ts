@@ -15,8 +15,9 @@ export interface ServerEvent {
 
 /** Reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). */
 export class EventParser {
-  /** The last `id`, also of an event without data. */
+  /** The `id` of the last whole event that had one, also of one without data. */
   lastId: string | undefined;
+  #id: string | undefined;
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #rest = "";
   #name = "";
@@ -42,13 +43,15 @@ export class EventParser {
       const name = colon < 0 ? line : line.slice(0, colon);
       const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
       if (name === "event") this.#name = value;
-      else if (name === "id") this.lastId = value;
+      else if (name === "id") this.#id = value;
       else if (name === "data") {
         this.#data.push(value);
         this.#size += value.length;
       }
       return undefined;
     }
+    // Only here: a stream that is cut behind an id goes on before its event.
+    this.lastId = this.#id;
     const name = this.#name;
     const data = this.#data.join("\n");
     this.#name = "";

@@ -214,11 +214,8 @@ export class Transport {
       try {
         for await (const chunk of this.open(stream, signal)) {
           outage.over();
-          for (const event of parser.feed(chunk)) {
-            yield event;
-            // The caller has this one, so the next connection goes on behind it.
-            place = event.data.cursor ?? place;
-          }
+          yield* parser.feed(chunk);
+          // The caller has all of these, so the next connection goes on behind them.
           place = parser.lastId ?? place;
         }
         throw new ServerUnreachable(`${this.server} ended the stream of events`);

@@ -247,7 +247,7 @@ export class Worker {
       void sent(socket, frame({ type: "heartbeat", leases: [...this.#runs.keys()] }));
       unanswered += 1;
       // If a task blocked the event loop, an answer may wait to be read: it is read before this.
-      setImmediate(() => unanswered > 2 && socket.terminate());
+      setImmediate(() => unanswered > 1 && socket.terminate());
     };
     void this.#leave(socket);
     return [setInterval(beat, heard.heartbeatMs)];

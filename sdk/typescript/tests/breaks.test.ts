@@ -180,11 +180,15 @@ test("a worker behind a cut connection runs each task once", async () => {
 
 test("a worker comes back soon after each break", async () => {
   const worker = await RunningWorker.start(server, { server: proxy.url, queues: ["nobody-else"] });
+  const cb = await server.client();
   for (let cut = 0; cut < 6; cut += 1) {
     await until(() => worker.worker.connected, 3_000);
     proxy.cut();
     await until(() => !worker.worker.connected);
   }
+  await until(() => worker.worker.connected);
+  // It is the same worker each time.
+  assert.equal((await cb.workers.list().all()).filter((it) => it.queues[0] === "nobody-else").length, 1);
   await worker.stop();
 });
 

@@ -58,6 +58,29 @@ test("every code has a class", () => {
   assert.deepEqual(codes.sort(), [...byCode.keys()].sort());
 });
 
+test("every error has its name, also in a minified program", () => {
+  const classes = Object.entries(library.errors).filter(([, it]) => typeof it === "function");
+  assert.deepEqual(
+    classes.map(([, it]) => (it as typeof Error).prototype.name),
+    classes.map(([name]) => name),
+  );
+});
+
+test("the client needs nothing of Node.js in a browser", () => {
+  const seen = new Set<string>();
+  const visit = (name: string) => {
+    if (seen.has(name)) return;
+    seen.add(name);
+    const text = read(join(HERE, "dist", name));
+    assert.doesNotMatch(text, /\b(process|Buffer|global|setImmediate)[.(]/, name);
+    for (const [, from = ""] of text.matchAll(/^(?:import|export) .*?from "(.*?)";$/gm)) {
+      visit(from === "#platform" ? "platform.browser.js" : from.replace("./", ""));
+    }
+  };
+  visit("index.js");
+  assert.ok(seen.size > 15 && !seen.has("worker.js"));
+});
+
 test("the README has the examples", () => {
   const blocks = [...read(join(HERE, "README.md")).matchAll(/```js\n(.*?)```/gs)].map((it) => it[1]);
   const examples = ["answer", "stream", "worker"].map((it) => read(join(HERE, `examples/${it}.ts`)));

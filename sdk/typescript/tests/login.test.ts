@@ -43,9 +43,15 @@ test("the login is used", async () => {
 test("a login is renewed once by many", async () => {
   const earlier = stored().logins[server.url].refreshToken;
   change({ expiresAt: "2026-01-01T00:00:00.000Z" });
-  const clients = Array.from({ length: 4 }, () => new Callboard());
+  let renewals = 0;
+  const counted: typeof fetch = (input, init) => {
+    if (String(input).endsWith("/api/auth/refresh")) renewals += 1;
+    return fetch(input, init);
+  };
+  const clients = Array.from({ length: 4 }, () => new Callboard({ fetch: counted }));
   const names = await Promise.all([...clients, ...clients].map(who));
   assert.deepEqual(new Set(names), new Set([EMAIL]));
+  assert.equal(renewals, 1);
   const { current, logins } = stored();
   assert.notEqual(logins[server.url].refreshToken, earlier);
   assert.deepEqual([logins["http://other"], current], [{}, server.url]);

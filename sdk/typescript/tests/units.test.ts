@@ -60,6 +60,9 @@ test("events are read however they are cut", () => {
   }
   const parser = new EventParser();
   assert.deepEqual([[...parser.feed(Buffer.from("id: e7\n\n"))], parser.lastId], [[], "e7"]);
+  // The place of an event that was cut off is that of the one before.
+  assert.deepEqual([[...parser.feed(Buffer.from("id: e8\ndata: 1\n"))], parser.lastId], [[], "e7"]);
+  assert.deepEqual([[...parser.feed(Buffer.from("\n"))].length, parser.lastId], [1, "e8"]);
 });
 
 type Told = [string, Record<string, unknown>];
