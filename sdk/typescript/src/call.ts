@@ -99,6 +99,30 @@ function parameter(value: unknown): string {
   return value.toISOString();
 }
 
+/** What the library asks of `fetch`: that of the platform, undici's and others fit. */
+export type Fetch = (url: string, init: FetchOptions) => Promise<Fetched>;
+
+export interface FetchOptions {
+  method: string;
+  headers: Record<string, string>;
+  body?: string;
+  signal: AbortSignal;
+}
+
+/** The members of a `Response` that the library reads. */
+export interface Fetched {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly headers: { get(name: string): string | null };
+  readonly body: { getReader(): Reader } | null;
+  text(): Promise<string>;
+}
+
+interface Reader {
+  read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+  releaseLock(): void;
+}
+
 /** The answer to a call, without its envelope. */
 export interface Answer {
   data: Json;
@@ -106,7 +130,7 @@ export interface Answer {
 }
 
 /** Reads an answer; throws the error that it is. */
-export function answer(call: Call, response: Response, text: string): Answer {
+export function answer(call: Call, response: Fetched, text: string): Answer {
   let body: Json;
   try {
     body = JSON.parse(text);
@@ -128,7 +152,7 @@ export function answer(call: Call, response: Response, text: string): Answer {
 }
 
 /** The error for an answer of another program. */
-export function strange(call: Call, response: Response, text: string): errors.CallboardError {
+export function strange(call: Call, response: Fetched, text: string): errors.CallboardError {
   const where = `${call.method} ${call.path.replace(/\?.*/, "")}`;
   if ([502, 503, 504].includes(response.status)) {
     return new errors.ServerUnreachable(`${where}: a proxy answered ${response.status}`);

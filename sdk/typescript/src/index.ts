@@ -7,7 +7,7 @@ export {
   type TemplateOptions,
   type WaitForOptions,
 } from "./build.js";
-export type { CallOptions, KeyOptions, WaitOptions } from "./call.js";
+export type { CallOptions, Fetch, Fetched, FetchOptions, KeyOptions, WaitOptions } from "./call.js";
 export { Callboard, type Event, type EventName, type EventOptions } from "./client.js";
 export * as errors from "./errors.js";
 export { Approval } from "./hitl.js";

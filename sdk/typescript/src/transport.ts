@@ -6,6 +6,9 @@ import {
   COMMENT_MS,
   call,
   type Data,
+  type Fetch,
+  type Fetched,
+  type FetchOptions,
   type Given,
   type Method,
   mayRepeat,
@@ -34,7 +37,7 @@ export interface ClientOptions {
   /** How long waits and streams bear a server that is away. Default: 120 s. */
   patienceMs?: number | undefined;
   /** Takes the place of `fetch`: for proxies, certificates, or traces. */
-  fetch?: typeof globalThis.fetch | undefined;
+  fetch?: Fetch | undefined;
 }
 
 /** The connection to one server: credentials, retries, streams that connect again. */
@@ -42,7 +45,7 @@ export class Transport {
   /** The address of the server. */
   readonly server: string;
   readonly #credentials: Credentials;
-  readonly #fetch: typeof globalThis.fetch;
+  readonly #fetch: Fetch;
   readonly #timeoutMs: number;
   readonly #retries: number;
   readonly #patienceMs: number;
@@ -101,7 +104,7 @@ export class Transport {
         const { done, value } = await watch.bear(reader.read());
         watch.pause();
         if (done) return;
-        yield value;
+        if (value) yield value;
       }
     } finally {
       watch.end();
@@ -111,7 +114,7 @@ export class Transport {
   }
 
   /** Sends a call with the credentials, and again with a renewed login if the server refuses the token. */
-  async #sent(call: Call, timeoutMs: number, signal: AbortSignal | undefined): Promise<[Response, Watch]> {
+  async #sent(call: Call, timeoutMs: number, signal: AbortSignal | undefined): Promise<[Fetched, Watch]> {
     const renew: Renewal = (refreshToken) => this.#refreshed(refreshToken);
     for (let renewed = false; ; renewed = true) {
       const token = await this.#credentials.token(renew);
@@ -130,9 +133,9 @@ export class Transport {
     }
   }
 
-  #fetched(call: Call, token: string | undefined, signal: AbortSignal): Promise<Response> {
+  #fetched(call: Call, token: string | undefined, signal: AbortSignal): Promise<Fetched> {
     const all = { ...headers, ...call.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
-    const init: RequestInit = { method: call.method, headers: all, signal };
+    const init: FetchOptions = { method: call.method, headers: all, signal };
     if (call.content !== undefined) init.body = call.content;
     return this.#fetch(this.server + call.path, init);
   }

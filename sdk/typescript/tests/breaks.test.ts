@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Event, errors } from "@callboard/client";
+import { type Event, errors, type Fetch } from "@callboard/client";
 import { all, CutProxy, RunningWorker, Server, until } from "./support.js";
 
 const server = new Server();
@@ -233,7 +233,7 @@ test("more waits than streams all end", async () => {
 
 test("a proxy's answer is told from the server's", async () => {
   const answers = (status: number, text: string) => async () => new Response(text, { status });
-  const behind = (fetch: typeof globalThis.fetch) => server.client({ fetch, retries: 0 });
+  const behind = (fetch: Fetch) => server.client({ fetch, retries: 0 });
   const bad = await behind(answers(502, "<html>Bad gateway"));
   await assert.rejects(bad.tasks.list().total(), /GET \/api\/tasks: a proxy answered 502/);
   const odd = await behind(answers(200, "<html>Sign in"));

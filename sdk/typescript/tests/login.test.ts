@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
-import { Callboard, errors } from "@callboard/client";
+import { Callboard, errors, type Fetch } from "@callboard/client";
 import { Worker } from "@callboard/client/worker";
 import { directory, EMAIL, PASSWORD, Server } from "./support.js";
 
@@ -44,8 +44,8 @@ test("a login is renewed once by many", async () => {
   const earlier = stored().logins[server.url].refreshToken;
   change({ expiresAt: "2026-01-01T00:00:00.000Z" });
   let renewals = 0;
-  const counted: typeof fetch = (input, init) => {
-    if (String(input).endsWith("/api/auth/refresh")) renewals += 1;
+  const counted: Fetch = (input, init) => {
+    if (input.endsWith("/api/auth/refresh")) renewals += 1;
     return fetch(input, init);
   };
   const clients = Array.from({ length: 4 }, () => new Callboard({ fetch: counted }));
