@@ -73,7 +73,7 @@ export interface Call {
 /** Builds a call. `names` fill the path; a member of the query that is undefined is left out. */
 export function call(method: Method, path: string, given: Given = {}, headers: Record<string, string> = {}): Call {
   const all: Record<string, string> = { Accept: "application/json", ...headers };
-  if (given.key) all["Idempotency-Key"] = given.key.value ?? crypto.randomUUID();
+  if (given.key) all["Idempotency-Key"] = given.key.value ?? randomKey();
   const content = given.body === undefined ? given.content : encoded(given.body);
   if (content !== undefined) all["Content-Type"] = given.contentType ?? "application/json";
   const names = given.names as Record<string, string> | undefined;
@@ -83,9 +83,14 @@ export function call(method: Method, path: string, given: Given = {}, headers: R
   return { method, path: asked === "" ? filled : `${filled}?${asked}`, headers: all, content };
 }
 
+/** Random. Pages without TLS have no `crypto.randomUUID`. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (it) => it.toString(16).padStart(2, "0")).join("");
+}
+
 function segment(name: string, value: unknown): string {
   if (typeof value !== "string" || value === "")
-    throw new errors.InvalidArgument(`${name} must be a text, and not empty`);
+    throw new errors.InvalidArgument(`${name} must be a string that is not empty`);
   // A browser and fetch take these for steps in the path, also when they are escaped.
   if (value === "." || value === "..") throw new errors.InvalidArgument(`${name} must not be ${value}`);
   return encodeURIComponent(value);

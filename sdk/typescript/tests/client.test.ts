@@ -163,7 +163,7 @@ test("a mistake is an error before the request", async () => {
   await refused(nowhere.tasks.submit("x", { hitl: { required: 1 } } as object), /hitl.required: must be boolean/);
   await refused(nowhere.tasks.submit("x", { context: { a: Number.NaN } }), /a cannot be written as JSON: NaN/);
   await refused(nowhere.tasks.list({ createdAfter: new Date("never") }).total(), /no valid Date/);
-  await refused(nowhere.tasks.get(""), /id must be a text, and not empty/);
+  await refused(nowhere.tasks.get(""), /id must be a string that is not empty/);
   await refused(nowhere.queues.change("..", { paused: true }), /name must not be/);
   await assert.rejects(nowhere.tasks.submit("x"), /127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
 });

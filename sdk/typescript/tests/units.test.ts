@@ -7,6 +7,7 @@ import { errors, type Json, Plan, type Step, Template, webhooks } from "@callboa
 import { z } from "zod";
 import { call, mayRepeat, pauseMs } from "#internal/call.js";
 import { serverUrl } from "#internal/credentials.js";
+import { requests } from "#internal/requests.js";
 import { EventParser, Text } from "#internal/sse.js";
 import { ROOT } from "./support.js";
 
@@ -179,6 +180,12 @@ test("a mistake in a plan is found before it is sent", () => {
   });
   plan.step("c", `${step.output} {{row.output}}`, { dependsOn: [step], forEach: { row: step.output }, maxItems: 3 });
   assert.equal((plan.body().steps as { forEach: string }[])[0]?.forEach, "{{input.rows}}");
+});
+
+test("the patterns of requests are those of JavaScript too", () => {
+  const patterns = JSON.stringify(requests).match(/"pattern":"(?:[^"\\\\]|\\\\.)*"/g) ?? [];
+  assert.ok(patterns.length > 5);
+  for (const it of patterns) new RegExp(JSON.parse(`{${it}}`).pattern, "u");
 });
 
 test("a template takes schemas of a library", () => {
