@@ -57,6 +57,7 @@ impl StepChecker<'_, '_, '_> {
         }
         for (name, text) in lists.iter().take(MAX_LISTS) {
             let field = format!("forEach.{}", crate::problem::shortened(name, MAX_ITEM_NAME));
+            // It may be the name of the step whose list it walks, and then stands for the item.
             self.variable_name(&field, name);
             if name == DEFAULT_ITEM {
                 let says =
@@ -97,8 +98,11 @@ impl StepChecker<'_, '_, '_> {
     }
 
     fn item_name(&mut self, map: &MapSource) {
-        if let Some(name) = map.item.as_deref() {
-            self.variable_name("item", name);
+        let Some(name) = map.item.as_deref() else { return };
+        self.variable_name("item", name);
+        if self.positions.contains_key(name) {
+            let says = format!("must not be {name}, which is the name of a step");
+            self.breaks(Rule::Reserved, "item", &says);
         }
     }
 
@@ -111,8 +115,8 @@ impl StepChecker<'_, '_, '_> {
             || !name.bytes().all(of_names)
         {
             self.breaks(Rule::Pattern, place, "must match ^[a-z][a-zA-Z0-9_-]*$");
-        } else if ["input", "env", "meta"].contains(&name) || self.positions.contains_key(name) {
-            let says = format!("must not be {name}, which is the name of a variable or of a step");
+        } else if ["input", "env", "meta"].contains(&name) {
+            let says = format!("must not be {name}, which is the name of a variable");
             self.breaks(Rule::Reserved, place, &says);
         }
     }
