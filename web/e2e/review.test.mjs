@@ -1,11 +1,10 @@
 // Deciding: by keyboard, with undo, edits, drafts, races, in bulk.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import {
   accessible,
   accessibleInThemes,
   close,
-  launch,
   live,
   loaded,
   open,
@@ -15,47 +14,11 @@ import {
   stopClock,
   WINDOW,
 } from "./support/browser.mjs";
-import { startServer } from "./support/server.mjs";
+import { stage, title, undoEnds } from "./support/review.mjs";
 import { allowed, eventually } from "./support/wait.mjs";
-import { startWorker } from "./support/worker.mjs";
 
-let server;
-let browser;
-let worker;
-before(async () => {
-  server = await startServer();
-  browser = await launch();
-  worker = await startWorker(server);
-});
-after(async () => {
-  worker?.stop();
-  await browser?.close();
-  await server?.stop();
-});
-
-/** A task whose output waits. */
-async function held(say, more = {}) {
-  const { confidence = 0.7, ...body } = more;
-  const prompt = JSON.stringify({ say, confidence });
-  const { id } = await server.call("POST", "/api/tasks", { prompt, hitl: { required: true }, ...body });
-  await waits(id);
-  return id;
-}
-
-const item = (id) => server.call("GET", `/api/hitl/${id}`);
-const waits = (id) =>
-  server.until(async () => (await server.answer("GET", `/api/hitl/${id}`)).success, `the approval of ${id}`);
-const decided = (id) => server.until(async () => (await item(id)).decision, `the decision on ${id}`);
-const title = (page, text) => page.locator(".review-panel").getByText(text).first().waitFor();
-/** The page's clock moves over the time in which a decision can be undone. */
-const undoEnds = (page) => page.clock.fastForward(5_000);
-
-/** Rejects every waiting output, so that each scenario has its own items. */
-async function clear() {
-  const waiting = await server.call("GET", "/api/hitl/pending?includeExpired=true&limit=100");
-  for (const { taskId } of waiting)
-    await server.call("POST", `/api/hitl/${taskId}/reject`, { reason: "cleared" });
-}
+const on = stage();
+const { held, item, waits, decided, clear } = on;
 
 test("three outputs are decided by keyboard alone, one after the other", async () => {
   await clear();
@@ -64,7 +27,7 @@ test("three outputs are decided by keyboard alone, one after the other", async (
     await held("The second answer."),
     await held("The third answer."),
   ];
-  const page = await open(browser, server, "/review", { clock: true });
+  const page = await open(on.browser, on.server, "/review", { clock: true });
   await title(page, "The first answer.");
   // The oldest is open, and the address says which.
   await page.waitForURL(new RegExp(ids[0]));
@@ -93,7 +56,7 @@ test("three outputs are decided by keyboard alone, one after the other", async (
 test("a decision is undone within five seconds, and nothing was sent", async () => {
   await clear();
   const [one, two] = [await held("To be kept."), await held("Another.")];
-  const page = await open(browser, server, `/review/${one}`, { clock: true });
+  const page = await open(on.browser, on.server, `/review/${one}`, { clock: true });
   const sent = [];
   page.on("request", (request) => /\/(approve|reject)$/.test(request.url()) && sent.push(request.url()));
   await title(page, "To be kept.");
@@ -111,7 +74,7 @@ test("a decision is undone within five seconds, and nothing was sent", async () 
   await loaded(page);
   assert.deepEqual(sent, []);
   assert.equal((await item(one)).decision, undefined);
-  const history = await server.call("GET", `/api/hitl/${one}/history`);
+  const history = await on.server.call("GET", `/api/hitl/${one}/history`);
   assert.deepEqual(
     history.filter(({ action }) => /approved|rejected/.test(action)),
     [],
@@ -133,7 +96,7 @@ test("a decision is undone within five seconds, and nothing was sent", async () 
 test("a page that is left sends what waits", async () => {
   await clear();
   const id = await held("Sent at once.");
-  const page = await open(browser, server, `/review/${id}`, { clock: true });
+  const page = await open(on.browser, on.server, `/review/${id}`, { clock: true });
   await title(page, "Sent at once.");
   await loaded(page);
   // The time to undo does not end.
@@ -149,8 +112,8 @@ test("a page that is left sends what waits", async () => {
 test("a decision that is refused is told on any page, and a sign-out sends what waits as its own user's", async () => {
   await clear();
   const [refused, sent] = [await held("Decided elsewhere."), await held("Decided by a leaver.")];
-  const user = await server.user("operator", "leaver@example.com");
-  const page = await open(browser, server, `/review/${refused}`, { user, clock: true });
+  const user = await on.server.user("operator", "leaver@example.com");
+  const page = await open(on.browser, on.server, `/review/${refused}`, { user, clock: true });
   await title(page, "Decided elsewhere.");
   await live(page);
   await page.route("**/approve", (route) =>
@@ -173,25 +136,25 @@ test("a decision that is refused is told on any page, and a sign-out sends what 
   await page.keyboard.press("a");
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("E-mail").waitFor();
-  const { user: who } = await server.call("GET", "/api/auth/session", undefined, await fresh(user));
+  const { user: who } = await on.server.call("GET", "/api/auth/session", undefined, await fresh(user));
   assert.equal((await decided(sent)).by, who.id);
   await close(page);
 });
 
 /** A token of a user whose earlier session has ended. */
 function fresh(user) {
-  server.tokens.delete(user.email);
-  return server.token(user);
+  on.server.tokens.delete(user.email);
+  return on.server.token(user);
 }
 
 test("a draft is its own user's, and nobody else of the browser sees it", async () => {
   await clear();
   const id = await held("A text to comment on.");
   const [ann, ben] = [
-    await server.user("operator", "ann@example.com"),
-    await server.user("operator", "ben@example.com"),
+    await on.server.user("operator", "ann@example.com"),
+    await on.server.user("operator", "ben@example.com"),
   ];
-  const page = await open(browser, server, `/review/${id}`, { user: ann });
+  const page = await open(on.browser, on.server, `/review/${id}`, { user: ann });
   await title(page, "A text to comment on.");
   await live(page);
   await page.keyboard.press("r");
@@ -222,15 +185,15 @@ test("an edit survives a reload, and flows downstream once approved", async () =
     { id: "draft", prompt: '{"say": "a draft with an eror", "confidence": 0.4}', requiresApproval: true },
     { id: "use", prompt: "Use: {{draft.output}}", dependsOn: ["draft"] },
   ];
-  const plan = await server.call("POST", "/api/plans", { name: "edits", steps });
-  const execution = await server.call("POST", `/api/plans/${plan.id}/execute`, {});
+  const plan = await on.server.call("POST", "/api/plans", { name: "edits", steps });
+  const execution = await on.server.call("POST", `/api/plans/${plan.id}/execute`, {});
   const path = `/api/plans/executions/${execution.executionId ?? execution.id}`;
-  const { taskId } = await server.until(async () => {
-    const step = (await server.call("GET", path)).steps.draft;
+  const { taskId } = await on.server.until(async () => {
+    const step = (await on.server.call("GET", path)).steps.draft;
     return step?.awaitingApproval && step;
   });
   await waits(taskId);
-  const page = await open(browser, server, `/review/${taskId}`, { clock: true });
+  const page = await open(on.browser, on.server, `/review/${taskId}`, { clock: true });
   await title(page, "a draft with an eror");
   await page.getByRole("list", { name: "After" }).getByText("use").waitFor();
   await page.locator('[data-chain="ok"]').waitFor();
@@ -255,8 +218,8 @@ test("an edit survives a reload, and flows downstream once approved", async () =
   await page.getByRole("button", { name: "Approve the edit" }).click();
   await page.getByText("Approved with the edit").waitFor();
   await undoEnds(page);
-  const after = await server.until(async () => {
-    const found = await server.call("GET", path);
+  const after = await on.server.until(async () => {
+    const found = await on.server.call("GET", path);
     return found.status === "completed" && found;
   }, "the end");
   assert.equal(after.steps.draft.output, "a draft without an error, also with j and a");
@@ -268,7 +231,7 @@ test("an edit survives a reload, and flows downstream once approved", async () =
 test("a rejection with retry makes a task that has the reason in its prompt", async () => {
   await clear();
   const id = await held("Too short.");
-  const page = await open(browser, server, `/review/${id}`, { clock: true });
+  const page = await open(on.browser, on.server, `/review/${id}`, { clock: true });
   await title(page, "Too short.");
   await page.keyboard.press("r");
   await page.getByRole("textbox", { name: "Reason" }).fill("Write more.");
@@ -279,7 +242,7 @@ test("a rejection with retry makes a task that has the reason in its prompt", as
   await page.getByText("It is sent in").waitFor();
   await undoEnds(page);
   const { retryTaskId } = await decided(id);
-  const task = await server.call("GET", `/api/tasks/${retryTaskId}`);
+  const task = await on.server.call("GET", `/api/tasks/${retryTaskId}`);
   assert.match(task.prompt, /Feedback:\nWrite more\.$/);
   await page.goto(`/review/${id}`);
   await page.getByText("A new task tries again").waitFor();
@@ -290,10 +253,10 @@ test("a rejection with retry makes a task that has the reason in its prompt", as
 test("of two reviewers one wins, and the other hears who it was and goes on", async () => {
   await clear();
   const [one, two] = [await held("Contested."), await held("What comes next.")];
-  const bob = await server.user("operator", "bob@example.com");
+  const bob = await on.server.user("operator", "bob@example.com");
   const [page, other] = [
-    await open(browser, server, `/review/${one}`, { clock: true }),
-    await open(browser, server, `/review/${one}`, { user: bob }),
+    await open(on.browser, on.server, `/review/${one}`, { clock: true }),
+    await open(on.browser, on.server, `/review/${one}`, { user: bob }),
   ];
   await title(page, "Contested.");
   await title(other, "Contested.");
@@ -301,7 +264,7 @@ test("of two reviewers one wins, and the other hears who it was and goes on", as
   await stopClock(page);
   await page.keyboard.press("a");
   await page.waitForURL(new RegExp(two));
-  await server.call("POST", `/api/hitl/${one}/reject`, { reason: "first" }, await server.token(bob));
+  await on.server.call("POST", `/api/hitl/${one}/reject`, { reason: "first" }, await on.server.token(bob));
   await other.locator('[data-decided="rejected"]').getByText("by you").waitFor();
   await undoEnds(page);
   await page.clock.resume();
@@ -315,10 +278,10 @@ test("of two reviewers one wins, and the other hears who it was and goes on", as
 test("an item that another decides is told at once, and the list follows without a reload", async () => {
   await clear();
   const id = await held("Decided elsewhere.");
-  const page = await open(browser, server, `/review/${id}`);
+  const page = await open(on.browser, on.server, `/review/${id}`);
   await title(page, "Decided elsewhere.");
   await live(page);
-  await server.call("POST", `/api/hitl/${id}/approve`, { comment: "fine" });
+  await on.server.call("POST", `/api/hitl/${id}/approve`, { comment: "fine" });
   await page.locator('[data-decided="approved"]').getByText("fine").waitFor();
   const later = await held("Came while the page was open.");
   await page.locator(`[data-task="${later}"]`).waitFor();
@@ -336,16 +299,16 @@ test("outputs of one step are approved together only after three were opened, an
     steps: [{ id: "letter", prompt: '{"say": "Dear {{input.who}}", "confidence": 0.8}' }],
     hitl: { requiredFor: ["letter"] },
   };
-  const { id } = await server.call("POST", "/api/templates", template);
+  const { id } = await on.server.call("POST", "/api/templates", template);
   for (const who of ["Ann", "Ben", "Cleo", "Dan"])
-    await server.call("POST", `/api/templates/${id}/deploy`, { input: { who } });
+    await on.server.call("POST", `/api/templates/${id}/deploy`, { input: { who } });
   const stray = await held("Of no step.");
-  const waiting = await server.until(async () => {
-    const found = await server.call("GET", "/api/hitl/pending");
+  const waiting = await on.server.until(async () => {
+    const found = await on.server.call("GET", "/api/hitl/pending");
     return found.length === 5 && found;
   });
   const letters = waiting.filter((each) => each.stepId === "letter").map((each) => each.taskId);
-  const page = await open(browser, server, "/review", { clock: true });
+  const page = await open(on.browser, on.server, "/review", { clock: true });
   await page.locator(".review-item").nth(4).waitFor();
   for (const taskId of [...letters, stray]) await page.locator(`[data-task="${taskId}"] input`).check();
   await page.getByRole("button", { name: "Approve 5…" }).click();
@@ -368,7 +331,7 @@ test("outputs of one step are approved together only after three were opened, an
   await undoEnds(page);
   for (const taskId of letters) {
     assert.equal((await decided(taskId)).status, "approved");
-    const history = await server.call("GET", `/api/hitl/${taskId}/history`);
+    const history = await on.server.call("GET", `/api/hitl/${taskId}/history`);
     assert.equal(history.find((entry) => entry.action === "approved").details.bulk, 4);
   }
   assert.equal((await item(stray)).decision, undefined);
@@ -381,8 +344,8 @@ test("outputs of one step are approved together only after three were opened, an
 test("a viewer sees everything and may decide nothing", async () => {
   await clear();
   const id = await held("Look, do not touch.");
-  const viewer = await server.user("viewer");
-  const page = await open(browser, server, `/review/${id}`, { user: viewer, clock: true });
+  const viewer = await on.server.user("viewer");
+  const page = await open(on.browser, on.server, `/review/${id}`, { user: viewer, clock: true });
   await title(page, "Look, do not touch.");
   await page.keyboard.press("a");
   await page.locator('button[aria-disabled="true"]', { hasText: "Approve" }).click({ force: true });
@@ -403,7 +366,7 @@ test("what a hostile model writes is text, however long", async () => {
     "‏מימין לשמאל",
   ].join("\n");
   const id = await held(nasty);
-  const page = await open(browser, server, `/review/${id}`, { clock: true });
+  const page = await open(on.browser, on.server, `/review/${id}`, { clock: true });
   await title(page, '<img src=x onerror="window.hacked=1">');
   await title(page, "␛[31mred␛[0m␇ ‹U+202E›gnp.exe ‹U+200B›hidden");
   await loaded(page);
@@ -433,7 +396,7 @@ test("keys are changed and turned off, and never act in a field", async () => {
   await clear();
   const id = await held("Keys.");
   await held("Others.");
-  const page = await open(browser, server, `/review/${id}`, { clock: true });
+  const page = await open(on.browser, on.server, `/review/${id}`, { clock: true });
   await title(page, "Keys.");
   await page.keyboard.press("/");
   await page.keyboard.type("a");
@@ -467,14 +430,14 @@ test("keys are changed and turned off, and never act in a field", async () => {
 test("a killed server is told of, and what was missed is there when it is back", async () => {
   await clear();
   const id = await held("Before the crash.");
-  const page = await open(browser, server, `/review/${id}`);
+  const page = await open(on.browser, on.server, `/review/${id}`);
   await title(page, "Before the crash.");
   await live(page);
-  worker.stop();
-  await server.kill();
+  on.worker.stop();
+  await on.server.kill();
   await page.locator('[data-live="reconnecting"]:visible').waitFor();
-  await server.start();
-  await worker.connect();
+  await on.server.start();
+  await on.worker.connect();
   const later = await held("After the crash.");
   await page.locator(`[data-task="${later}"]`).waitFor();
   await live(page);
@@ -483,7 +446,7 @@ test("a killed server is told of, and what was missed is there when it is back",
 
 test("reviewing is usable and accessible in both themes, on a phone, with 500 items, empty and refused", async () => {
   await clear();
-  const empty = await open(browser, server, "/review");
+  const empty = await open(on.browser, on.server, "/review");
   await empty.getByText("Nothing waits", { exact: true }).waitFor();
   await accessible(empty, "empty");
   await shot(empty, "review-empty");
@@ -500,13 +463,13 @@ test("reviewing is usable and accessible in both themes, on a phone, with 500 it
       hitl: { required: true },
       tags: ["support"],
     }));
-    await server.call("POST", "/api/tasks/batch", { tasks });
+    await on.server.call("POST", "/api/tasks/batch", { tasks });
   }
-  await server.until(
-    async () => (await server.answer("GET", "/api/hitl/pending?limit=1")).pagination.total === 500,
+  await on.server.until(
+    async () => (await on.server.answer("GET", "/api/hitl/pending?limit=1")).pagination.total === 500,
     "500",
   );
-  const page = await open(browser, server, "/review");
+  const page = await open(on.browser, on.server, "/review");
   await page.locator(".review-item").nth(5).waitFor();
   await page.locator('[data-chain="ok"]').waitFor();
   await page.getByText("500", { exact: true }).first().waitFor();
@@ -529,15 +492,15 @@ test("reviewing is usable and accessible in both themes, on a phone, with 500 it
     prompt: '{"say": "Newer."}',
     hitl: { required: true },
   }));
-  await server.call("POST", "/api/tasks/batch", { tasks: newer.slice(0, 100) });
-  await server.call("POST", "/api/tasks/batch", { tasks: newer.slice(100) });
-  const oldest = await open(browser, server, "/review");
+  await on.server.call("POST", "/api/tasks/batch", { tasks: newer.slice(0, 100) });
+  await on.server.call("POST", "/api/tasks/batch", { tasks: newer.slice(100) });
+  const oldest = await open(on.browser, on.server, "/review");
   await oldest.getByText(/oldest of 6[0-3]\d/).waitFor();
   await oldest.locator(".review-item").getByText("Dear customer").first().waitFor();
   await loaded(oldest);
   assert.equal(await oldest.locator(".review-item").getByText("Newer.").count(), 0);
   await close(oldest);
-  const missing = await open(browser, server, "/review/dt_task_nothing");
+  const missing = await open(on.browser, on.server, "/review/dt_task_nothing");
   await missing.getByText("It does not exist").waitFor();
   await accessible(missing, "missing");
   await shot(missing, "review-missing");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatted, pieces, visible } from "./visible";
+import { pieces, visible } from "./visible";
 
 test("what steers a terminal or the direction of a text is shown, not obeyed", () => {
   expect(visible("\u001b[31mred\u001b[0m\u0007\r\nok\rover\tt")).toBe("␛[31mred␛[0m␇\nok␍over\tt");
@@ -15,10 +15,4 @@ test("pieces are the whole text, cut at lines, and never within a character", ()
   expect(cut.length).toBeGreaterThan(4);
   expect(cut.every((piece) => piece.isWellFormed())).toBe(true);
   expect(pieces("")).toEqual([""]);
-});
-
-test("only objects and arrays are formatted", () => {
-  expect(formatted('{"a":1}')).toBe('{\n  "a": 1\n}');
-  expect(formatted("12")).toBeUndefined();
-  expect(formatted("{oops")).toBeUndefined();
 });

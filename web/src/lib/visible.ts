@@ -37,15 +37,3 @@ export function pieces(text: string, size = 8_000): string[] {
   }
   return found.length > 0 ? found : [""];
 }
-
-/** JSON with line breaks and indents, if the text is an object or an array in JSON. */
-export function formatted(text: string): string | undefined {
-  const start = text.trimStart().charAt(0);
-  if ((start !== "{" && start !== "[") || text.length > 400_000) return undefined;
-  try {
-    const pretty = JSON.stringify(JSON.parse(text), null, 2);
-    return pretty === text ? undefined : pretty;
-  } catch {
-    return undefined;
-  }
-}

@@ -39,7 +39,8 @@ export function arrange<T>(
   return { order: [...before, ...after], waiting };
 }
 
-export function useStable<T>(rows: T[], keyOf: (row: T) => string): Stable<T> {
+/** Rows of another question, named by `asked`, replace those of the one before at once. */
+export function useStable<T>(rows: T[], keyOf: (row: T) => string, asked = ""): Stable<T> {
   const [pointed, setPointed] = useState(false);
   const [focused, setFocused] = useState(false);
   const [, setTaken] = useState(0);
@@ -47,9 +48,12 @@ export function useStable<T>(rows: T[], keyOf: (row: T) => string): Stable<T> {
   const known = useRef(new Map<string, T>());
   const key = useRef(keyOf);
   key.current = keyOf;
+  const answered = useRef(asked);
   const isHeld = pointed || focused;
 
   const arranged = useMemo(() => {
+    if (answered.current !== asked) order.current = [];
+    answered.current = asked;
     const present = new Map(rows.map((row) => [key.current(row), row]));
     const { order: next, waiting } = arrange(order.current, rows, key.current, isHeld);
     const shown = next.flatMap((id) => {
@@ -60,7 +64,7 @@ export function useStable<T>(rows: T[], keyOf: (row: T) => string): Stable<T> {
     known.current = new Map(shown.map((row) => [key.current(row), row]));
     const gone = new Set(order.current.filter((id) => !present.has(id)));
     return { rows: shown, waiting, gone };
-  }, [rows, isHeld]);
+  }, [rows, isHeld, asked]);
 
   const take = useCallback(() => {
     order.current = [];

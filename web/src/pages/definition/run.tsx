@@ -6,10 +6,10 @@ import { count, duration, money } from "../../lib/format";
 import { freshKey } from "../../lib/fresh-key";
 import { useOwn } from "../../session/session";
 import { Button, Failed, Field, Panel } from "../../ui/basics";
+import { type Faults, type Input, InputForm, JsonInput, useWrong } from "../../ui/form/form";
+import { type FormField, formOf, missing } from "../../ui/form/schema";
 import { toast } from "../../ui/toast";
 import { costs, OverBudget } from "./estimate";
-import { type Faults, type Input, InputForm, JsonInput } from "./form";
-import { type FormField, formOf, missing } from "./schema";
 import { Gate } from "./steps";
 import "./definition.css";
 import { Scroll } from "./sized";
@@ -42,7 +42,7 @@ export function Run({
   const [queues, setQueues] = useState<Record<string, string>>({});
   const [held, setHeld] = useState<string[]>(hitl?.requiredFor ?? []);
   const [options, setOptions] = useState(NO_OPTIONS);
-  const [isWrong, setWrong] = useState(false);
+  const { isWrong, onWrong } = useWrong();
   const [dry, setDry] = useState<{ of: string; result: DryRun }>();
   const [error, setError] = useState<Error>();
   const [busy, setBusy] = useState<"dry" | "run">();
@@ -78,7 +78,7 @@ export function Run({
   return (
     <div className="definition-run">
       <div className="stack">
-        <InputPanel fields={fields} input={input} onChange={setInput} onWrong={setWrong} faults={faults} />
+        <InputPanel fields={fields} input={input} onChange={setInput} onWrong={onWrong} faults={faults} />
         {target.kind === "template" && (
           <Overrides
             steps={steps}
@@ -130,7 +130,7 @@ export function Run({
                 icon="next"
                 needs={needs}
                 busy={busy === "run"}
-                disabled={!current}
+                disabled={!current || isWrong}
                 onClick={() => void send(false)}
               >
                 {current ? `${verb} · ${costs(current.estimate)}` : verb}
@@ -159,7 +159,7 @@ function InputPanel({
   fields: FormField[] | undefined;
   input: Input;
   onChange: (input: Input) => void;
-  onWrong: (wrong: boolean) => void;
+  onWrong: (path: string, isWrong: boolean) => void;
   faults: Faults;
 }) {
   const [asJson, setAsJson] = useState(fields === undefined);
@@ -173,7 +173,7 @@ function InputPanel({
             size="small"
             aria-pressed={asJson}
             onClick={() => {
-              onWrong(false);
+              onWrong("", false);
               setAsJson(!asJson);
             }}
           >
@@ -187,7 +187,7 @@ function InputPanel({
           <JsonInput
             value={input}
             onChange={onChange}
-            onWrong={onWrong}
+            onWrong={(isWrong) => onWrong("", isWrong)}
             fault={faults.find(({ field }) => field.startsWith("input"))?.message}
           />
         ) : (
@@ -197,7 +197,7 @@ function InputPanel({
                 <span className="fault">{message}</span>
               </p>
             ))}
-            <InputForm fields={fields} value={input} onChange={onChange} faults={faults} />
+            <InputForm fields={fields} value={input} onChange={onChange} onWrong={onWrong} faults={faults} />
           </>
         )}
       </div>
@@ -293,7 +293,7 @@ function Limits({
           {JSON.stringify(options) === JSON.stringify(NO_OPTIONS) ? "as defined" : "changed"}
         </span>
       </summary>
-      <div className="definition-pad definition-form">
+      <div className="definition-pad form">
         <Field
           label="Most it may cost, in USD"
           hint="It stops before it would cost more."
@@ -342,7 +342,7 @@ function Limits({
           )}
         </Field>
         {options.gates === "own" && (
-          <fieldset className="definition-group">
+          <fieldset className="form-group">
             <legend>Always reviewed</legend>
             <div className="definition-checks">
               {steps.map(({ id }) => (

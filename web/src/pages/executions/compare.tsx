@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { useApi, usePage } from "../../api/hooks";
 import { count, duration, instant, money, plural, tail } from "../../lib/format";
-import { formatted } from "../../lib/visible";
+import { formatted } from "../../lib/json";
 import { Button, Empty, Field, Loaded } from "../../ui/basics";
 import { LongText } from "../../ui/long-text";
 import { lookOf, Status } from "../../ui/status";

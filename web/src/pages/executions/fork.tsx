@@ -7,10 +7,10 @@ import { plural } from "../../lib/format";
 import { freshKey } from "../../lib/fresh-key";
 import { Button, Failed, Field } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
+import { type Input, InputForm, JsonInput, useWrong } from "../../ui/form/form";
+import { formOf } from "../../ui/form/schema";
 import { toast } from "../../ui/toast";
 import { costs, OverBudget } from "../definition/estimate";
-import { type Input, InputForm, JsonInput } from "../definition/form";
-import { formOf } from "../definition/schema";
 import type { Execution, Plan } from "./steps";
 
 type Request = Schemas["ForkExecution"];
@@ -42,7 +42,7 @@ export function Fork({
   const [fromStep, setFromStep] = useState(step ?? "");
   const [version, setVersion] = useState("");
   const [input, setInput] = useState<Input>(() => (execution.input ?? {}) as Input);
-  const [isWrong, setWrong] = useState(false);
+  const { isWrong, onWrong } = useWrong();
   // One key for one intent: a second press, or one after a lost answer, starts one fork.
   const [dry, setDry] = useState<{ of: string; result: DryRun; key: string }>();
   const [error, setError] = useState<Error>();
@@ -125,12 +125,12 @@ export function Fork({
           />
         )}
         {fields ? (
-          <InputForm fields={fields} value={input} onChange={setInput} faults={faults} />
+          <InputForm fields={fields} value={input} onChange={setInput} onWrong={onWrong} faults={faults} />
         ) : (
           <JsonInput
             value={input}
             onChange={setInput}
-            onWrong={setWrong}
+            onWrong={(isWrong) => onWrong("", isWrong)}
             fault={faults.find(({ field }) => field.startsWith("input"))?.message}
           />
         )}

@@ -2,7 +2,7 @@
 import { Link } from "wouter";
 import type { Approval, Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { formatted } from "../../lib/visible";
+import { formatted } from "../../lib/json";
 import { useLive } from "../../live/live";
 import { Loaded } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
@@ -11,6 +11,9 @@ import { lookOf, stateOf } from "../../ui/status";
 
 type Execution = Schemas["Execution"];
 type StepResult = Schemas["StepResult"];
+
+/** The task that an item is of, with its texts and its schema. */
+export const useTask = (item: Approval) => useApi("/api/tasks/{id}", { path: { id: item.taskId } }).data;
 
 /** The execution of an item and its plan, if it is a step's. */
 export function useAround(item: Approval | undefined) {
@@ -103,11 +106,28 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
   const { execution, before } = around;
   const input = execution.data?.input;
   const hasInput = input && Object.keys(input).length > 0;
+  const task = useTask(item);
+  const context = task?.context;
   return (
     <>
+      {task?.systemPrompt && (
+        <Source title="System prompt" open>
+          <LongText label="System prompt" text={task.systemPrompt} />
+        </Source>
+      )}
+      {task?.messages && task.messages.length > 0 && (
+        <Source title="Earlier turns" open>
+          <Turns messages={task.messages} />
+        </Source>
+      )}
       <Source title="Prompt" open>
         <LongText label="Prompt" text={item.prompt ?? ""} />
       </Source>
+      {context && Object.keys(context).length > 0 && (
+        <Source title="Context">
+          <LongText label="Context" text={JSON.stringify(context, null, 2)} />
+        </Source>
+      )}
       {hasInput && (
         <Source title="Inputs of the execution">
           <LongText label="Inputs" text={JSON.stringify(input, null, 2)} />
@@ -126,6 +146,20 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
         );
       })}
     </>
+  );
+}
+
+/** The conversation before the prompt. */
+function Turns({ messages }: { messages: Schemas["Message"][] }) {
+  return (
+    <ol className="review-turns">
+      {messages.map(({ role, content }, index) => (
+        <li key={index} className="review-turn">
+          <p className="review-role">{role}</p>
+          <LongText label={`Turn ${index + 1}, ${role}`} text={content} />
+        </li>
+      ))}
+    </ol>
   );
 }
 

@@ -8,6 +8,7 @@ import { queries } from "../../api/hooks";
 import { beforeEnd } from "../../session/session";
 import { toastError } from "../../ui/toast";
 import { forgetDraft } from "./drafts";
+import { forgetRefusal, refuse } from "./refusals";
 
 export type Choice =
   | { kind: "approve"; comment?: string; modifiedOutput?: string; bulk?: number }
@@ -45,6 +46,7 @@ function change(next: Waiting[]) {
 
 /** Decides, in five seconds. */
 export function decide(items: Approval[], choice: Choice): Waiting {
+  for (const { taskId } of items) forgetRefusal(taskId);
   const made: Waiting = { id: ++last, items, choice, sendsAt: Date.now() + UNDO_MS, state: "waiting" };
   change([...waiting, made]);
   timers.set(
@@ -89,6 +91,9 @@ async function send(made: Waiting) {
     .filter((each) => !each.error || each.error.status === 409)
     .map((each) => each.item.taskId);
   for (const id of done) forgetDraft(id);
+  for (const { item, choice, error } of results) {
+    if (error && error.status !== 409) refuse(item.taskId, choice, error);
+  }
   decided = new Set([...decided, ...done].slice(-500));
   change(waiting.filter((each) => each.id !== made.id));
   if (outcomes.size === 0) {

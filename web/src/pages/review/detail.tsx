@@ -1,27 +1,38 @@
 /** The open item: its output, why it is held, what it was made from, and the decision. */
-import { lazy, type Ref, Suspense, useImperativeHandle, useRef, useState } from "react";
+import {
+  lazy,
+  type ReactNode,
+  type Ref,
+  Suspense,
+  useImperativeHandle,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { Link } from "wouter";
 import type { Approval } from "../../api/client";
-import { useApi } from "../../api/hooks";
-import { count, money, short } from "../../lib/format";
+import { plural } from "../../lib/format";
 import { keyOf } from "../../lib/keys";
-import { formatted, visible } from "../../lib/visible";
-import { Button, Field, Loading } from "../../ui/basics";
-import { Dialog } from "../../ui/dialog";
+import { Button, Loading } from "../../ui/basics";
+import { checker, refusedFields } from "../../ui/form/check";
+import { useWrong } from "../../ui/form/form";
 import { Icon } from "../../ui/icons";
-import { LongText } from "../../ui/long-text";
 import { Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
-import { Neighbours, Sources, useAround } from "./around";
+import { Neighbours, Sources, useAround, useTask } from "./around";
 import type { Choice } from "./decisions";
-import { useDraft } from "./drafts";
+import { type Draft, useDraft } from "./drafts";
+import { Facts } from "./facts";
 import { History } from "./history";
-import { useNames } from "./names";
+import { Claimed, Decided, Refused } from "./notices";
+import { Compared, Output, useEarlier } from "./output";
+import { type Refusal, useRefusals } from "./refusals";
+import { RejectDialog } from "./reject";
 import { isOpen } from "./review";
 import { Why } from "./why";
+import "./detail.css";
 
-const Edit = lazy(() => import("./editor").then((it) => ({ default: it.Edit })));
-const Diff = lazy(() => import("./editor").then((it) => ({ default: it.Diff })));
+const Correct = lazy(() => import("./correct").then((it) => ({ default: it.Correct })));
 
 export type DetailHandle = { approve: () => void; edit: () => void; reject: () => void; diff: () => void };
 type View = "output" | "edit" | "diff";
@@ -29,6 +40,10 @@ type View = "output" | "edit" | "diff";
 type Props = {
   item: Approval;
   position?: string;
+  /** Only what the list marks can be decided. */
+  list: "marked" | "loading" | "hidden";
+  /** Said above an item that is not in the list. */
+  unlisted: ReactNode;
   backTo: string;
   onDecide: (choice: Choice) => void;
   onNext: () => void;
@@ -38,7 +53,8 @@ type Props = {
   ref?: Ref<DetailHandle>;
 };
 
-export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onStep, ref }: Props) {
+export function Detail(props: Props) {
+  const { item, position, list, unlisted, backTo, onDecide, onNext, hasNext, onStep, ref } = props;
   const [draft, setDraft] = useDraft(item.taskId);
   const [view, setView] = useState<View>("output");
   const [rejecting, setRejecting] = useState(false);
@@ -47,17 +63,26 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onSt
   const output = item.output ?? "";
   const earlier = useEarlier(item);
   const canDecide = isOpen(item);
+  const isEdited = draft.edit !== undefined && draft.edit !== output;
+  const refusal = useRefusals()[item.taskId];
+  const { faults, toMend, schema, onWrong } = useFaults(item, draft, refusal);
+  const panel = useRef<HTMLDivElement>(null);
+  const mend = () => {
+    setView("edit");
+    panel.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  };
 
+  const isArmed = canDecide && list === "marked";
   const approve = () => {
-    if (!canDecide) return;
-    const isEdited = draft.edit !== undefined && draft.edit !== output;
+    if (!isArmed) return;
+    if (toMend > 0) return mend();
     onDecide({
       kind: "approve",
       ...(isEdited ? { modifiedOutput: draft.edit } : {}),
       ...(draft.comment ? { comment: draft.comment } : {}),
     });
   };
-  const reject = () => canDecide && setRejecting(true);
+  const reject = () => isArmed && setRejecting(true);
   const edit = () => {
     if (!canDecide) return;
     setView(view === "edit" ? "output" : "edit");
@@ -68,9 +93,8 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onSt
   useImperativeHandle(ref, () => ({ approve, reject, edit, diff }));
 
   const title = item.stepId ?? "Task";
-  const isEdited = draft.edit !== undefined && draft.edit !== output;
   return (
-    <article className="review-detail" aria-label={title}>
+    <article className="review-detail" aria-label={title} data-armed={isArmed}>
       <header className="review-title" ref={top}>
         <Link href={backTo} className="button review-back" data-kind="quiet" aria-label="Back to the list">
           <Icon name="back" />
@@ -109,6 +133,8 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onSt
           />
         </div>
       </header>
+      {canDecide && unlisted}
+      <Refused item={item} refusal={refusal} />
       <Claimed item={item} />
       <Decided item={item} onNext={onNext} hasNext={hasNext} />
       <div className="review-columns">
@@ -148,14 +174,17 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onSt
                 </Button>
               )}
             </div>
-            <div role="tabpanel" aria-label={view} className="review-panel">
+            <div role="tabpanel" aria-label={view} className="review-panel" ref={panel}>
               <Suspense fallback={<Loading />}>
                 {view === "output" && <Output text={output} />}
                 {view === "edit" && (
-                  <Edit
+                  <Correct
                     text={draft.edit ?? output}
                     original={output}
-                    onChange={(text) => setDraft({ edit: text === output ? undefined : text })}
+                    schema={schema}
+                    faults={faults}
+                    onChange={(edit) => setDraft({ edit })}
+                    onWrong={onWrong}
                     onDone={() => {
                       setView("output");
                       top.current?.closest<HTMLElement>("main")?.focus();
@@ -195,12 +224,21 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onSt
             value={draft.comment ?? ""}
             onChange={(event) => setDraft({ comment: event.target.value || undefined })}
           />
+          {toMend > 0 && (
+            <button type="button" className="button review-mend" data-kind="quiet" onClick={mend}>
+              <span className="status" data-tone="bad">
+                <Icon name="warn" />
+                {plural(toMend, "fault")} to mend
+              </span>
+            </button>
+          )}
           <Button kind="quiet" onClick={onNext} hotkey={keyOf("review.skip", "s")} disabled={!hasNext}>
             Skip
           </Button>
           <Button
             kind="danger"
             icon="cross"
+            disabled={!isArmed}
             onClick={reject}
             hotkey={keyOf("review.reject", "r")}
             needs="hitl: approve/reject"
@@ -210,6 +248,7 @@ export function Detail({ item, position, backTo, onDecide, onNext, hasNext, onSt
           <Button
             kind="primary"
             icon="check"
+            disabled={!isArmed}
             onClick={approve}
             hotkey={keyOf("review.approve", "a")}
             needs="hitl: approve/reject"
@@ -261,219 +300,18 @@ function Part({ title, children }: { title: string; children: React.ReactNode })
   );
 }
 
-/** The output as it is; JSON with line breaks, unless the reviewer wants it raw. */
-function Output({ text }: { text: string }) {
-  const [raw, setRaw] = useState(false);
-  const pretty = formatted(text);
-  return (
-    <>
-      <LongText label="Output" text={pretty !== undefined && !raw ? pretty : text} />
-      <p className="review-under small faint">
-        {count(text.length)} characters
-        {pretty !== undefined && (
-          <Button size="small" kind="quiet" onClick={() => setRaw(!raw)}>
-            {raw ? "Formatted" : "As it is"}
-          </Button>
-        )}
-      </p>
-    </>
+/** What is wrong with the edit: by the schema as it is written, and by the server's last word on it. */
+function useFaults(item: Approval, draft: Partial<Draft>, refusal: Refusal | undefined) {
+  const schema = useTask(item)?.outputSchema;
+  const check = useMemo(() => (schema ? checker(schema, "output") : undefined), [schema]);
+  const { isWrong, onWrong } = useWrong();
+  const found = useMemo(
+    () => (draft.edit !== undefined && check ? check(draft.edit) : []),
+    [draft.edit, check],
   );
-}
-
-/** The output of the task that this one tries again. */
-function useEarlier(item: Approval): string | undefined {
-  const task = useApi("/api/tasks/{id}", { path: { id: item.taskId } });
-  const retryOf = task.data?.retryOf;
-  const earlier = useApi(
-    "/api/hitl/{taskId}",
-    { path: { taskId: retryOf ?? "" } },
-    { enabled: retryOf !== undefined },
-  );
-  return earlier.data?.output;
-}
-
-function Compared({ item, edit, earlier }: { item: Approval; edit?: string; earlier?: string }) {
-  const output = item.output ?? "";
-  const after = item.decision?.modifiedOutput ?? edit;
-  if (after !== undefined) return <Diff before={output} after={after} names={["Output", "Edited output"]} />;
-  return <Diff before={earlier ?? ""} after={output} names={["Rejected output", "Output"]} />;
-}
-
-function Facts({ item }: { item: Approval }) {
-  const { data: task } = useApi("/api/tasks/{id}", { path: { id: item.taskId } });
-  const usage = task?.usage;
-  return (
-    <dl className="facts small">
-      <dt>Task</dt>
-      <dd>
-        <Link href={`/tasks/${item.taskId}`} translate="no" className="mono">
-          {item.taskId}
-        </Link>
-      </dd>
-      <dt>Model</dt>
-      <dd>{item.model}</dd>
-      <dt>Queue</dt>
-      <dd>{item.queue}</dd>
-      {usage && (
-        <>
-          <dt>Tokens</dt>
-          <dd>
-            {short(usage.input)} in, {short(usage.output)} out
-          </dd>
-          <dt>Cost</dt>
-          <dd>{usage.priceUnknown ? "no price is known" : money(usage.totalCost)}</dd>
-        </>
-      )}
-      {task?.finishReason && task.finishReason !== "stop" && (
-        <>
-          <dt>Ended by</dt>
-          <dd>{task.finishReason}</dd>
-        </>
-      )}
-      {task?.retryOf && (
-        <>
-          <dt>Tries again</dt>
-          <dd>
-            <Link href={`/review/${task.retryOf}`} translate="no" className="mono">
-              {task.retryOf}
-            </Link>
-          </dd>
-        </>
-      )}
-      <dt>Due</dt>
-      <dd>
-        <Ago at={item.timeoutAt} />
-      </dd>
-      {item.tags.length > 0 && (
-        <>
-          <dt>Tags</dt>
-          <dd>
-            {item.tags.map((tag) => (
-              <span key={tag} className="tag cut">
-                {visible(tag)}
-              </span>
-            ))}
-          </dd>
-        </>
-      )}
-    </dl>
-  );
-}
-
-function Claimed({ item }: { item: Approval }) {
-  const nameOf = useNames();
-  const by = item.claimedBy;
-  if (!isOpen(item) || !by || nameOf(by) === "you") return null;
-  return (
-    <div className="notice" data-tone="warn">
-      <span className="status" data-tone="warn">
-        <Icon name="person" />
-      </span>
-      <div>{nameOf(by)} looks at this now. You may decide all the same; the first decision counts.</div>
-    </div>
-  );
-}
-
-function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () => void; hasNext: boolean }) {
-  const nameOf = useNames();
-  if (isOpen(item)) return null;
-  const { decision } = item;
-  return (
-    <div className="notice" data-decided={item.status}>
-      <Status state={item.status} />
-      <div className="grow">
-        {decision ? (
-          <>
-            by {nameOf(decision.by)} <Ago at={decision.at} />
-            {decision.wasModified && ", with an edit"}
-            {decision.comment && (
-              <q className="review-said" translate="no" dir="auto">
-                {visible(decision.comment)}
-              </q>
-            )}
-            {decision.retryTaskId && (
-              <div>
-                <Link href={`/tasks/${decision.retryTaskId}`}>The task that tries again</Link>
-              </div>
-            )}
-          </>
-        ) : (
-          "Nothing is to be decided any more: its task has ended."
-        )}
-      </div>
-      {hasNext && (
-        <Button size="small" onClick={onNext}>
-          Next
-        </Button>
-      )}
-    </div>
-  );
-}
-
-type RejectProps = {
-  item: Approval;
-  reason: string;
-  setReason: (reason: string) => void;
-  onClose: () => void;
-  onReject: (choice: Choice) => void;
-};
-
-function RejectDialog({ item, reason, setReason, onClose, onReject }: RejectProps) {
-  const [retry, setRetry] = useState(false);
-  const [prompt, setPrompt] = useState<string>();
-  const submit = () => {
-    const own = retry && prompt !== undefined && prompt !== item.prompt ? { retryPrompt: prompt } : {};
-    onReject({ kind: "reject", reason: reason.trim(), retry, ...own });
-  };
-  return (
-    <Dialog
-      title={`Reject ${item.stepId ?? "the output"}`}
-      onClose={onClose}
-      onSubmit={() => reason.trim() && submit()}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            {retry ? "Reject and try again" : "Reject"}
-          </Button>
-        </>
-      }
-    >
-      <Field label="Reason" hint={retry ? "The model gets it as feedback." : "Kept in the history."}>
-        {(props) => (
-          <textarea
-            {...props}
-            className="textarea"
-            required
-            maxLength={10_000}
-            value={reason}
-            onChange={(event) => setReason(event.target.value)}
-            onKeyDown={(event) => {
-              if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && reason.trim()) submit();
-            }}
-          />
-        )}
-      </Field>
-      <label className="check">
-        <input type="checkbox" checked={retry} onChange={(event) => setRetry(event.target.checked)} />
-        Try again, with the reason in the prompt
-      </label>
-      {retry && (
-        <Field label="Prompt" hint="As before, unless you change it.">
-          {(props) => (
-            <textarea
-              {...props}
-              translate="no"
-              className="textarea mono"
-              value={prompt ?? item.prompt ?? ""}
-              onChange={(event) => setPrompt(event.target.value)}
-            />
-          )}
-        </Field>
-      )}
-      {!retry && item.planExecutionId && (
-        <p className="small soft">The steps behind it are cancelled, and the execution fails.</p>
-      )}
-    </Dialog>
-  );
+  // Since it was changed, the server has not seen it.
+  const isOfThis = refusal?.isEdit && (draft.at ?? 0) <= refusal.at;
+  const said = isOfThis ? refusedFields(refusal.message, "output") : [];
+  const toMend = found.filter(({ mild }) => !mild).length + (isWrong ? 1 : 0);
+  return { schema, faults: [...said, ...found], toMend, onWrong };
 }

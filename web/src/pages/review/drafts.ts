@@ -24,6 +24,8 @@ export function useDraft(taskId: string): [Partial<Draft>, (change: Partial<Draf
 
 const EMPTY: Partial<Draft> = {};
 
+export const hasEdit = (taskId: string) => preference<Partial<Draft>>(name(taskId), EMPTY).edit !== undefined;
+
 export function forgetDraft(taskId: string) {
   if (preference<unknown>(name(taskId), undefined) === undefined) return;
   write(name(taskId), undefined);

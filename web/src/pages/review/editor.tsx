@@ -1,7 +1,7 @@
 /** The editor and the difference, by CodeMirror; a chunk of its own. */
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { MergeView, unifiedMergeView } from "@codemirror/merge";
-import { EditorState, type Extension } from "@codemirror/state";
+import { EditorState, type Extension, Transaction } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import { useNarrow } from "../../lib/narrow";
@@ -10,13 +10,12 @@ import { useNarrow } from "../../lib/narrow";
 function shadow(host: HTMLElement): { root: ShadowRoot; parent: HTMLElement } {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const parent = document.createElement("div");
-  parent.style.cssText = "height:100%";
   root.replaceChildren(parent);
   return { root, parent };
 }
 
 const look = EditorView.theme({
-  "&": { height: "100%", fontSize: "12.5px", color: "var(--text)", backgroundColor: "transparent" },
+  "&": { fontSize: "12.5px", color: "var(--text)", backgroundColor: "transparent" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", overflow: "auto" },
   ".cm-content": { caretColor: "var(--text)", padding: "10px 0" },
@@ -50,26 +49,35 @@ function common(label: string): Extension[] {
   ];
 }
 
-type EditProps = { text: string; original: string; onChange: (text: string) => void; onDone: () => void };
+type EditProps = {
+  text: string;
+  original: string;
+  /** Takes the focus once it is there. */
+  focus: boolean;
+  onChange: (text: string) => void;
+  onDone: () => void;
+};
 
-/** Edits a text; what differs from the original is marked. Ctrl+Enter is done. */
-export function Edit({ text, original, onChange, onDone }: EditProps) {
+/** Edits a text; what differs from the original is marked. Ctrl+Enter is done. Another `text` takes its place. */
+export function Edit({ text, original, focus, onChange, onDone }: EditProps) {
   const host = useRef<HTMLDivElement>(null);
   const calls = useRef({ onChange, onDone });
   calls.current = { onChange, onDone };
-  const start = useRef(text);
+  const start = useRef({ text, focus });
+  const editor = useRef<EditorView>(undefined);
   useEffect(() => {
     if (!host.current) return;
     const { root, parent } = shadow(host.current);
     const state = EditorState.create({
-      doc: start.current,
+      doc: start.current.text,
       extensions: [
         common("Edited output"),
         history(),
         keymap.of([...defaultKeymap, ...historyKeymap]),
         unifiedMergeView({ original, mergeControls: false, gutter: true }),
         EditorView.updateListener.of((update) => {
-          if (update.docChanged) calls.current.onChange(update.state.doc.toString());
+          const isGiven = update.transactions.some((each) => each.annotation(Transaction.remote));
+          if (update.docChanged && !isGiven) calls.current.onChange(update.state.doc.toString());
         }),
         EditorView.domEventHandlers({
           keydown: (event) => {
@@ -84,9 +92,17 @@ export function Edit({ text, original, onChange, onDone }: EditProps) {
       ],
     });
     const view = new EditorView({ state, root, parent });
-    view.focus();
+    editor.current = view;
+    if (start.current.focus) view.focus();
     return () => view.destroy();
   }, [original]);
+  useEffect(() => {
+    start.current.text = text;
+    const view = editor.current;
+    if (!view || view.state.doc.toString() === text) return;
+    const changes = { from: 0, to: view.state.doc.length, insert: text };
+    view.dispatch({ changes, annotations: Transaction.remote.of(true) });
+  }, [text]);
   return <div className="review-editor" ref={host} />;
 }
 

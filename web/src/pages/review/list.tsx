@@ -7,9 +7,10 @@ import { ratio } from "../../lib/format";
 import { keyOf } from "../../lib/keys";
 import { visible } from "../../lib/visible";
 import type { Stable } from "../../ui/stable";
-import { Status } from "../../ui/status";
+import { Mark, Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
 import { useNames } from "./names";
+import { useRefusals } from "./refusals";
 
 type Props = Pick<Stable<Approval>, "gone" | "waiting" | "take" | "hold"> & {
   items: Approval[];
@@ -21,6 +22,7 @@ type Props = Pick<Stable<Approval>, "gone" | "waiting" | "take" | "hold"> & {
 
 export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, take, hold }: Props) {
   const nameOf = useNames();
+  const refusals = useRefusals();
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: items.length,
@@ -75,6 +77,11 @@ export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, ta
                     <span className="cut">
                       {item.stepId ? `${item.templateId ?? "plan"} / ${item.stepId}` : item.queue}
                     </span>
+                    {refusals[id] && (
+                      <Mark tone="bad" icon="warn">
+                        refused
+                      </Mark>
+                    )}
                     {item.claimedBy && <span className="tag cut">{nameOf(item.claimedBy)}</span>}
                     {(item.status === "escalated" || item.status === "expired") && (
                       <Status state={item.status} />

@@ -13,12 +13,14 @@ import { Button, Empty, Failed, Loaded, Loading } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
 import { useStable } from "../../ui/stable";
 import { TimeLeft } from "../../ui/time";
-import { toast, toastError } from "../../ui/toast";
+import { toast } from "../../ui/toast";
 import { BulkDialog } from "./bulk";
 import { type Choice, decide, onOutcome, UNDO_MS, undo, useDecisions } from "./decisions";
 import { Detail, type DetailHandle } from "./detail";
+import { hasEdit } from "./drafts";
 import { List } from "./list";
 import { useNames } from "./names";
+import { Unlisted } from "./notices";
 import { groupOf, matches, opened, remember } from "./select";
 import "./review.css";
 
@@ -67,12 +69,22 @@ export default function Review() {
     const waiting = rows.filter((item) => !isDecided(item.taskId) && matches(item, text, group));
     return isNewestFirst ? waiting : waiting.reverse();
   }, [rows, isDecided, text, group, isNewestFirst]);
-  const stable = useStable(shown, (item) => item.taskId);
-  // A decided item leaves at once, even under the pointer: the reviewer has sent it away.
-  const items = useMemo(
-    () => stable.rows.filter((item) => !isDecided(item.taskId)),
-    [stable.rows, isDecided],
+  const stable = useStable(shown, (item) => item.taskId, `${asked} ${group} ${text}`);
+  const item = useApi(
+    "/api/hitl/{taskId}",
+    { path: { taskId: taskId ?? "" } },
+    { enabled: taskId !== undefined },
   );
+  const isFiltered = Boolean(text || group || isMine || query.queue);
+  // Beyond the most that is loaded the open item has a row all the same.
+  const beyond = !isFiltered && item.data && isOpen(item.data) ? item.data : undefined;
+  const items = useMemo(() => {
+    // A decided item leaves at once, even under the pointer: the reviewer has sent it away.
+    const listed = stable.rows.filter((each) => !isDecided(each.taskId));
+    const isListed =
+      !beyond || isDecided(beyond.taskId) || listed.some((each) => each.taskId === beyond.taskId);
+    return isListed ? listed : [beyond, ...listed];
+  }, [stable.rows, isDecided, beyond]);
 
   const address = useCallback(
     (id: string | undefined) => {
@@ -167,14 +179,19 @@ export default function Review() {
               { ms: 10_000 },
             );
           } else {
-            toastError(error, `${item.stepId ?? "The output"} was not decided`);
+            const { message } = error as Error;
+            const run = () => navigate(address(item.taskId));
+            toast(`${item.stepId ?? "The output"} was not decided: ${message}`, {
+              tone: "bad",
+              action: { label: "Open it", run },
+            });
           }
         }
         if (made.items.length > 1) {
           toast(`${outcomes.length - failed.length} of ${plural(made.items.length, "output")} approved.`);
         }
       }),
-    [nameOf],
+    [nameOf, navigate, address],
   );
 
   const toggle = (id: string) => {
@@ -182,7 +199,9 @@ export default function Review() {
     if (!next.delete(id)) next.add(id);
     setChosen(next);
   };
+  // What the filters hide is not decided along with what is shown.
   const selected = items.filter((item) => chosen.has(item.taskId));
+  const hidden = chosen.size - selected.length;
   const askBulk = () => {
     const [one] = selected;
     if (!one) return;
@@ -192,6 +211,10 @@ export default function Review() {
       selected.every((item) => groupOf(item) === groupOf(one));
     if (!isOneGroup)
       return toast("Only outputs of one step of one template can be approved together.", { tone: "bad" });
+    if (selected.some((item) => hasEdit(item.taskId)))
+      return toast("One of them has an edit, which would be lost: approve that one by itself.", {
+        tone: "bad",
+      });
     if (selected.length < 2) return toast("Select two or more.", { tone: "bad" });
     const seen = selected.filter((item) => opened(item.taskId)).length;
     if (seen < Math.min(3, selected.length)) {
@@ -215,16 +238,11 @@ export default function Review() {
     { id: "review.search", key: "/", label: "Search", run: () => search.current?.focus() },
   ]);
 
-  const item = useApi(
-    "/api/hitl/{taskId}",
-    { path: { taskId: taskId ?? "" } },
-    { enabled: taskId !== undefined },
-  );
   useClaim(may && item.data && isOpen(item.data) ? taskId : undefined);
 
   const steps = useMemo(() => [...new Set(rows.map(groupOf))].sort(), [rows]);
   const queues = useMemo(() => [...new Set(rows.map((each) => each.queue))].sort(), [rows]);
-  const isFiltered = Boolean(text || group || isMine || query.queue);
+  const clear = () => setParams({ q: undefined, step: undefined, mine: undefined, queue: undefined });
 
   return (
     <div className="review" data-open={taskId !== undefined}>
@@ -245,7 +263,10 @@ export default function Review() {
             placeholder={`Search text, step, tag  ${keyOf("review.search", "/")}`}
             value={text}
             onChange={(event) => setParams({ q: event.target.value })}
-            onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+            onKeyDown={(event) => {
+              if (event.key === "Escape" || event.key === "Enter") event.currentTarget.blur();
+              if (event.key === "Enter" && index < 0) go(items[0]);
+            }}
           />
           <select
             className="select"
@@ -293,9 +314,11 @@ export default function Review() {
         </div>
         {chosen.size > 0 && (
           <div className="review-chosen">
-            <span>{chosen.size} selected</span>
+            <span>
+              {selected.length} selected{hidden > 0 && `, ${hidden} more hidden`}
+            </span>
             <Button size="small" needs="hitl: approve/reject" onClick={askBulk}>
-              Approve {chosen.size}…
+              Approve {selected.length}…
             </Button>
             <Button size="small" kind="quiet" onClick={() => setChosen(new Set())}>
               Clear
@@ -310,10 +333,7 @@ export default function Review() {
         ) : !isComplete ? (
           <Loading lines={8} />
         ) : items.length === 0 ? (
-          <Nothing
-            isFiltered={isFiltered}
-            clear={() => setParams({ q: undefined, step: undefined, mine: undefined, queue: undefined })}
-          />
+          <Nothing isFiltered={isFiltered} clear={clear} />
         ) : (
           <List
             items={items}
@@ -345,6 +365,16 @@ export default function Review() {
                 ref={detail}
                 item={item}
                 position={index >= 0 ? `${index + 1} of ${items.length}` : undefined}
+                list={index >= 0 ? "marked" : isComplete ? "hidden" : "loading"}
+                unlisted={
+                  index < 0 &&
+                  isComplete && (
+                    <Unlisted
+                      first={items[0] && (() => go(items[0]))}
+                      clear={isFiltered ? clear : undefined}
+                    />
+                  )
+                }
                 backTo={address(undefined)}
                 onStep={{ before: stepTo(neighbour(-1)), after: stepTo(neighbour(1)) }}
                 onDecide={(choice) => settle([item], choice)}

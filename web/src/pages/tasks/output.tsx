@@ -1,5 +1,5 @@
 /** The output of a task: as it is written while it runs, else as it is stored. */
-import { formatted } from "../../lib/visible";
+import { formatted } from "../../lib/json";
 import { LongText } from "../../ui/long-text";
 import { Mark } from "../../ui/status";
 import { useStream } from "./stream";

@@ -1,4 +1,5 @@
 /** A JSON Schema as form controls. What no control fits is entered as JSON, so every schema can be entered. */
+import { isWritten, parse } from "../../lib/json";
 
 export type Kind = "text" | "choice" | "number" | "integer" | "boolean" | "lines" | "group" | "json";
 
@@ -8,6 +9,8 @@ export type FormField = {
   name: string;
   kind: Kind;
   required: boolean;
+  /** True if null is a value of it. */
+  nullable?: boolean;
   hint?: string;
   /** What is taken if nothing is entered. */
   initial?: unknown;
@@ -45,9 +48,12 @@ function fieldOf(
   required: boolean,
   depth: number,
 ): FormField {
-  const schema = followed(asSchema(property) ?? {}, root);
+  const outer = followed(asSchema(property) ?? {}, root);
   const field: FormField = { path, name, kind: "json", required };
-  if (!schema) return field;
+  if (!outer) return field;
+  const inner = orNull(outer, root);
+  const schema = inner ?? outer;
+  if (inner || (Array.isArray(schema.type) && schema.type.includes("null"))) field.nullable = true;
   if (typeof schema.description === "string") field.hint = schema.description;
   if ("default" in schema) field.initial = schema.default;
   if (combines(schema)) return field;
@@ -76,6 +82,17 @@ function fieldOf(
     }
   }
   return field;
+}
+
+/** The one alternative to null, as pydantic and zod write what may be absent. */
+function orNull(schema: Schema, root: Schema): Schema | undefined {
+  const either = schema.anyOf ?? schema.oneOf;
+  if (!Array.isArray(either)) return undefined;
+  const others = either.filter((each) => asSchema(each)?.type !== "null");
+  const only = others.length === 1 && either.length === 2 && followed(asSchema(others[0]) ?? {}, root);
+  if (!only) return undefined;
+  const { anyOf: _, oneOf: __, ...rest } = schema;
+  return { ...only, ...rest };
 }
 
 function typeOf(schema: Schema): string | undefined {
@@ -107,7 +124,8 @@ function followed(schema: Schema, root: Schema): Schema | undefined {
 }
 
 function asSchema(value: unknown): Schema | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Schema) : undefined;
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value) && !isWritten(value);
+  return isObject ? (value as Schema) : undefined;
 }
 const number = (value: unknown) => (typeof value === "number" ? value : undefined);
 
@@ -128,6 +146,9 @@ export function memberOf(input: unknown, path: string[]): unknown {
   return path.reduce<unknown>((at, name) => asSchema(at)?.[name], input);
 }
 
+/** A number as JSON writes it. */
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
 /** What a person entered, as the value of the field; empty is nothing. Throws what is wrong with it. */
 export function entered(field: FormField, text: string): unknown {
   switch (field.kind) {
@@ -138,7 +159,7 @@ export function entered(field: FormField, text: string): unknown {
       if (!Number.isFinite(value)) throw new Error("This is no number.");
       if (field.kind === "integer" && !Number.isInteger(value))
         throw new Error("This must be a whole number.");
-      return value;
+      return NUMBER.test(text.trim()) ? parse(text) : value;
     }
     case "lines": {
       const lines = text.split("\n").filter((line) => line.trim() !== "");
@@ -147,7 +168,7 @@ export function entered(field: FormField, text: string): unknown {
     case "json":
       if (text.trim() === "") return undefined;
       try {
-        return JSON.parse(text);
+        return parse(text);
       } catch (error) {
         throw new Error(`This is not JSON: ${(error as Error).message}`);
       }
@@ -158,7 +179,7 @@ export function entered(field: FormField, text: string): unknown {
 
 /** A value as a person edits it. */
 export function shown(field: FormField, value: unknown): string {
-  if (value === undefined) return "";
+  if (value === undefined || (value === null && field.kind !== "json" && field.kind !== "choice")) return "";
   if (field.kind === "lines" && Array.isArray(value)) return value.join("\n");
   if (field.kind === "json") return JSON.stringify(value, null, 2);
   return typeof value === "string" ? value : JSON.stringify(value);
@@ -176,8 +197,12 @@ export function missing(fields: FormField[], input: unknown): FormField[] {
 }
 
 /** The fault of a field: of its own, or of what is inside of it. */
-export function faultOf(path: string[], faults: { field: string; message: string }[]): string | undefined {
-  const name = ["input", ...path].join(".");
+export function faultOf(
+  path: string[],
+  faults: { field: string; message: string }[],
+  root = "input",
+): string | undefined {
+  const name = [root, ...path].join(".");
   const found = faults.find(
     ({ field }) => field === name || field.startsWith(`${name}.`) || field.startsWith(`${name}[`),
   );

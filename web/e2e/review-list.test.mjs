@@ -1,0 +1,81 @@
+// The list and the open item: what is open is marked, or cannot be decided.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { accessibleInThemes, close, loaded, open } from "./support/browser.mjs";
+import { stage, title, undoEnds } from "./support/review.mjs";
+
+const on = stage();
+const armed = (page, is = true) => page.locator(`[data-armed="${is}"]`).waitFor();
+
+test("a search that hides the open item takes its actions away, and says so", async () => {
+  await on.clear();
+  const [wrong, meant] = [await on.held("The letter to Ann."), await on.held("The letter to Bob.")];
+  const page = await open(on.browser, on.server, `/review/${wrong}`, { clock: true });
+  await title(page, "The letter to Ann.");
+  await armed(page);
+  await page.getByRole("searchbox", { name: "Search" }).fill("bob");
+  await armed(page, false);
+  await page.getByText("This output is not in the list").waitFor();
+  await accessibleInThemes(page, "review-unlisted");
+  for (const name of ["Approve", "Reject"])
+    assert.equal(await page.getByRole("button", { name }).first().isDisabled(), true, name);
+  await page.locator(".review-title").click();
+  for (const key of ["a", "r"]) await page.keyboard.press(key);
+  await loaded(page);
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  await undoEnds(page);
+  assert.equal((await on.item(wrong)).decision, undefined);
+  // Enter in the search opens what was found.
+  await page.getByRole("searchbox", { name: "Search" }).press("Enter");
+  await title(page, "The letter to Bob.");
+  await page.locator(`[data-task="${meant}"][data-current="true"]`).waitFor();
+  await armed(page);
+  await page.keyboard.press("a");
+  await page.getByText("It is sent in").waitFor();
+  await undoEnds(page);
+  assert.equal((await on.decided(meant)).status, "approved");
+  assert.equal((await on.item(wrong)).decision, undefined);
+  await close(page);
+});
+
+test("so does a list of one's own items, until its filter is cleared", async () => {
+  await on.clear();
+  // The next item is the other reviewer's: the one with the fewest has it.
+  await on.server.user("operator", "carl@example.com");
+  const ids = [await on.held("One."), await on.held("Two.")];
+  const { user } = await on.server.call("GET", "/api/auth/session");
+  const others = (await Promise.all(ids.map(on.item))).find(({ assignedTo }) => assignedTo !== user.id);
+  const page = await open(on.browser, on.server, `/review/${others.taskId}`, { clock: true });
+  await armed(page);
+  await page.getByLabel("Assigned to me").check();
+  await page.getByText("This output is not in the list").waitFor();
+  await armed(page, false);
+  await page.getByRole("button", { name: "Clear the filters" }).click();
+  await page.locator(`[data-task="${others.taskId}"][data-current="true"]`).waitFor();
+  await armed(page);
+  await page.getByLabel("Assigned to me").check();
+  await page.getByRole("button", { name: "Open the first of the list" }).click();
+  await armed(page);
+  assert.doesNotMatch(page.url(), new RegExp(others.taskId));
+  await close(page);
+});
+
+test("outputs that a filter hides are not approved together with those that are shown", async () => {
+  await on.clear();
+  const steps = ["Ann", "Bob", "Cleo"].map((who) => ({
+    id: `to-${who}`.toLowerCase(),
+    prompt: JSON.stringify({ say: `A letter to ${who}.`, confidence: 0.5 }),
+    requiresApproval: true,
+  }));
+  const plan = await on.server.call("POST", "/api/plans", { name: "letters", steps });
+  await on.server.call("POST", `/api/plans/${plan.id}/execute`, {});
+  await on.server.until(async () => (await on.server.call("GET", "/api/hitl/pending")).length === 3);
+  const page = await open(on.browser, on.server, "/review", { clock: true });
+  await page.locator(".review-item").nth(2).waitFor();
+  for (const box of await page.locator(".review-item input").all()) await box.check();
+  await page.getByText("3 selected", { exact: true }).waitFor();
+  await page.getByRole("searchbox", { name: "Search" }).fill("bob");
+  await page.getByText("1 selected, 2 more hidden").waitFor();
+  await page.getByRole("button", { name: "Approve 1…" }).waitFor();
+  await close(page);
+});

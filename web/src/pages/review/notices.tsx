@@ -1,0 +1,111 @@
+/** What is said above an item: who looks at it, what was decided, what was refused. */
+import { Link } from "wouter";
+import type { Approval } from "../../api/client";
+import { visible } from "../../lib/visible";
+import { Button } from "../../ui/basics";
+import { Icon } from "../../ui/icons";
+import { Status } from "../../ui/status";
+import { Ago } from "../../ui/time";
+import { useNames } from "./names";
+import { forgetRefusal, type Refusal } from "./refusals";
+import { isOpen } from "./review";
+
+export function Claimed({ item }: { item: Approval }) {
+  const nameOf = useNames();
+  const by = item.claimedBy;
+  if (!isOpen(item) || !by || nameOf(by) === "you") return null;
+  return (
+    <div className="notice" data-tone="warn">
+      <span className="status" data-tone="warn">
+        <Icon name="person" />
+      </span>
+      <div>{nameOf(by)} looks at this now. You may decide all the same; the first decision counts.</div>
+    </div>
+  );
+}
+
+export function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () => void; hasNext: boolean }) {
+  const nameOf = useNames();
+  if (isOpen(item)) return null;
+  const { decision } = item;
+  return (
+    <div className="notice" data-decided={item.status}>
+      <Status state={item.status} />
+      <div className="grow">
+        {decision ? (
+          <>
+            by {nameOf(decision.by)} <Ago at={decision.at} />
+            {decision.wasModified && ", with an edit"}
+            {decision.comment && (
+              <q className="review-said" translate="no" dir="auto">
+                {visible(decision.comment)}
+              </q>
+            )}
+            {decision.retryTaskId && (
+              <div>
+                <Link href={`/tasks/${decision.retryTaskId}`}>The task that tries again</Link>
+              </div>
+            )}
+          </>
+        ) : (
+          "Nothing is to be decided any more: its task has ended."
+        )}
+      </div>
+      {hasNext && (
+        <Button size="small" onClick={onNext}>
+          Next
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** The server refused the decision: the item is as it was, and what was written is still there. */
+export function Refused({ item, refusal }: { item: Approval; refusal: Refusal | undefined }) {
+  if (!refusal || !isOpen(item)) return null;
+  const what =
+    refusal.kind === "reject"
+      ? "The rejection"
+      : refusal.isEdit
+        ? "The approval of the edit"
+        : "The approval";
+  return (
+    <div className="notice" data-tone="bad" role="alert" data-refused={refusal.kind}>
+      <span className="status" data-tone="bad">
+        <Icon name="warn" />
+      </span>
+      <div className="grow">
+        <strong>{what} was refused</strong> <Ago at={new Date(refusal.at).toISOString()} />
+        <div className="review-wrap">{visible(refusal.message)}</div>
+      </div>
+      <Button size="small" onClick={() => forgetRefusal(item.taskId)}>
+        Dismiss
+      </Button>
+    </div>
+  );
+}
+
+/** The filters hide the open item, so nothing decides it. */
+export function Unlisted({ first, clear }: { first?: () => void; clear?: () => void }) {
+  return (
+    <div className="notice" data-tone="warn" role="status" data-unlisted>
+      <span className="status" data-tone="warn">
+        <Icon name="search" />
+      </span>
+      <div className="grow">
+        <strong>This output is not in the list</strong>
+        <div>The filters hide it, so it cannot be decided here.</div>
+      </div>
+      {first && (
+        <Button size="small" onClick={first}>
+          Open the first of the list
+        </Button>
+      )}
+      {clear && (
+        <Button size="small" onClick={clear}>
+          Clear the filters
+        </Button>
+      )}
+    </div>
+  );
+}
