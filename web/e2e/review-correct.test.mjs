@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessibleInThemes, close, live, open, PHONE, resize } from "./support/browser.mjs";
-import { stage, title, undoEnds } from "./support/review.mjs";
+import { approve, stage, title, undoEnds } from "./support/review.mjs";
 
 const on = stage();
 
@@ -116,7 +116,7 @@ test("a fault is said at its field as it is typed, and nothing is sent before it
   await page.getByRole("button", { name: "Approve the edit" }).click();
   await page.keyboard.press("Escape");
   await title(page, "Ann Able");
-  await page.keyboard.press("a");
+  await approve(page);
   // It leads to the field, and the item stays open.
   await page.waitForFunction(() => document.activeElement?.getAttribute("aria-invalid") === "true");
   assert.match(page.url(), new RegExp(id));
@@ -126,7 +126,7 @@ test("a fault is said at its field as it is typed, and nothing is sent before it
   await field(page, "amount").fill("12.5");
   await page.getByRole("button", { name: /to mend/ }).waitFor({ state: "detached" });
   await page.keyboard.press("Control+Enter");
-  await page.keyboard.press("a");
+  await approve(page);
   await page.waitForURL(new RegExp(next));
   await undoEnds(page);
   assert.match((await on.decided(id)).modifiedOutput, /"claimant":"Ann",.*"amount":12\.5,/);
@@ -173,7 +173,7 @@ test("JSON without a schema is edited with line breaks, and stays on one line", 
   await on.clear();
   const id = await on.held('{"a":1,"b":[1,2]}');
   const page = await open(on.browser, on.server, `/review/${id}`, { clock: true });
-  await title(page, '"a"');
+  await page.locator('[data-kind="JSON"]').waitFor();
   await page.keyboard.press("e");
   const json = page.getByRole("textbox", { name: "Edited output" });
   await json.getByText('"a": 1').click();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessibleInThemes, close, loaded, open } from "./support/browser.mjs";
-import { stage, title, undoEnds } from "./support/review.mjs";
+import { approve, stage, title, undoEnds } from "./support/review.mjs";
 
 const on = stage();
 const armed = (page, is = true) => page.locator(`[data-armed="${is}"]`).waitFor();
@@ -29,8 +29,7 @@ test("a search that hides the open item takes its actions away, and says so", as
   await page.getByRole("searchbox", { name: "Search" }).press("Enter");
   await title(page, "The letter to Bob.");
   await page.locator(`[data-task="${meant}"][data-current="true"]`).waitFor();
-  await armed(page);
-  await page.keyboard.press("a");
+  await approve(page);
   await page.getByText("It is sent in").waitFor();
   await undoEnds(page);
   assert.equal((await on.decided(meant)).status, "approved");

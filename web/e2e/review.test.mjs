@@ -14,7 +14,7 @@ import {
   stopClock,
   WINDOW,
 } from "./support/browser.mjs";
-import { stage, title, undoEnds } from "./support/review.mjs";
+import { approve, stage, title, undoEnds } from "./support/review.mjs";
 import { allowed, eventually } from "./support/wait.mjs";
 
 const on = stage();
@@ -32,7 +32,7 @@ test("three outputs are decided by keyboard alone, one after the other", async (
   // The oldest is open, and the address says which.
   await page.waitForURL(new RegExp(ids[0]));
   await live(page);
-  await page.keyboard.press("a");
+  await approve(page);
   await title(page, "The second answer.");
   await page.keyboard.press("j");
   await title(page, "The third answer.");
@@ -61,7 +61,7 @@ test("a decision is undone within five seconds, and nothing was sent", async () 
   page.on("request", (request) => /\/(approve|reject)$/.test(request.url()) && sent.push(request.url()));
   await title(page, "To be kept.");
   await stopClock(page);
-  await page.keyboard.press("a");
+  await approve(page);
   await page.waitForURL(new RegExp(two));
   await page.keyboard.press("z");
   await page.waitForURL(new RegExp(one));
@@ -80,7 +80,7 @@ test("a decision is undone within five seconds, and nothing was sent", async () 
     [],
   );
   await stopClock(page);
-  await page.keyboard.press("a");
+  await approve(page);
   const left = page.locator(".toast [aria-hidden]");
   await left.getByText("5 s", { exact: true }).waitFor();
   await page.clock.fastForward(2_000);
@@ -101,7 +101,7 @@ test("a page that is left sends what waits", async () => {
   await loaded(page);
   // The time to undo does not end.
   await stopClock(page);
-  await page.keyboard.press("a");
+  await approve(page);
   await page.getByText("It is sent in 5 s").waitFor();
   assert.equal((await item(id)).decision, undefined);
   await page.goto("about:blank");
@@ -123,7 +123,7 @@ test("a decision that is refused is told on any page, and a sign-out sends what 
     }),
   );
   await stopClock(page);
-  await page.keyboard.press("a");
+  await approve(page);
   await page.getByRole("link", { name: "Overview", exact: true }).click();
   await page.waitForURL(({ pathname }) => pathname === "/");
   await undoEnds(page);
@@ -133,7 +133,7 @@ test("a decision that is refused is told on any page, and a sign-out sends what 
   await page.goto(`/review/${sent}`);
   await title(page, "Decided by a leaver.");
   await live(page);
-  await page.keyboard.press("a");
+  await approve(page);
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("E-mail").waitFor();
   const { user: who } = await on.server.call("GET", "/api/auth/session", undefined, await fresh(user));
@@ -262,7 +262,7 @@ test("of two reviewers one wins, and the other hears who it was and goes on", as
   await title(other, "Contested.");
   await live(other);
   await stopClock(page);
-  await page.keyboard.press("a");
+  await approve(page);
   await page.waitForURL(new RegExp(two));
   await on.server.call("POST", `/api/hitl/${one}/reject`, { reason: "first" }, await on.server.token(bob));
   await other.locator('[data-decided="rejected"]').getByText("by you").waitFor();
@@ -348,11 +348,19 @@ test("a viewer sees everything and may decide nothing", async () => {
   const page = await open(on.browser, on.server, `/review/${id}`, { user: viewer, clock: true });
   await title(page, "Look, do not touch.");
   await page.keyboard.press("a");
-  await page.locator('button[aria-disabled="true"]', { hasText: "Approve" }).click({ force: true });
-  await loaded(page);
-  assert.equal(await page.locator(".toast").count(), 0);
+  await page.keyboard.press("r");
   await undoEnds(page);
   await loaded(page);
+  assert.equal(await page.locator(".toast").count(), 0);
+  // What one may not do is not offered.
+  for (const name of [/^Approve/, /^Reject/, "Comment", /^Select/])
+    assert.equal(await page.getByRole("button", { name }).count(), 0, String(name));
+  assert.equal(await page.getByRole("tab", { name: "Edit" }).count(), 0);
+  assert.equal(await page.getByRole("textbox", { name: "Comment" }).count(), 0);
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keys" }).getByText("Skip to the next").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Approve: a, change" }).count(), 0);
+  await shot(page, "review-viewer");
   assert.equal((await item(id)).decision, undefined);
   await close(page);
 });
@@ -385,7 +393,7 @@ test("what a hostile model writes is text, however long", async () => {
     .locator(".review-panel")
     .getByRole("button", { name: "Show all" })
     .waitFor({ state: "detached" });
-  await page.keyboard.press("a");
+  await approve(page);
   await page.getByText("It is sent in").waitFor();
   await undoEnds(page);
   assert.equal((await decided(long)).status, "approved");

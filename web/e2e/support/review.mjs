@@ -46,3 +46,9 @@ export function stage() {
 export const title = (page, text) => page.locator(".review-panel").getByText(text).first().waitFor();
 /** The page's clock moves over the time in which a decision can be undone. */
 export const undoEnds = (page) => page.clock.fastForward(5_000);
+
+/** Approves by key, once the item is old enough for a key to mean it. */
+export async function approve(page) {
+  await page.locator('[data-armed="true"]').waitFor();
+  await page.keyboard.press("a");
+}

@@ -25,6 +25,9 @@ const listeners = new Set<() => void>();
 export const KEYS_OFF = "keys.off";
 export const KEYS = "keys";
 
+/** The name of the key that sends a form with Enter. */
+export const COMMAND = /Mac|iPhone|iPad/.test(globalThis.navigator?.userAgent ?? "") ? "⌘" : "Ctrl";
+
 /** The key that runs an action, as the user has set it. */
 export function keyOf(id: string, initial: string): string {
   return preference<Record<string, string>>(KEYS, {})[id] ?? initial;

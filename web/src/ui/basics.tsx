@@ -5,20 +5,19 @@ import { useMay } from "../session/session";
 import { Icon, type IconName } from "./icons";
 
 type ButtonProps = React.ButtonHTMLAttributes<HTMLButtonElement> & {
-  kind?: "primary" | "danger" | "quiet";
+  kind?: "primary" | "danger" | "danger-primary" | "quiet";
   size?: "small";
   icon?: IconName;
   /** The key that does the same; it is shown. */
   hotkey?: string;
-  /** The action that the user must be permitted, as in `x-callboard-action`; the button says so if not. */
+  /** The action that the user must be permitted, as in `x-callboard-action`; there is no button for others. */
   needs?: string;
   busy?: boolean;
 };
 
 export function Button({ kind, size, icon, hotkey, needs, busy, children, ...rest }: ButtonProps) {
   const may = useMay();
-  const refused = needs !== undefined && !may(needs);
-  const tip = refused ? `Your role does not permit ${needs}.` : (rest as { "data-tip"?: string })["data-tip"];
+  if (needs !== undefined && !may(needs)) return null;
   return (
     <button
       type="button"
@@ -26,11 +25,10 @@ export function Button({ kind, size, icon, hotkey, needs, busy, children, ...res
       className="button"
       data-kind={kind}
       data-size={size}
-      data-tip={tip}
       aria-busy={busy || undefined}
-      aria-disabled={refused || busy || undefined}
+      aria-disabled={busy || undefined}
       onClick={(event) => {
-        if (refused || busy) event.preventDefault();
+        if (busy) event.preventDefault();
         else rest.onClick?.(event);
       }}
     >
@@ -119,18 +117,22 @@ export function Empty({
   title,
   children,
   command,
+  needs,
   action,
 }: {
   title: string;
   children?: ReactNode;
   command?: string;
+  /** The action that the command takes; others do not see it. */
+  needs?: string;
   action?: ReactNode;
 }) {
+  const may = useMay();
   return (
     <div className="empty">
       <h2>{title}</h2>
       {children && <div className="soft">{children}</div>}
-      {command && <Command>{command}</Command>}
+      {command && (!needs || may(needs)) && <Command>{command}</Command>}
       {action}
     </div>
   );

@@ -1,5 +1,5 @@
 /** Text of any length, of anybody: inert, and laid out only where it is looked at. */
-import { useMemo, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { count } from "../lib/format";
 import { pieces, visible } from "../lib/visible";
 import { Button } from "./basics";
@@ -7,7 +7,8 @@ import "./long-text.css";
 
 const SHOWN = 100_000;
 
-export function LongText({ text, label }: { text: string; label: string }) {
+/** `end` stands behind the last of it, once all of it is shown. */
+export function LongText({ text, label, end }: { text: string; label: string; end?: ReactNode }) {
   const [whole, setWhole] = useState(false);
   const isCut = !whole && text.length > SHOWN;
   const isCode = useMemo(() => /^\s*[[{<]/.test(text) || text.includes("```"), [text]);
@@ -24,6 +25,7 @@ export function LongText({ text, label }: { text: string; label: string }) {
           </div>
         ))
       )}
+      {!isCut && end}
       {isCut && (
         <p className="long-text-more">
           <span className="soft">

@@ -7,7 +7,7 @@
  * On a phone a row becomes a card: the first column is its title, columns with `phone: false` are left out.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { useStable } from "./stable";
 import "./table.css";
@@ -15,7 +15,7 @@ import "./table.css";
 export type Column<T> = {
   id: string;
   header: string;
-  /** A track of a CSS grid, such as `120px` or `minmax(160px, 2fr)`. */
+  /** A track of a CSS grid, such as `minmax(160px, 2fr)`. One such as `120px` grows with what is in view. */
   width: string;
   cell: (row: T) => ReactNode;
   /** Numbers stand at the end of their column. */
@@ -63,8 +63,10 @@ export function Table<T>(props: Props<T>) {
     if (more && rows.length > 0 && lastIndex >= rows.length - 20) more();
   }, [lastIndex, rows.length, more]);
 
-  const tracks = `${selection ? "32px " : ""}${columns.map((column) => column.width).join(" ")}`;
-  const style = { "--tracks": tracks } as React.CSSProperties;
+  const widths = useWidths(scroller, columns);
+  const tracks = `${selection ? "32px " : ""}${widths.join(" ")}`;
+  const least = [...tracks.matchAll(/(\d+)px/g)].reduce((sum, [, pixels]) => sum + Number(pixels), 16);
+  const style = { "--tracks": tracks, "--least": `${least}px` } as React.CSSProperties;
   const all =
     rows.length > 0 && selection !== undefined && rows.every((row) => selection.chosen.has(keyOf(row)));
 
@@ -102,7 +104,13 @@ export function Table<T>(props: Props<T>) {
                 </div>
               )}
               {columns.map((column) => (
-                <div key={column.id} role="columnheader" className="table-cell" data-number={column.number}>
+                <div
+                  key={column.id}
+                  role="columnheader"
+                  className="table-cell"
+                  data-number={column.number}
+                  data-column={column.id}
+                >
                   {column.header}
                 </div>
               ))}
@@ -149,6 +157,7 @@ export function Table<T>(props: Props<T>) {
                       role="cell"
                       className="table-cell"
                       data-number={column.number}
+                      data-column={column.id}
                       data-phone={column.phone === false ? "no" : undefined}
                       data-label={column.number || column.named ? column.header : undefined}
                     >
@@ -164,3 +173,30 @@ export function Table<T>(props: Props<T>) {
     </div>
   );
 }
+
+/** The tracks: those of a fixed width are as wide as what is in view needs, and never narrower again. */
+function useWidths<T>(scroller: RefObject<HTMLElement | null>, columns: Column<T>[]): string[] {
+  const [needed, setNeeded] = useState<Record<string, number>>({});
+  const isFixed = ({ width }: Column<T>) => /^\d+px$/.test(width);
+  useLayoutEffect(() => {
+    // Cards have no columns.
+    if (!scroller.current || window.matchMedia("(max-width: 620px)").matches) return;
+    const more: Record<string, number> = {};
+    for (const { id } of columns.filter(isFixed)) {
+      for (const cell of scroller.current.querySelectorAll<HTMLElement>(`[data-column="${id}"]`)) {
+        const lacks = Math.max(...[cell, ...cell.querySelectorAll(".cut")].map(lackOf));
+        const width = Math.min(WIDEST, cell.offsetWidth + lacks);
+        if (lacks > 0 && width > (more[id] ?? needed[id] ?? 0)) more[id] = width;
+      }
+    }
+    if (Object.keys(more).length > 0) setNeeded({ ...needed, ...more });
+  });
+  return columns.map((column) =>
+    isFixed(column)
+      ? `${Math.max(Number.parseInt(column.width, 10), needed[column.id] ?? 0)}px`
+      : column.width,
+  );
+}
+
+const WIDEST = 280;
+const lackOf = ({ scrollWidth, clientWidth }: Element) => scrollWidth - clientWidth;

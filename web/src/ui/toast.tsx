@@ -9,6 +9,8 @@ type Toast = {
   tone?: "bad";
   action?: { label: React.ReactNode; run: () => void };
   ms: number;
+  /** A message takes the place of the one with the same name. */
+  name?: string;
 };
 
 let toasts: Toast[] = [];
@@ -25,7 +27,9 @@ export function toast(text: React.ReactNode, options: Partial<Omit<Toast, "id" |
   const id = ++last;
   const ms = options.ms ?? (options.tone === "bad" ? 10_000 : 5_000);
   const gone = () => change(toasts.filter((each) => each.id !== id));
-  change([...toasts.slice(-3), { id, text, ms, ...options }]);
+  const { name } = options;
+  const others = toasts.filter((each) => name === undefined || each.name !== name);
+  change([...others.slice(-3), { id, text, ms, ...options }]);
   setTimeout(gone, ms);
   return gone;
 }

@@ -165,6 +165,7 @@ export default function Deliveries() {
           <Empty
             title="Nothing was sent yet"
             command={`curl -H "Authorization: Bearer $CALLBOARD_API_KEY" -H "Content-Type: application/json" -d '{"prompt": "Say hello.", "callbackUrl": "https://example.com/hook"}' ${window.location.origin}/api/tasks`}
+            needs="tasks: create"
             action={
               <Link className="button" href="/docs/webhooks">
                 How to receive webhooks

@@ -158,6 +158,7 @@ function Nothing({ isFiltered }: { isFiltered: boolean }) {
     <Empty
       title="Nothing was executed yet"
       command="callboard templates deploy support-reply-v1 --sample"
+      needs="templates: deploy"
       action={<RunExample of="execution" />}
     >
       An execution runs the steps of a plan or of a template. Each appears here as it starts; the{" "}

@@ -59,9 +59,10 @@ function Reviews() {
             <Empty
               title="No output waits"
               command={`callboard tasks submit "Answer this customer: where is my parcel?" --require-approval`}
+              needs="tasks: create"
               action={<RunExample of="review" />}
             >
-              An output that a gate holds appears here. This holds one:
+              An output that a gate holds appears here.
             </Empty>
           ) : (
             <>

@@ -71,6 +71,7 @@ export default function Costs() {
               <Empty
                 title="No task of these days has a result"
                 command={'callboard tasks submit "Say hello." --wait'}
+                needs="tasks: create"
                 action={<RunExample of="task" />}
               >
                 What each task used is added up here, by day, model, template and tag.

@@ -10,6 +10,7 @@ import { useMay } from "../../session/session";
 import { Empty, Field, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
 import { Tabs } from "../definition/tabs";
+import { useNames } from "../review/names";
 import { accepted, metGate, nearest, reviewed } from "./figures";
 import "../definition/definition.css";
 import "./insights.css";
@@ -100,6 +101,7 @@ function Calibration({ calibration }: { calibration: Schemas["Calibration"] }) {
             : `${plural(met, "output")} met a gate, and none was decided on yet`
         }
         command={'callboard tasks submit "Name a colour." --threshold 0.95 --sample-rate 0.1'}
+        needs="tasks: create"
         action={
           <div className="row wrap">
             <RunExample of="review" />
@@ -291,6 +293,7 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
 }
 
 function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
+  const nameOf = useNames();
   const { decided, created, windowDays, avgWaitTimeMs, avgConfidence, escalationRate, topReviewers } =
     statistics;
   const none = <span className="faint">–</span>;
@@ -340,8 +343,8 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
               <tbody>
                 {topReviewers.map((each) => (
                   <tr key={each.id}>
-                    <th scope="row" translate="no" className="mono">
-                      {each.id}
+                    <th scope="row" translate="no">
+                      {nameOf(each.id)}
                     </th>
                     <td className="num">{count(each.approvals)}</td>
                     <td className="num">{count(each.rejections)}</td>

@@ -37,6 +37,7 @@ function Found({ samples }: { samples: Sample[] }) {
       <Empty
         title="No task has run since the server's start"
         command={'callboard tasks submit "Say hello." --wait'}
+        needs="tasks: create"
         action={<RunExample of="task" />}
       >
         How long tasks wait and run is shown here, by queue and by model.

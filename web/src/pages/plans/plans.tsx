@@ -135,6 +135,7 @@ function List() {
           <Empty
             title="There is no plan yet"
             command="callboard templates deploy contract-review-v1 --sample"
+            needs="templates: deploy"
             action={
               may("templates: deploy") && (
                 <div className="row wrap">

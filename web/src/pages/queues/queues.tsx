@@ -85,6 +85,7 @@ export default function QueuesPage() {
         <Empty
           title="No queue is in use"
           command={'callboard tasks submit "Say hello." --queue default'}
+          needs="tasks: create"
           action={<RunExample of="task" />}
         >
           A queue exists as soon as a task or a worker names it.

@@ -2,11 +2,11 @@
 import { Link } from "wouter";
 import type { Approval, Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { formatted } from "../../lib/json";
 import { useLive } from "../../live/live";
 import { Loaded } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
+import { Reader } from "../../ui/read/reader";
 import { lookOf, stateOf } from "../../ui/status";
 
 type Execution = Schemas["Execution"];
@@ -125,12 +125,12 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
       </Source>
       {context && Object.keys(context).length > 0 && (
         <Source title="Context">
-          <LongText label="Context" text={JSON.stringify(context, null, 2)} />
+          <Reader label="Context" text={JSON.stringify(context)} />
         </Source>
       )}
       {hasInput && (
         <Source title="Inputs of the execution">
-          <LongText label="Inputs" text={JSON.stringify(input, null, 2)} />
+          <Reader label="Inputs" text={JSON.stringify(input)} />
         </Source>
       )}
       {before.map((id) => {
@@ -141,7 +141,7 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
             title={`Output of ${id}`}
             note={step && step.status !== "completed" ? lookOf(step.status).word : undefined}
           >
-            <LongText label={`Output of ${id}`} text={pretty(step?.output)} />
+            <Reader label={`Output of ${id}`} text={step?.output ?? ""} />
           </Source>
         );
       })}
@@ -162,8 +162,6 @@ function Turns({ messages }: { messages: Schemas["Message"][] }) {
     </ol>
   );
 }
-
-const pretty = (text: string | undefined) => (text === undefined ? "" : (formatted(text) ?? text));
 
 function Source({
   title,

@@ -7,6 +7,7 @@ import { ApiError, type Approval, api, unwrap } from "../../api/client";
 import { queries } from "../../api/hooks";
 import { beforeEnd } from "../../session/session";
 import { toastError } from "../../ui/toast";
+import { countDone } from "./done";
 import { forgetDraft } from "./drafts";
 import { forgetRefusal, refuse } from "./refusals";
 
@@ -66,6 +67,9 @@ export function undo(id?: number): Waiting | undefined {
   return taken;
 }
 
+/** The decisions that can be taken back. */
+export const undoable = () => waiting.filter(({ state }) => state === "waiting");
+
 /** Calls `listener` with what became of each decision. */
 export function onOutcome(listener: (outcomes: Outcome[], waiting: Waiting) => void): () => void {
   outcomes.add(listener);
@@ -91,6 +95,7 @@ async function send(made: Waiting) {
     .filter((each) => !each.error || each.error.status === 409)
     .map((each) => each.item.taskId);
   for (const id of done) forgetDraft(id);
+  countDone(results.filter((each) => !each.error).length);
   for (const { item, choice, error } of results) {
     if (error && error.status !== 409) refuse(item.taskId, choice, error);
   }

@@ -1,9 +1,10 @@
-/** The open item: its output, why it is held, what it was made from, and the decision. */
+/** The open item: its output beside what it was made from, why it is held, and the decision. */
 import {
   lazy,
   type ReactNode,
   type Ref,
   Suspense,
+  useEffect,
   useImperativeHandle,
   useMemo,
   useRef,
@@ -11,15 +12,15 @@ import {
 } from "react";
 import { Link } from "wouter";
 import type { Approval } from "../../api/client";
-import { plural } from "../../lib/format";
 import { keyOf } from "../../lib/keys";
+import { useMay } from "../../session/session";
 import { Button, Loading } from "../../ui/basics";
 import { checker, refusedFields } from "../../ui/form/check";
 import { useWrong } from "../../ui/form/form";
 import { Icon } from "../../ui/icons";
 import { Status } from "../../ui/status";
-import { Ago } from "../../ui/time";
 import { Neighbours, Sources, useAround, useTask } from "./around";
+import { Bar } from "./bar";
 import type { Choice } from "./decisions";
 import { type Draft, useDraft } from "./drafts";
 import { Facts } from "./facts";
@@ -27,12 +28,16 @@ import { History } from "./history";
 import { Claimed, Decided, Refused } from "./notices";
 import { Compared, Output, useEarlier } from "./output";
 import { type Refusal, useRefusals } from "./refusals";
-import { RejectDialog } from "./reject";
+import { Reject } from "./reject";
 import { isOpen } from "./review";
-import { Why } from "./why";
+import { rememberEnd, seenToEnd } from "./select";
+import { Reason, Why } from "./why";
 import "./detail.css";
 
 const Correct = lazy(() => import("./correct").then((it) => ({ default: it.Correct })));
+
+/** A key or a click that comes sooner was meant for the item before. */
+const SETTLES_MS = 300;
 
 export type DetailHandle = { approve: () => void; edit: () => void; reject: () => void; diff: () => void };
 type View = "output" | "edit" | "diff";
@@ -62,7 +67,8 @@ export function Detail(props: Props) {
   const around = useAround(item);
   const output = item.output ?? "";
   const earlier = useEarlier(item);
-  const canDecide = isOpen(item);
+  const may = useMay()("hitl: approve/reject");
+  const canDecide = may && isOpen(item);
   const isEdited = draft.edit !== undefined && draft.edit !== output;
   const refusal = useRefusals()[item.taskId];
   const { faults, toMend, schema, onWrong } = useFaults(item, draft, refusal);
@@ -72,9 +78,13 @@ export function Detail(props: Props) {
     panel.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   };
 
+  const isSettled = useSettled();
+  const [early, setEarly] = useState(false);
+  const [seen, setSeen] = useState(() => seenToEnd(item.taskId));
   const isArmed = canDecide && list === "marked";
   const approve = () => {
-    if (!isArmed) return;
+    if (!isArmed || rejecting) return;
+    if (!isSettled) return setEarly(true);
     if (toMend > 0) return mend();
     onDecide({
       kind: "approve",
@@ -87,6 +97,17 @@ export function Detail(props: Props) {
     if (!canDecide) return;
     setView(view === "edit" ? "output" : "edit");
   };
+  const toEnd = () => {
+    // What comes into view is laid out only then, and moves the end on.
+    let tries = 20;
+    const go = () => {
+      const mark = panel.current?.querySelector(".review-end") ?? panel.current;
+      mark?.scrollIntoView({ block: "end" });
+      if (!seenToEnd(item.taskId) && tries-- > 0) requestAnimationFrame(go);
+    };
+    go();
+  };
+  const focus = () => top.current?.closest<HTMLElement>("main")?.focus();
   const canDiff =
     draft.edit !== undefined || item.decision?.modifiedOutput !== undefined || earlier !== undefined;
   const diff = () => canDiff && setView(view === "diff" ? "output" : "diff");
@@ -94,23 +115,23 @@ export function Detail(props: Props) {
 
   const title = item.stepId ?? "Task";
   return (
-    <article className="review-detail" aria-label={title} data-armed={isArmed}>
+    <article
+      className="review-detail"
+      aria-label={title}
+      data-armed={isArmed && isSettled}
+      data-rejecting={rejecting || undefined}
+    >
       <header className="review-title" ref={top}>
         <Link href={backTo} className="button review-back" data-kind="quiet" aria-label="Back to the list">
           <Icon name="back" />
         </Link>
-        <div className="grow">
-          <h2 className="cut">
-            {title}{" "}
-            <span className="faint review-group">
-              {item.stepId ? (item.templateId ?? "plan") : `queue ${item.queue}`}
-            </span>
-          </h2>
-        </div>
+        <h2 className="cut grow">
+          {title}{" "}
+          <span className="faint review-group">
+            {item.stepId ? (item.templateId ?? "plan") : `queue ${item.queue}`}
+          </span>
+        </h2>
         <Status state={item.status} filled />
-        <span className="small soft">
-          held <Ago at={item.createdAt} />
-        </span>
         <div className="review-steps">
           <Button
             size="small"
@@ -133,144 +154,144 @@ export function Detail(props: Props) {
           />
         </div>
       </header>
-      {canDecide && unlisted}
-      <Refused item={item} refusal={refusal} />
-      <Claimed item={item} />
-      <Decided item={item} onNext={onNext} hasNext={hasNext} />
-      <div className="review-columns">
-        <div className="review-texts">
-          <section className="panel review-output" aria-label="The output and its versions">
-            <div className="review-tabs">
-              <div className="tabs" role="tablist">
-                <Tab name="Output" shown={view === "output"} choose={() => setView("output")} />
-                {canDecide && (
-                  <Tab
-                    name={isEdited ? "Edit (changed)" : "Edit"}
-                    hotkey={keyOf("review.edit", "e")}
-                    shown={view === "edit"}
-                    choose={() => setView("edit")}
-                  />
-                )}
-                {canDiff && (
-                  <Tab
-                    name="Difference"
-                    hotkey={keyOf("review.diff", "d")}
-                    shown={view === "diff"}
-                    choose={() => setView("diff")}
-                  />
+      <div className="review-body">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach that */}
+        <div className="review-scroller" tabIndex={0} role="group" aria-label="The output and its sources">
+          <div className="review-notices">
+            {canDecide && unlisted}
+            <Refused item={item} refusal={refusal} />
+            <Claimed item={item} />
+            <Decided item={item} onNext={onNext} hasNext={hasNext} />
+            <Reason item={item} />
+          </div>
+          <div className="review-columns">
+            <section className="panel review-output" aria-label="The output and its versions">
+              <div className="review-tabs">
+                <div className="tabs" role="tablist">
+                  <Tab name="Output" shown={view === "output"} choose={() => setView("output")} />
+                  {canDecide && (
+                    <Tab
+                      name={isEdited ? "Edit (changed)" : "Edit"}
+                      hotkey={keyOf("review.edit", "e")}
+                      shown={view === "edit"}
+                      choose={() => setView("edit")}
+                    />
+                  )}
+                  {canDiff && (
+                    <Tab
+                      name="Difference"
+                      hotkey={keyOf("review.diff", "d")}
+                      shown={view === "diff"}
+                      choose={() => setView("diff")}
+                    />
+                  )}
+                </div>
+                {isEdited && canDecide && (
+                  <Button
+                    size="small"
+                    kind="quiet"
+                    icon="undo"
+                    onClick={() => {
+                      setDraft({ edit: undefined });
+                      setView("output");
+                    }}
+                  >
+                    Discard the edit
+                  </Button>
                 )}
               </div>
-              {isEdited && canDecide && (
-                <Button
-                  size="small"
-                  kind="quiet"
-                  icon="undo"
-                  onClick={() => {
-                    setDraft({ edit: undefined });
-                    setView("output");
-                  }}
-                >
-                  Discard the edit
-                </Button>
+              <div role="tabpanel" aria-label={view} className="review-panel" ref={panel}>
+                <Suspense fallback={<Loading />}>
+                  {view === "output" && (
+                    <Output
+                      text={output}
+                      onEnd={() => {
+                        rememberEnd(item.taskId);
+                        setSeen(true);
+                      }}
+                    />
+                  )}
+                  {view === "edit" && (
+                    <Correct
+                      text={draft.edit ?? output}
+                      original={output}
+                      schema={schema}
+                      faults={faults}
+                      onChange={(edit) => setDraft({ edit })}
+                      onWrong={onWrong}
+                      onDone={() => {
+                        setView("output");
+                        focus();
+                      }}
+                    />
+                  )}
+                  {view === "diff" && <Compared item={item} edit={draft.edit} earlier={earlier} />}
+                </Suspense>
+              </div>
+            </section>
+            <div className="review-sources">
+              <Sources item={item} around={around} />
+            </div>
+            <aside className="review-facts" aria-label="About this output">
+              <Part title="Confidence">
+                <Why item={item} />
+              </Part>
+              {item.planExecutionId && (
+                <Part title="Where it stands">
+                  <Neighbours item={item} around={around} />
+                </Part>
               )}
-            </div>
-            <div role="tabpanel" aria-label={view} className="review-panel" ref={panel}>
-              <Suspense fallback={<Loading />}>
-                {view === "output" && <Output text={output} />}
-                {view === "edit" && (
-                  <Correct
-                    text={draft.edit ?? output}
-                    original={output}
-                    schema={schema}
-                    faults={faults}
-                    onChange={(edit) => setDraft({ edit })}
-                    onWrong={onWrong}
-                    onDone={() => {
-                      setView("output");
-                      top.current?.closest<HTMLElement>("main")?.focus();
-                    }}
-                  />
-                )}
-                {view === "diff" && <Compared item={item} edit={draft.edit} earlier={earlier} />}
-              </Suspense>
-            </div>
-          </section>
-          <Sources item={item} around={around} />
+              <Part title="Facts">
+                <Facts item={item} />
+              </Part>
+              <Part title="History">
+                <History item={item} />
+              </Part>
+            </aside>
+          </div>
         </div>
-        <aside className="review-facts" aria-label="About this output">
-          <Part title="Why it is held">
-            <Why item={item} />
-          </Part>
-          {item.planExecutionId && (
-            <Part title="Where it stands">
-              <Neighbours item={item} around={around} />
-            </Part>
-          )}
-          <Part title="Facts">
-            <Facts item={item} />
-          </Part>
-          <Part title="History">
-            <History item={item} />
-          </Part>
-        </aside>
-      </div>
-      {canDecide && (
-        <footer className="review-bar">
-          <input
-            className="input review-comment"
-            aria-label="Comment"
-            placeholder="Comment, if any"
-            maxLength={10_000}
-            value={draft.comment ?? ""}
-            onChange={(event) => setDraft({ comment: event.target.value || undefined })}
+        {rejecting && (
+          <Reject
+            item={item}
+            reason={draft.reason ?? ""}
+            setReason={(reason) => setDraft({ reason: reason || undefined })}
+            onClose={() => {
+              setRejecting(false);
+              focus();
+            }}
+            onReject={(choice) => {
+              setRejecting(false);
+              onDecide(choice);
+            }}
           />
-          {toMend > 0 && (
-            <button type="button" className="button review-mend" data-kind="quiet" onClick={mend}>
-              <span className="status" data-tone="bad">
-                <Icon name="warn" />
-                {plural(toMend, "fault")} to mend
-              </span>
-            </button>
-          )}
-          <Button kind="quiet" onClick={onNext} hotkey={keyOf("review.skip", "s")} disabled={!hasNext}>
-            Skip
-          </Button>
-          <Button
-            kind="danger"
-            icon="cross"
-            disabled={!isArmed}
-            onClick={reject}
-            hotkey={keyOf("review.reject", "r")}
-            needs="hitl: approve/reject"
-          >
-            Reject…
-          </Button>
-          <Button
-            kind="primary"
-            icon="check"
-            disabled={!isArmed}
-            onClick={approve}
-            hotkey={keyOf("review.approve", "a")}
-            needs="hitl: approve/reject"
-          >
-            {isEdited ? "Approve the edit" : "Approve"}
-          </Button>
-        </footer>
-      )}
-      {rejecting && (
-        <RejectDialog
-          item={item}
-          reason={draft.reason ?? ""}
-          setReason={(reason) => setDraft({ reason: reason || undefined })}
-          onClose={() => setRejecting(false)}
-          onReject={(choice) => {
-            setRejecting(false);
-            onDecide(choice);
-          }}
+        )}
+      </div>
+      {isOpen(item) && (
+        <Bar
+          comment={draft.comment ?? ""}
+          setComment={(comment) => setDraft({ comment: comment || undefined })}
+          toMend={toMend}
+          mend={mend}
+          remark={early ? "early" : seen || view !== "output" ? undefined : "unseen"}
+          toEnd={toEnd}
+          skip={hasNext ? onNext : undefined}
+          reject={isArmed ? reject : undefined}
+          approve={isArmed ? approve : undefined}
+          isEdited={isEdited}
         />
       )}
     </article>
   );
+}
+
+/** True once the item has been shown for a moment. */
+function useSettled(): boolean {
+  const [isSettled, setSettled] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(true), SETTLES_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return isSettled;
 }
 
 function Tab({

@@ -18,8 +18,8 @@ export function History({ item }: { item: Approval }) {
         <>
           <Chain item={item} entries={entries} />
           <ol className="review-history">
-            {entries.map((entry) => (
-              <Line key={entry.number} entry={entry} />
+            {grouped(entries).map(({ entry, times }) => (
+              <Line key={entry.number} entry={entry} times={times} />
             ))}
           </ol>
         </>
@@ -59,13 +59,31 @@ function Chain({ item, entries }: { item: Approval; entries: Entry[] }) {
   );
 }
 
-function Line({ entry }: { entry: Entry }) {
+/** Claims and releases of one reviewer, one after the other, are one line with the last of them. */
+function grouped(entries: Entry[]): { entry: Entry; times: number }[] {
+  const lines: { entry: Entry; times: number }[] = [];
+  for (const entry of entries) {
+    const before = lines.at(-1);
+    const isOpening = entry.action === "claimed" || entry.action === "released";
+    const isSame =
+      isOpening &&
+      before &&
+      (before.entry.action === "claimed" || before.entry.action === "released") &&
+      before.entry.actor === entry.actor;
+    if (!isSame) lines.push({ entry, times: 1 });
+    else lines.splice(-1, 1, { entry, times: before.times + (entry.action === "claimed" ? 1 : 0) });
+  }
+  return lines;
+}
+
+function Line({ entry, times }: { entry: Entry; times: number }) {
   const nameOf = useNames();
   const said = entry.comment ?? entry.reason;
   return (
     <li>
       <span>
-        {line(entry, nameOf)} <Ago at={entry.timestamp} />
+        {line(entry, nameOf)}
+        {times > 1 && ` (${times} times)`} · <Ago at={entry.timestamp} />
       </span>
       {said && (
         <q className="review-said" translate="no" dir="auto">
@@ -86,7 +104,7 @@ function line(entry: Entry, nameOf: (id: string | undefined) => string): string 
     case "assigned":
       return `Assigned to ${nameOf(entry.assignedTo)}`;
     case "escalated":
-      return `Escalated to ${nameOf(entry.to)}${details?.escalationAfterMs ? ` after ${duration(details.escalationAfterMs)}` : ""}`;
+      return `Escalated to ${nameOf(entry.to)}${details?.escalationAfterMs ? `, after ${duration(details.escalationAfterMs)} without a decision` : ""}`;
     case "expired":
       return "The review time ended";
     case "claimed":

@@ -2,6 +2,7 @@
 import { Link } from "wouter";
 import type { Approval } from "../../api/client";
 import { visible } from "../../lib/visible";
+import { useMay } from "../../session/session";
 import { Button } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { Status } from "../../ui/status";
@@ -12,6 +13,7 @@ import { isOpen } from "./review";
 
 export function Claimed({ item }: { item: Approval }) {
   const nameOf = useNames();
+  const may = useMay()("hitl: approve/reject");
   const by = item.claimedBy;
   if (!isOpen(item) || !by || nameOf(by) === "you") return null;
   return (
@@ -19,7 +21,9 @@ export function Claimed({ item }: { item: Approval }) {
       <span className="status" data-tone="warn">
         <Icon name="person" />
       </span>
-      <div>{nameOf(by)} looks at this now. You may decide all the same; the first decision counts.</div>
+      <div>
+        {nameOf(by)} looks at this now.{may && " You may decide it too; the first decision counts."}
+      </div>
     </div>
   );
 }

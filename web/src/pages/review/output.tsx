@@ -1,32 +1,31 @@
 /** The output as it came, and what differs from it. */
-import { lazy, useState } from "react";
+import { lazy, useEffect, useRef } from "react";
 import type { Approval } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { count } from "../../lib/format";
 import { formatted } from "../../lib/json";
-import { Button } from "../../ui/basics";
-import { LongText } from "../../ui/long-text";
+import { Reader } from "../../ui/read/reader";
 import { useTask } from "./around";
 
 const Diff = lazy(() => import("./editor").then((it) => ({ default: it.Diff })));
 
-/** The output as it is; JSON with line breaks, unless the reviewer wants it raw. */
-export function Output({ text }: { text: string }) {
-  const [raw, setRaw] = useState(false);
-  const pretty = formatted(text);
-  return (
-    <>
-      <LongText label="Output" text={pretty !== undefined && !raw ? pretty : text} />
-      <p className="review-under small faint">
-        {count(text.length)} characters
-        {pretty !== undefined && (
-          <Button size="small" kind="quiet" onClick={() => setRaw(!raw)}>
-            {raw ? "Formatted" : "As it is"}
-          </Button>
-        )}
-      </p>
-    </>
-  );
+/** `onEnd` is called once its end was in view. */
+export function Output({ text, onEnd }: { text: string; onEnd: () => void }) {
+  return <Reader label="Output" text={text} end={<End onSeen={onEnd} />} />;
+}
+
+function End({ onSeen }: { onSeen: () => void }) {
+  const mark = useRef<HTMLSpanElement>(null);
+  const call = useRef(onSeen);
+  call.current = onSeen;
+  useEffect(() => {
+    if (!mark.current) return;
+    const observer = new IntersectionObserver((found) => {
+      if (found.some(({ isIntersecting }) => isIntersecting)) call.current();
+    });
+    observer.observe(mark.current);
+    return () => observer.disconnect();
+  }, []);
+  return <span ref={mark} className="review-end" />;
 }
 
 /** The output of the task that this one tries again. */

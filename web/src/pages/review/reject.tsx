@@ -1,11 +1,13 @@
-/** The reason of a rejection, and whether the model tries again. */
-import { useState } from "react";
+/** The reason of a rejection, and whether the model tries again: beside the output, which it does not cover. */
+import { useEffect, useId, useRef, useState } from "react";
 import type { Approval } from "../../api/client";
+import { COMMAND } from "../../lib/keys";
+import { useOwn } from "../../session/session";
 import { Button, Field } from "../../ui/basics";
-import { Dialog } from "../../ui/dialog";
+import { Icon } from "../../ui/icons";
 import type { Choice } from "./decisions";
 
-type RejectProps = {
+type Props = {
   item: Approval;
   reason: string;
   setReason: (reason: string) => void;
@@ -13,62 +15,115 @@ type RejectProps = {
   onReject: (choice: Choice) => void;
 };
 
-export function RejectDialog({ item, reason, setReason, onClose, onReject }: RejectProps) {
+const RECENT = 6;
+const NONE: string[] = [];
+
+export function Reject({ item, reason, setReason, onClose, onReject }: Props) {
   const [retry, setRetry] = useState(false);
   const [prompt, setPrompt] = useState<string>();
+  const [recent, setRecent] = useOwn<string[]>("reasons", NONE);
+  const id = useId();
+  const text = useRef<HTMLDivElement>(null);
+  useEffect(() => text.current?.querySelector("textarea")?.focus(), []);
+  const said = reason.trim();
   const submit = () => {
+    if (!said) return;
+    setRecent([said, ...recent.filter((each) => each !== said)].slice(0, RECENT));
     const own = retry && prompt !== undefined && prompt !== item.prompt ? { retryPrompt: prompt } : {};
-    onReject({ kind: "reject", reason: reason.trim(), retry, ...own });
+    onReject({ kind: "reject", reason: said, retry, ...own });
   };
   return (
-    <Dialog
-      title={`Reject ${item.stepId ?? "the output"}`}
-      onClose={onClose}
-      onSubmit={() => reason.trim() && submit()}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
+    <div
+      role="dialog"
+      className="review-reject"
+      aria-labelledby={id}
+      onKeyDown={(event) => {
+        const isSent = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+        if (event.key === "Escape") onClose();
+        else if (isSent) submit();
+        else return;
+        event.preventDefault();
+      }}
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <header>
+          <h3 id={id}>Reject {item.stepId ?? "the output"}</h3>
+          <button
+            type="button"
+            className="button"
+            data-kind="quiet"
+            data-size="small"
+            aria-label="Close"
+            onClick={onClose}
+          >
+            <Icon name="cross" />
+          </button>
+        </header>
+        <div ref={text}>
+          <Field label="Reason" hint={retry ? "The model gets it as feedback." : "Kept in the history."}>
+            {(props) => (
+              <textarea
+                {...props}
+                className="textarea"
+                required
+                maxLength={10_000}
+                value={reason}
+                onChange={(event) => setReason(event.target.value)}
+              />
+            )}
+          </Field>
+        </div>
+        {recent.length > 0 && (
+          <ul className="review-reasons" aria-label="Recent reasons">
+            {recent.map((each) => (
+              <li key={each}>
+                <button
+                  type="button"
+                  className="button cut"
+                  data-size="small"
+                  data-tip={each.length > 40 ? each : undefined}
+                  onClick={() => setReason(said ? `${said}\n${each}` : each)}
+                >
+                  {each}
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+        <label className="check">
+          <input type="checkbox" checked={retry} onChange={(event) => setRetry(event.target.checked)} />
+          Try again, with the reason in the prompt
+        </label>
+        {retry && (
+          <Field label="Prompt" hint="As before, unless you change it.">
+            {(props) => (
+              <textarea
+                {...props}
+                translate="no"
+                className="textarea mono"
+                value={prompt ?? item.prompt ?? ""}
+                onChange={(event) => setPrompt(event.target.value)}
+              />
+            )}
+          </Field>
+        )}
+        {!retry && item.planExecutionId && (
+          <p className="small soft">The steps behind it are cancelled, and the execution fails.</p>
+        )}
+        <footer>
+          <Button onClick={onClose} hotkey="Esc">
+            Cancel
+          </Button>
+          <Button type="submit" kind="danger-primary" hotkey={`${COMMAND} ↵`}>
             {retry ? "Reject and try again" : "Reject"}
           </Button>
-        </>
-      }
-    >
-      <Field label="Reason" hint={retry ? "The model gets it as feedback." : "Kept in the history."}>
-        {(props) => (
-          <textarea
-            {...props}
-            className="textarea"
-            required
-            maxLength={10_000}
-            value={reason}
-            onChange={(event) => setReason(event.target.value)}
-            onKeyDown={(event) => {
-              if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && reason.trim()) submit();
-            }}
-          />
-        )}
-      </Field>
-      <label className="check">
-        <input type="checkbox" checked={retry} onChange={(event) => setRetry(event.target.checked)} />
-        Try again, with the reason in the prompt
-      </label>
-      {retry && (
-        <Field label="Prompt" hint="As before, unless you change it.">
-          {(props) => (
-            <textarea
-              {...props}
-              translate="no"
-              className="textarea mono"
-              value={prompt ?? item.prompt ?? ""}
-              onChange={(event) => setPrompt(event.target.value)}
-            />
-          )}
-        </Field>
-      )}
-      {!retry && item.planExecutionId && (
-        <p className="small soft">The steps behind it are cancelled, and the execution fails.</p>
-      )}
-    </Dialog>
+        </footer>
+      </form>
+    </div>
   );
 }

@@ -3,25 +3,24 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useLocation, useParams as useRoute } from "wouter";
 import { type Approval, api, unwrap } from "../../api/client";
 import { useApi, usePage, useRows } from "../../api/hooks";
-import { instant, plural } from "../../lib/format";
 import { keyOf, useKeys } from "../../lib/keys";
 import { useNarrow } from "../../lib/narrow";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay, useWho } from "../../session/session";
-import { Button, Empty, Failed, Loaded, Loading } from "../../ui/basics";
-import { RunExample } from "../../ui/example";
+import { Button, Failed, Loaded, Loading } from "../../ui/basics";
 import { useStable } from "../../ui/stable";
-import { TimeLeft } from "../../ui/time";
 import { toast } from "../../ui/toast";
 import { BulkDialog } from "./bulk";
-import { type Choice, decide, onOutcome, UNDO_MS, undo, useDecisions } from "./decisions";
+import { type Choice, decide, onOutcome, undo, useDecisions } from "./decisions";
 import { Detail, type DetailHandle } from "./detail";
 import { hasEdit } from "./drafts";
 import { List } from "./list";
 import { useNames } from "./names";
+import { Done, Nothing } from "./nothing";
 import { Unlisted } from "./notices";
 import { groupOf, matches, opened, remember } from "./select";
+import { tellMade, tellOutcomes, tellTaken } from "./tell";
 import "./review.css";
 
 /** More than that nobody scrolls through; filters find the rest. */
@@ -130,67 +129,17 @@ export default function Review() {
     const gone = new Set(of.map((item) => item.taskId));
     setChosen(new Set([...chosen].filter((id) => !gone.has(id))));
     if (taskId && gone.has(taskId)) advance(gone);
-    const what = of.length === 1 ? (of[0]?.stepId ?? "the output") : plural(of.length, "output");
-    const verb =
-      choice.kind === "approve"
-        ? choice.modifiedOutput === undefined
-          ? "Approved"
-          : "Approved with the edit:"
-        : "Rejected";
-    const text = (
-      <>
-        {verb} {what}. It is sent in <TimeLeft until={made.sendsAt} />.
-      </>
-    );
-    toast(text, {
-      ms: UNDO_MS,
-      action: {
-        label: (
-          <>
-            Undo <kbd translate="no">{keyOf("review.undo", "z")}</kbd>
-          </>
-        ),
-        run: () => takeBack(made.id),
-      },
-    });
+    tellMade(made, () => takeBack(made.id));
   };
   const takeBack = (id?: number) => {
     const taken = undo(id);
     if (!taken) return toast("Nothing waits to be undone.");
+    tellTaken(taken);
     const item = taken.items[0];
-    toast(
-      taken.items.length === 1
-        ? "Taken back: nothing was sent."
-        : `Taken back: none of the ${taken.items.length} was sent.`,
-    );
     if (item) navigate(address(item.taskId));
   };
-
   useEffect(
-    () =>
-      onOutcome((outcomes, made) => {
-        const failed = outcomes.filter((each) => each.error);
-        for (const { item, error } of failed.slice(0, 3)) {
-          const details = error?.details as { decidedBy?: string; decidedAt?: string } | undefined;
-          if (error?.code === "ALREADY_DECIDED") {
-            const when = details?.decidedAt ? ` at ${instant(details.decidedAt)}` : "";
-            toast(
-              `${item.stepId ?? "The output"} was decided already, by ${nameOf(details?.decidedBy)}${when}. Your decision was not needed.`,
-              { ms: 10_000 },
-            );
-          } else {
-            const { message } = error as Error;
-            const run = () => navigate(address(item.taskId));
-            toast(`${item.stepId ?? "The output"} was not decided: ${message}`, {
-              tone: "bad",
-              action: { label: "Open it", run },
-            });
-          }
-        }
-        if (made.items.length > 1) {
-          toast(`${outcomes.length - failed.length} of ${plural(made.items.length, "output")} approved.`);
-        }
-      }),
+    () => onOutcome((outcomes, made) => tellOutcomes(outcomes, made, nameOf, (id) => navigate(address(id)))),
     [nameOf, navigate, address],
   );
 
@@ -225,15 +174,18 @@ export default function Review() {
     setBulk(selected);
   };
 
+  const deciding = [
+    { id: "review.approve", key: "a", label: "Approve", run: () => detail.current?.approve() },
+    { id: "review.edit", key: "e", label: "Edit", run: () => detail.current?.edit() },
+    { id: "review.reject", key: "r", label: "Reject", run: () => detail.current?.reject() },
+    { id: "review.select", key: "x", label: "Select", run: () => taskId && toggle(taskId) },
+    { id: "review.undo", key: "z", label: "Undo the last decision", run: () => takeBack() },
+  ];
   useKeys("Review", [
     { id: "review.next", key: "j", label: "Next", run: () => go(neighbour(1)) },
     { id: "review.previous", key: "k", label: "Previous", run: () => go(neighbour(-1)) },
-    { id: "review.approve", key: "a", label: "Approve", run: () => detail.current?.approve(), off: !may },
-    { id: "review.edit", key: "e", label: "Edit", run: () => detail.current?.edit(), off: !may },
-    { id: "review.reject", key: "r", label: "Reject", run: () => detail.current?.reject(), off: !may },
     { id: "review.skip", key: "s", label: "Skip to the next", run: () => go(neighbour(1) ?? items[0]) },
-    { id: "review.select", key: "x", label: "Select", run: () => taskId && toggle(taskId), off: !may },
-    { id: "review.undo", key: "z", label: "Undo the last decision", run: () => takeBack() },
+    ...(may ? deciding : []),
     { id: "review.diff", key: "d", label: "Show the difference", run: () => detail.current?.diff() },
     { id: "review.search", key: "/", label: "Search", run: () => search.current?.focus() },
   ]);
@@ -333,7 +285,7 @@ export default function Review() {
         ) : !isComplete ? (
           <Loading lines={8} />
         ) : items.length === 0 ? (
-          <Nothing isFiltered={isFiltered} clear={clear} />
+          <Nothing isMine={isMine && !text && !group && !query.queue} isFiltered={isFiltered} clear={clear} />
         ) : (
           <List
             items={items}
@@ -356,7 +308,7 @@ export default function Review() {
       <section className="review-main" aria-label="The open output">
         {!isWide && taskId !== undefined && <h1 className="hide">Review</h1>}
         {taskId === undefined ? (
-          isWide && isComplete && items.length === 0 && <Done />
+          isWide && isComplete && !isFiltered && items.length === 0 && <Done />
         ) : (
           <Loaded query={item} lines={8}>
             {(item) => (
@@ -416,32 +368,6 @@ function useFirst(asked: string, total: number | undefined): number {
 
 export const isOpen = (item: Approval) =>
   ["pending", "assigned", "escalated", "expired"].includes(item.status);
-
-function Done() {
-  return (
-    <Empty
-      title="Nothing waits for you"
-      command={`callboard tasks submit "Answer this customer: where is my parcel?" --require-approval`}
-    >
-      What a gate holds appears here as it happens. This holds an output:
-    </Empty>
-  );
-}
-
-function Nothing({ isFiltered, clear }: { isFiltered: boolean; clear: () => void }) {
-  if (isFiltered) {
-    return (
-      <Empty title="Nothing matches" action={<Button onClick={clear}>Clear the filters</Button>}>
-        Other outputs may wait.
-      </Empty>
-    );
-  }
-  return (
-    <Empty title="Nothing waits" action={<RunExample of="review" />}>
-      Every output that waited was decided.
-    </Empty>
-  );
-}
 
 /** Claims an item once it was open for a while, so that other reviewers see who looks at it. */
 function useClaim(taskId: string | undefined) {

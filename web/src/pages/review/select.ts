@@ -28,3 +28,8 @@ export function matches(item: Approval, text: string, group: string | undefined)
 const seen = new Set<string>();
 export const remember = (taskId: string) => void seen.add(taskId);
 export const opened = (taskId: string) => seen.has(taskId);
+
+/** Those whose output was in view to its end. */
+const read = new Set<string>();
+export const rememberEnd = (taskId: string) => void read.add(taskId);
+export const seenToEnd = (taskId: string) => read.has(taskId);

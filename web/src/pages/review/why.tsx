@@ -1,13 +1,58 @@
-/** Why an output is held: its confidence against the threshold, and how such outputs have fared. */
+/** Why an output is held, and why by this reviewer: in a sentence, and in figures of outputs like it. */
 import type { Approval } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { percent, plural, ratio } from "../../lib/format";
+import { duration, percent, plural, ratio } from "../../lib/format";
+import { useMay } from "../../session/session";
+import { Ago } from "../../ui/time";
+import { useNames } from "./names";
+import { isOpen } from "./review";
+
+/** Why it is held, whose it is, and since when. */
+export function Reason({ item }: { item: Approval }) {
+  return (
+    <p className="review-reason">
+      {reasonText(item)} Held <Ago at={item.createdAt} />.{isOpen(item) && <Whose item={item} />}
+    </p>
+  );
+}
+
+function Whose({ item }: { item: Approval }) {
+  const nameOf = useNames();
+  const may = useMay()("hitl: approve/reject");
+  const history = useApi("/api/hitl/{taskId}/history", { path: { taskId: item.taskId } });
+  const to = nameOf(item.assignedTo);
+  const others = to !== "you" && may ? "; you may decide it too" : "";
+  if (!item.assignedTo) return <> Nobody has it{may && ": any reviewer may decide it"}.</>;
+  const given = history.data?.findLast(({ action }) => action === "assigned" || action === "escalated");
+  const after = given?.details?.escalationAfterMs;
+  const isLate = given?.action === "escalated" && given.from && given.from !== item.assignedTo;
+  return (
+    <>
+      {" "}
+      {isLate ? "It came to" : "Assigned to"} {to}
+      {given && (
+        <>
+          {" "}
+          <Ago at={given.timestamp} />
+        </>
+      )}
+      {isLate &&
+        `, because ${nameOf(given.from)} had not decided${after ? ` within ${duration(after)}` : " in time"}`}
+      {others}.
+      {item.status === "expired" && (
+        <>
+          {" "}
+          Its review time ended <Ago at={item.timeoutAt} />.
+        </>
+      )}
+    </>
+  );
+}
 
 export function Why({ item }: { item: Approval }) {
   const { confidence, threshold, reason } = item;
   return (
     <div className="review-why">
-      <p>{reasonText(item)}</p>
       {confidence !== undefined && (
         <div className="review-scale" aria-hidden="true">
           <i

@@ -1,6 +1,6 @@
 /** The output of a task: as it is written while it runs, else as it is stored. */
-import { formatted } from "../../lib/json";
 import { LongText } from "../../ui/long-text";
+import { Reader } from "../../ui/read/reader";
 import { Mark } from "../../ui/status";
 import { useStream } from "./stream";
 
@@ -21,7 +21,7 @@ export function Output({
   label?: string;
 }) {
   if (taskId && status === "running") return <Written key={taskId} taskId={taskId} label={label} />;
-  if (output !== undefined) return <LongText text={formatted(output) ?? output} label={label} />;
+  if (output !== undefined) return <Reader text={output} label={label} />;
   return <p className="faint tasks-none">{WITHOUT[status] ?? "None."}</p>;
 }
 

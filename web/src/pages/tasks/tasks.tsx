@@ -240,6 +240,7 @@ function Nothing({ isFiltered, submit }: { isFiltered: boolean; submit: () => vo
     <Empty
       title="No task was submitted yet"
       command={'callboard tasks submit "Say hello in one sentence." --stream'}
+      needs="tasks: create"
       action={
         <div className="row wrap">
           <RunExample of="task" />

@@ -117,6 +117,7 @@ export default function Workers() {
         <Empty
           title="No worker is connected"
           command={`callboard worker --server ${window.location.origin} --key-file worker.key --provider openai --base-url http://127.0.0.1:11434/v1`}
+          needs="auth: manage keys"
           action={
             <span className="row wrap">
               {may("auth: manage keys") && (

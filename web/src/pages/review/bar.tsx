@@ -1,0 +1,93 @@
+/** The decision on the open item. */
+import { useState } from "react";
+import { plural } from "../../lib/format";
+import { keyOf } from "../../lib/keys";
+import { useNarrow } from "../../lib/narrow";
+import { useMay } from "../../session/session";
+import { Button } from "../../ui/basics";
+import { Icon } from "../../ui/icons";
+
+type Props = {
+  comment: string;
+  setComment: (comment: string) => void;
+  toMend: number;
+  mend: () => void;
+  /** Said beside the button, and bars nothing. */
+  remark: "early" | "unseen" | undefined;
+  toEnd: () => void;
+  skip: (() => void) | undefined;
+  reject: (() => void) | undefined;
+  approve: (() => void) | undefined;
+  isEdited: boolean;
+};
+
+export function Bar(props: Props) {
+  const { comment, setComment, toMend, mend, remark, toEnd, skip, reject, approve, isEdited } = props;
+  const may = useMay()("hitl: approve/reject");
+  const isNarrow = useNarrow();
+  const [open, setOpen] = useState(false);
+  const hasComment = !isNarrow || open;
+  return (
+    <footer className="review-bar">
+      {may && hasComment && (
+        <input
+          className="input review-comment"
+          aria-label="Comment"
+          placeholder="Comment, if any"
+          maxLength={10_000}
+          value={comment}
+          onChange={(event) => setComment(event.target.value)}
+        />
+      )}
+      {may && toMend > 0 ? (
+        <button type="button" className="button review-remark" data-kind="quiet" onClick={mend}>
+          <span className="status" data-tone="bad">
+            <Icon name="warn" />
+            {plural(toMend, "fault")} to mend
+          </span>
+        </button>
+      ) : remark === "early" ? (
+        <span className="review-remark small soft" role="status">
+          Not decided: it had only just appeared.
+        </span>
+      ) : (
+        may &&
+        remark === "unseen" && (
+          <button type="button" className="button review-remark" data-kind="quiet" onClick={toEnd}>
+            Not seen to the end <Icon name="drop" />
+          </button>
+        )
+      )}
+      <div className="review-buttons">
+        {may && isNarrow && (
+          <Button kind="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+            Comment{comment && " ✓"}
+          </Button>
+        )}
+        <Button kind="quiet" onClick={skip} hotkey={keyOf("review.skip", "s")} disabled={!skip}>
+          Skip
+        </Button>
+        <Button
+          kind="danger"
+          icon="cross"
+          disabled={!reject}
+          onClick={reject}
+          hotkey={keyOf("review.reject", "r")}
+          needs="hitl: approve/reject"
+        >
+          Reject…
+        </Button>
+        <Button
+          kind="primary"
+          icon="check"
+          disabled={!approve}
+          onClick={approve}
+          hotkey={keyOf("review.approve", "a")}
+          needs="hitl: approve/reject"
+        >
+          {isEdited ? "Approve the edit" : "Approve"}
+        </Button>
+      </div>
+    </footer>
+  );
+}
