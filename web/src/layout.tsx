@@ -7,11 +7,13 @@ import { useKeys } from "./lib/keys";
 import { usePreference } from "./lib/preferences";
 import { applyTheme, type Theme } from "./lib/theme";
 import { useConnection, useLive } from "./live/live";
-import { useMay, useSignOut, useWho } from "./session/session";
+import { useMay, useOwn, useSignOut, useWho } from "./session/session";
 import { Button } from "./ui/basics";
+import { Boundary } from "./ui/boundary";
 import { Icon, type IconName } from "./ui/icons";
 import { Mark } from "./ui/status";
 
+const OutboxBanner = lazy(() => import("./pages/review/outbox-banner"));
 const KeysHelp = lazy(() => import("./ui/keys-help"));
 
 type Entry = { path: string; name: string; icon: IconName; needs?: string; gap?: boolean };
@@ -33,6 +35,7 @@ export function Layout({ children }: { children: ReactNode }) {
   const [path] = useLocation();
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
+  const [hasOutbox] = useOwn("outbox", false);
   const main = useRef<HTMLElement>(null);
   const shown = useRef(path);
   useEffect(() => {
@@ -67,7 +70,12 @@ export function Layout({ children }: { children: ReactNode }) {
       </header>
       <Side open={open} onHelp={() => setHelp(true)} path={path} />
       <main className="main" id="main" tabIndex={-1} ref={main} inert={open || undefined}>
-        {children}
+        {hasOutbox && (
+          <Suspense>
+            <OutboxBanner />
+          </Suspense>
+        )}
+        <Boundary key={path.split("/")[1]}>{children}</Boundary>
       </main>
       {help && (
         <Suspense>

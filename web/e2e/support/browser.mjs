@@ -69,9 +69,10 @@ export async function close(page) {
   await page.unrouteAll();
   // A file of the server, so that the page is left and what it keeps can be emptied.
   await page.goto("/favicon.svg");
-  await page.evaluate(() => {
+  await page.evaluate(async () => {
     localStorage.clear();
     sessionStorage.clear();
+    for (const { name } of await indexedDB.databases()) indexedDB.deleteDatabase(name);
   });
   await page.context().clearCookies();
   await page.emulateMedia({ colorScheme: "light" });

@@ -34,10 +34,13 @@ export function LiveProvider({ children }: { children: ReactNode }) {
     const hurry = () => {
       if (document.visibilityState === "visible") socket.hurry();
     };
+    const offline = () => socket.offline();
     window.addEventListener("online", hurry);
+    window.addEventListener("offline", offline);
     document.addEventListener("visibilitychange", hurry);
     return () => {
       window.removeEventListener("online", hurry);
+      window.removeEventListener("offline", offline);
       document.removeEventListener("visibilitychange", hurry);
       stop();
       stopDoubts();

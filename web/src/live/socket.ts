@@ -97,6 +97,11 @@ export class LiveSocket {
     this.connect();
   }
 
+  /** The browser has no network. */
+  offline() {
+    if (this.isWanted && this.isReady) this.leave();
+  }
+
   connection(): Connection {
     return this.state;
   }
@@ -238,15 +243,19 @@ export class LiveSocket {
   private ping() {
     this.send({ type: "ping" });
     this.clear("pong");
-    this.timers.pong = this.clock.set(() => {
-      // A socket that is dead may take minutes to say so: it is left behind.
-      const dead = this.socket;
-      this.socket = undefined;
-      dead?.close();
-      this.isReady = false;
-      this.lost();
-      this.again();
-    }, PONG_WITHIN);
+    this.timers.pong = this.clock.set(() => this.leave(), PONG_WITHIN);
+  }
+
+  /** A socket that is dead may take minutes to say so: it is left behind. */
+  private leave() {
+    const dead = this.socket;
+    this.socket = undefined;
+    dead?.close();
+    this.isReady = false;
+    this.clear("ping");
+    this.clear("pong");
+    this.lost();
+    this.again();
   }
 
   private miss() {

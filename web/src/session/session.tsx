@@ -43,7 +43,10 @@ export function useWho(): Who {
 }
 
 /** The name of something of the user who is signed in, apart from other users of this browser. */
-export const own = (name: string) => `${queries.getQueryData<Who | null>(KEY)?.user.id ?? ""}.${name}`;
+export const own = (name: string) => `${signedIn() ?? ""}.${name}`;
+
+/** The id of the user who is signed in. */
+export const signedIn = () => queries.getQueryData<Who | null>(KEY)?.user.id;
 
 /** A draft of the user who is signed in, which no other user of this browser sees. */
 export function useOwn<T>(name: string, fallback: T): [T, (value: T | undefined) => void] {

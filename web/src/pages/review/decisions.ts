@@ -1,27 +1,28 @@
 /**
  * Decisions between the key and the server. Each waits five seconds, in which it can be undone, and is then sent.
- * A page that is left sends what waits at once.
+ * A page that is left sends what waits at once. One that the server does not answer is kept, and sent again.
  */
 import { useSyncExternalStore } from "react";
 import { ApiError, type Approval, api, unwrap } from "../../api/client";
 import { queries } from "../../api/hooks";
-import { beforeEnd } from "../../session/session";
+import { freshKey } from "../../lib/fresh-key";
+import { beforeEnd, sessionRefused, signedIn } from "../../session/session";
 import { toastError } from "../../ui/toast";
 import { countDone } from "./done";
 import { forgetDraft } from "./drafts";
+import { drop, type Kept, keep, left, tab } from "./outbox";
 import { forgetRefusal, refuse } from "./refusals";
 
 export type Choice =
   | { kind: "approve"; comment?: string; modifiedOutput?: string; bulk?: number }
   | { kind: "reject"; reason: string; retry: boolean; retryPrompt?: string };
 
-export type Waiting = {
+export type Waiting = Kept & {
   id: number;
-  items: Approval[];
-  choice: Choice;
-  /** When it is sent, in milliseconds since 1970. */
-  sendsAt: number;
-  state: "waiting" | "sending";
+  /** `held`: the server did not answer, so it may have it already. */
+  state: "waiting" | "sending" | "held";
+  /** How often it was sent without an answer. */
+  tries: number;
 };
 
 /** What became of a decision that was sent. */
@@ -34,6 +35,8 @@ let waiting: Waiting[] = [];
 let last = 0;
 const listeners = new Set<() => void>();
 const outcomes = new Set<(outcomes: Outcome[], waiting: Waiting) => void>();
+/** The keys of all that this page has seen, so that one that was taken back is never found again and sent. */
+const known = new Set<string>();
 const timers = new Map<number, ReturnType<typeof setTimeout>>();
 /** Of each decision that is being sent, the items without an answer. */
 const unanswered = new Map<number, Set<Approval>>();
@@ -48,8 +51,18 @@ function change(next: Waiting[]) {
 /** Decides, in five seconds. */
 export function decide(items: Approval[], choice: Choice): Waiting {
   for (const { taskId } of items) forgetRefusal(taskId);
-  const made: Waiting = { id: ++last, items, choice, sendsAt: Date.now() + UNDO_MS, state: "waiting" };
+  const kept = {
+    key: freshKey(),
+    userId: signedIn() ?? "",
+    tab: tab(),
+    items,
+    choice,
+    sendsAt: Date.now() + UNDO_MS,
+  };
+  const made: Waiting = { ...kept, id: ++last, state: "waiting", tries: 0 };
+  known.add(made.key);
   change([...waiting, made]);
+  void keep(kept);
   timers.set(
     made.id,
     setTimeout(() => void send(made), UNDO_MS),
@@ -63,6 +76,7 @@ export function undo(id?: number): Waiting | undefined {
   if (!taken) return undefined;
   clearTimeout(timers.get(taken.id));
   timers.delete(taken.id);
+  void drop(taken);
   change(waiting.filter((each) => each !== taken));
   return taken;
 }
@@ -77,30 +91,50 @@ export function onOutcome(listener: (outcomes: Outcome[], waiting: Waiting) => v
 }
 
 async function send(made: Waiting) {
+  const user = signedIn();
+  if (user !== undefined && user !== made.userId) {
+    // It stays in the outbox of the user who made it.
+    known.delete(made.key);
+    return change(waiting.filter((each) => each.id !== made.id));
+  }
   timers.delete(made.id);
   change(waiting.map((each) => (each.id === made.id ? { ...each, state: "sending" as const } : each)));
-  const results: Outcome[] = [];
+  const all: Outcome[] = [];
   const todo = [...made.items];
   const open = new Set(made.items);
   unanswered.set(made.id, open);
   const lane = async () => {
     for (let item = todo.shift(); item; item = todo.shift()) {
-      results.push(await sent(item, made.choice));
+      all.push(await sent(item, made));
       open.delete(item);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
   unanswered.delete(made.id);
+  const ended = all.find(({ error }) => error?.status === 401);
+  const unsent = all.filter(({ error }) => error && comesAgain(error)).map(({ item }) => item);
+  const results = all.filter(({ item }) => !unsent.includes(item));
   const done = results
     .filter((each) => !each.error || each.error.status === 409)
     .map((each) => each.item.taskId);
-  for (const id of done) forgetDraft(id);
+  for (const { item, choice, error } of results) {
+    // What was written about an item that another has decided is still to be had there.
+    const isLost = error?.code === "ALREADY_DECIDED" && (choice.kind === "reject" || choice.modifiedOutput);
+    if (done.includes(item.taskId) && !isLost) forgetDraft(item.taskId);
+  }
   countDone(results.filter((each) => !each.error).length);
   for (const { item, choice, error } of results) {
     if (error && error.status !== 409) refuse(item.taskId, choice, error);
   }
   decided = new Set([...decided, ...done].slice(-500));
-  change(waiting.filter((each) => each.id !== made.id));
+  const { state: _, ...kept } = { ...made, items: unsent };
+  if (unsent.length > 0) hold(kept);
+  else {
+    void drop(made);
+    change(waiting.filter((each) => each.id !== made.id));
+  }
+  if (ended) sessionRefused(queries, ended.error);
+  if (results.length === 0) return;
   if (outcomes.size === 0) {
     // The page that tells it in full is not open.
     for (const { item, error } of results.filter((each) => each.error).slice(0, 3)) {
@@ -115,12 +149,58 @@ async function send(made: Waiting) {
   }
 }
 
-async function sent(item: Approval, choice: Choice): Promise<Outcome> {
+/** It may be another time: the network, the server or the session was away. */
+const comesAgain = ({ status }: ApiError) =>
+  status === 0 || status === 401 || status === 429 || status >= 500;
+
+const LONGEST_MS = 60_000;
+
+/** Keeps a decision that had no answer, for a later time. */
+function hold(made: Omit<Waiting, "state">) {
+  const held: Waiting = { ...made, state: "held", tries: made.tries + 1 };
+  const { key, userId, items, choice, sendsAt } = held;
+  void keep({ key, userId, tab: tab(), items, choice, sendsAt });
+  if (signedIn() !== userId) {
+    // Its user has gone, and finds it in the outbox.
+    known.delete(key);
+    return change(waiting.filter((each) => each.id !== held.id));
+  }
+  const wait = Math.min(LONGEST_MS, 1_000 * 2 ** held.tries);
+  timers.set(
+    held.id,
+    setTimeout(() => void send(held), wait),
+  );
+  change(waiting.map((each) => (each.id === held.id ? held : each)));
+}
+
+/** Sends at once what had no answer. */
+export function retry() {
+  for (const made of waiting.filter(({ state }) => state === "held")) {
+    clearTimeout(timers.get(made.id));
+    void send(made);
+  }
+}
+
+/** Sends what the user decided before the page was loaded or the session ended. */
+export async function resume(userId: string) {
+  for (const kept of await left(userId)) {
+    if (known.has(kept.key)) continue;
+    known.add(kept.key);
+    const made: Waiting = { ...kept, tab: tab(), id: ++last, state: "held", tries: 1 };
+    change([...waiting, made]);
+    void send(made);
+  }
+}
+
+async function sent(item: Approval, { choice, tries, userId }: Waiting): Promise<Outcome> {
   try {
     await unwrap(request(item, choice));
     return { item, choice };
   } catch (error) {
     const failure = error instanceof ApiError ? error : new ApiError(0, "UNKNOWN", String(error));
+    // An earlier try has reached the server, and its answer was lost.
+    if (failure.code === "ALREADY_DECIDED" && tries > 0 && failure.details.decidedBy === userId)
+      return { item, choice };
     return { item, choice, error: failure };
   }
 }
@@ -141,7 +221,7 @@ async function sendAll() {
     clearTimeout(timers.get(made.id));
     void send(made);
   }
-  while (waiting.length > 0) {
+  while (waiting.some(({ state }) => state !== "held")) {
     await new Promise<void>((changed) => {
       const once = () => {
         listeners.delete(once);
@@ -150,6 +230,12 @@ async function sendAll() {
       listeners.add(once);
     });
   }
+  // What had no answer is the user's, and is sent when that user is back.
+  for (const made of waiting) {
+    clearTimeout(timers.get(made.id));
+    known.delete(made.key);
+  }
+  change([]);
 }
 beforeEnd(sendAll);
 
@@ -169,14 +255,22 @@ function ask(event: BeforeUnloadEvent) {
 function flush() {
   for (const made of waiting) {
     clearTimeout(timers.get(made.id));
+    if (made.state === "held") continue;
     // A request that is on its way ends with the page; a second one for the same item changes nothing.
     for (const item of unanswered.get(made.id) ?? made.items) void request(item, made.choice, true);
   }
+  known.clear();
   change([]);
 }
 if (typeof window !== "undefined") {
   window.addEventListener("beforeunload", ask);
   window.addEventListener("pagehide", flush);
+  window.addEventListener("online", retry);
+  // Back from where the browser keeps pages that were left.
+  window.addEventListener("pageshow", ({ persisted }) => {
+    const user = signedIn();
+    if (persisted && user) void resume(user);
+  });
 }
 
 /** The decisions that wait, and the items that need nobody any more. */

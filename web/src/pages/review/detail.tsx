@@ -15,6 +15,7 @@ import type { Approval } from "../../api/client";
 import { keyOf } from "../../lib/keys";
 import { useMay } from "../../session/session";
 import { Button, Loading } from "../../ui/basics";
+import { Boundary } from "../../ui/boundary";
 import { checker, refusedFields } from "../../ui/form/check";
 import { useWrong } from "../../ui/form/form";
 import { Icon } from "../../ui/icons";
@@ -34,7 +35,10 @@ import { rememberEnd, seenToEnd } from "./select";
 import { Reason, Why } from "./why";
 import "./detail.css";
 
-const Correct = lazy(() => import("./correct").then((it) => ({ default: it.Correct })));
+const correct = () => import("./correct");
+/** What is needed where the network is lost, and could not be read then. */
+const ahead = () => Promise.all([correct(), import("./outbox-banner")]);
+const Correct = lazy(() => correct().then((it) => ({ default: it.Correct })));
 
 /** A key or a click that comes sooner was meant for the item before. */
 const SETTLES_MS = 300;
@@ -79,6 +83,9 @@ export function Detail(props: Props) {
   };
 
   const isSettled = useSettled();
+  useEffect(() => {
+    if (may) void ahead().catch(() => {});
+  }, [may]);
   const [early, setEarly] = useState(false);
   const [seen, setSeen] = useState(() => seenToEnd(item.taskId));
   const isArmed = canDecide && list === "marked";
@@ -201,32 +208,34 @@ export function Detail(props: Props) {
                 )}
               </div>
               <div role="tabpanel" aria-label={view} className="review-panel" ref={panel}>
-                <Suspense fallback={<Loading />}>
-                  {view === "output" && (
-                    <Output
-                      text={output}
-                      onEnd={() => {
-                        rememberEnd(item.taskId);
-                        setSeen(true);
-                      }}
-                    />
-                  )}
-                  {view === "edit" && (
-                    <Correct
-                      text={draft.edit ?? output}
-                      original={output}
-                      schema={schema}
-                      faults={faults}
-                      onChange={(edit) => setDraft({ edit })}
-                      onWrong={onWrong}
-                      onDone={() => {
-                        setView("output");
-                        focus();
-                      }}
-                    />
-                  )}
-                  {view === "diff" && <Compared item={item} edit={draft.edit} earlier={earlier} />}
-                </Suspense>
+                <Boundary key={view}>
+                  <Suspense fallback={<Loading />}>
+                    {view === "output" && (
+                      <Output
+                        text={output}
+                        onEnd={() => {
+                          rememberEnd(item.taskId);
+                          setSeen(true);
+                        }}
+                      />
+                    )}
+                    {view === "edit" && (
+                      <Correct
+                        text={draft.edit ?? output}
+                        original={output}
+                        schema={schema}
+                        faults={faults}
+                        onChange={(edit) => setDraft({ edit })}
+                        onWrong={onWrong}
+                        onDone={() => {
+                          setView("output");
+                          focus();
+                        }}
+                      />
+                    )}
+                    {view === "diff" && <Compared item={item} edit={draft.edit} earlier={earlier} />}
+                  </Suspense>
+                </Boundary>
               </div>
             </section>
             <div className="review-sources">

@@ -3,10 +3,11 @@ import { Link } from "wouter";
 import type { Approval } from "../../api/client";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
-import { Button } from "../../ui/basics";
+import { Button, Command } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
+import { forgetDraft, useDraft } from "./drafts";
 import { useNames } from "./names";
 import { forgetRefusal, type Refusal } from "./refusals";
 import { isOpen } from "./review";
@@ -33,34 +34,37 @@ export function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () 
   if (isOpen(item)) return null;
   const { decision } = item;
   return (
-    <div className="notice" data-decided={item.status}>
-      <Status state={item.status} />
-      <div className="grow">
-        {decision ? (
-          <>
-            by {nameOf(decision.by)} <Ago at={decision.at} />
-            {decision.wasModified && ", with an edit"}
-            {decision.comment && (
-              <q className="review-said" translate="no" dir="auto">
-                {visible(decision.comment)}
-              </q>
-            )}
-            {decision.retryTaskId && (
-              <div>
-                <Link href={`/tasks/${decision.retryTaskId}`}>The task that tries again</Link>
-              </div>
-            )}
-          </>
-        ) : (
-          "Nothing is to be decided any more: its task has ended."
+    <>
+      <Unused item={item} />
+      <div className="notice" data-decided={item.status}>
+        <Status state={item.status} />
+        <div className="grow">
+          {decision ? (
+            <>
+              by {nameOf(decision.by)} <Ago at={decision.at} />
+              {decision.wasModified && ", with an edit"}
+              {decision.comment && (
+                <q className="review-said" translate="no" dir="auto">
+                  {visible(decision.comment)}
+                </q>
+              )}
+              {decision.retryTaskId && (
+                <div>
+                  <Link href={`/tasks/${decision.retryTaskId}`}>The task that tries again</Link>
+                </div>
+              )}
+            </>
+          ) : (
+            "Nothing is to be decided any more: its task has ended."
+          )}
+        </div>
+        {hasNext && (
+          <Button size="small" onClick={onNext}>
+            Next
+          </Button>
         )}
       </div>
-      {hasNext && (
-        <Button size="small" onClick={onNext}>
-          Next
-        </Button>
-      )}
-    </div>
+    </>
   );
 }
 
@@ -110,6 +114,24 @@ export function Unlisted({ first, clear }: { first?: () => void; clear?: () => v
           Clear the filters
         </Button>
       )}
+    </div>
+  );
+}
+
+/** What this reviewer wrote, where another's decision counts. */
+function Unused({ item }: { item: Approval }) {
+  const [draft] = useDraft(item.taskId);
+  const written = draft.edit ?? draft.reason;
+  if (written === undefined || written === item.decision?.modifiedOutput) return null;
+  return (
+    <div className="notice" data-tone="warn" data-unused>
+      <div className="grow stack">
+        <strong>Your {draft.edit === undefined ? "reason" : "edit"} was not used</strong>
+        <Command>{written}</Command>
+      </div>
+      <Button size="small" onClick={() => forgetDraft(item.taskId)}>
+        Discard
+      </Button>
     </div>
   );
 }

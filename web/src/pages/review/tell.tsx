@@ -62,7 +62,11 @@ export function tellOutcomes(
       late.length === 1
         ? `${nameOfItem(first)} was decided already, by ${nameOf(decidedBy)}${when}. Your decision was not needed.`
         : `${late.length} were decided already by others. Your decisions on them were not needed.`;
-    toast(text, { ms: 10_000, name: "late" });
+    const written = late.find(
+      ({ choice }) => choice.kind === "reject" || choice.modifiedOutput !== undefined,
+    );
+    const action = written && { label: "See yours", run: () => open(written.item.taskId) };
+    toast(text, { ms: 10_000, name: "late", action });
   }
   const [one] = refused;
   if (one) {
