@@ -12,6 +12,7 @@
 //! [`callboard_domain::spending`]'s, and the budget of one execution.
 
 mod fold;
+mod settle;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,21 +22,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::budget::Money;
-use callboard_domain::event::EventName;
 use callboard_domain::id::{BudgetId, Environment, TaskId};
-use callboard_domain::spending::{Budget, Fit, Ledger, MAX_BUDGETS, OnExceed, Passed, Subject};
+use callboard_domain::spending::{Budget, Fit, Ledger, MAX_BUDGETS, OnExceed, Subject};
 use callboard_domain::task::{Effect, Route, State, Task};
 use callboard_domain::unit::{Change, Unit};
 use callboard_domain::{Error, Rule, Timestamp};
-use callboard_store::{Error as StoreError, Op};
+use callboard_store::Error as StoreError;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::holdings::CountedTask;
 use crate::node::Node;
 use crate::shard::TaskAddress;
-use crate::tables::{self, BudgetEvent, EVENTS, EventRow, SPENT, SpentRow};
-use crate::task;
+use crate::{tables, task};
+
+pub(crate) use settle::Settlement;
 
 /// The interval at which the periods and the parked tasks are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -372,73 +373,6 @@ impl Budgets {
             self.enter(task, worst, &mut Reservation::default());
         }
         Ok(())
-    }
-
-    /// The rows of a unit: the costs of results, and the events of thresholds that they passed.
-    pub(crate) fn settle(&self, unit: &Unit) -> Vec<Op> {
-        let mut ops = Vec::new();
-        for change in &unit.changes {
-            if let Change::Task(step, _) = change {
-                self.settle_task(&step.next, unit.now, &mut ops);
-            }
-        }
-        ops
-    }
-
-    fn settle_task(&self, task: &Task, now: Timestamp, ops: &mut Vec<Op>) {
-        let (waits, mut cost) = match task.state {
-            State::Running { .. } => return,
-            State::Scheduled { .. } | State::Ready | State::Backoff { .. } => {
-                (true, cost_so_far(task))
-            }
-            State::Completed { .. } | State::AwaitingApproval { .. } | State::Failed { .. } => {
-                let usage = task.result.as_ref().map(|result| result.usage).unwrap_or_default();
-                (false, Money::from_usd(usage.total_cost))
-            }
-            State::Cancelled { .. } | State::Rejected { .. } => (false, Money::ZERO),
-        };
-        let mut inner = self.inner();
-        if task.state != State::Ready {
-            inner.leave(task.spec.id);
-        }
-        let Some(Reserved { of, runs, charged }) = inner.held.remove(&task.spec.id) else { return };
-        inner.release(&of);
-        // What was reserved is spent by an answer that did not count; another attempt reserves anew.
-        if waits && cost.is_zero() {
-            let rejects = |(id, _): &&BudgetShare| {
-                let ledger = inner.ledgers.get(id);
-                ledger.is_some_and(|ledger| ledger.budget.on_exceed == OnExceed::Reject)
-            };
-            let kept: Vec<_> = of.iter().filter(rejects).copied().collect();
-            inner.reserve(task.spec.id, kept);
-        }
-        cost -= charged;
-        if !runs || cost.is_zero() {
-            return;
-        }
-        let budgets: Vec<_> = of.iter().map(|(id, _)| *id).collect();
-        for id in &budgets {
-            let Some(ledger) = inner.ledgers.get_mut(id) else { continue };
-            for passed in ledger.spend(cost, now) {
-                let (event, share) = match passed {
-                    Passed::Alert(share) => (EventName::BudgetAlert, Some(share)),
-                    Passed::Exceeded => (EventName::BudgetExceeded, None),
-                };
-                let (budget, since) = ((*ledger.budget).clone(), ledger.since);
-                let row = BudgetEvent { budget, since, spent: ledger.spent, share };
-                let row = EventRow::of_budget(event.as_str(), now, row);
-                ops.push(EVENTS.append(tables::events(Environment::Live), &row));
-            }
-        }
-        // Each charged answer has a version of its own, while an attempt may have several answers. The rows
-        // are summed up each minute.
-        for (part, budgets) in budgets.chunks(OF_ROW).enumerate() {
-            let part = u16::try_from(part).expect("MAX_BUDGETS are a few rows");
-            let number = (task.version & 0xfff) as u16 * PARTS + part;
-            let row = SpentRow { at: now, cost, budgets: budgets.to_vec() };
-            let key = (task.spec.id.as_u128(), number);
-            ops.push(SPENT.put(Environment::Live.number(), &key, &row, None));
-        }
     }
 
     /// Parked tasks that may fit now.

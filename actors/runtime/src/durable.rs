@@ -20,7 +20,7 @@ use callboard_domain::unit::{Change, Unit};
 use callboard_store::{Batch, BatchId, Op, Outcome, Ticket};
 use tokio::sync::oneshot;
 
-use crate::budgets::Reservation;
+use crate::budgets::{Reservation, Settlement};
 use crate::node::Node;
 use crate::ports::Tracer;
 use crate::shard::{Shard, TaskAddress};
@@ -36,6 +36,7 @@ pub(crate) struct NotCommitted(pub(crate) Outcome);
 pub(crate) struct PendingCommit {
     environment: Environment,
     unit: Unit,
+    settled: Vec<Settlement>,
     begun: Instant,
 }
 
@@ -90,7 +91,8 @@ pub(crate) fn submit_admitted(
     node.holdings.store_unit(&unit, &rows);
     rows.extend(records);
     let budgets = (!node.budgets.is_idle(environment)).then_some(&node.budgets);
-    rows.extend(budgets.map(|budgets| budgets.settle(&unit)).unwrap_or_default());
+    let (costs, settled) = budgets.map(|budgets| budgets.settle(&unit)).unwrap_or_default();
+    rows.extend(costs);
     for change in &mut unit.changes {
         if let Change::NewTask(step, inputs) = change {
             node.flow.enter(environment, &step.next.spec);
@@ -103,7 +105,7 @@ pub(crate) fn submit_admitted(
         }
     }
     let ticket = commit_rows(node.shard(partition), partition, rows);
-    (ticket, PendingCommit { environment, unit, begun })
+    (ticket, PendingCommit { environment, unit, settled, begun })
 }
 
 impl PendingCommit {
@@ -130,9 +132,12 @@ impl PendingCommit {
         }
     }
 
-    /// Takes the new tasks, which do not exist, off every limit.
+    /// Takes the new tasks, which do not exist, off every limit; what was spent was not.
     fn undo(self, node: &Node) {
         node.holdings.undo(&self.unit);
+        if !self.settled.is_empty() {
+            node.budgets.reopen(self.settled);
+        }
         for change in &self.unit.changes {
             if let Change::NewTask(step, _) = change {
                 node.flow.leave(self.environment, &step.next.spec);
@@ -142,8 +147,11 @@ impl PendingCommit {
     }
 
     fn act(self, node: &Node) -> Unit {
-        let Self { environment, unit, .. } = self;
+        let Self { environment, unit, settled, .. } = self;
         node.holdings.end(&unit);
+        if !settled.is_empty() {
+            node.budgets.close(settled);
+        }
         for change in &unit.changes {
             if environment == Environment::Live {
                 node.metrics.count(change, unit.now);

@@ -28,10 +28,15 @@ async fn bench() -> Bench {
 }
 
 async fn over(store: Arc<MemoryStore>, started: Instant) -> Bench {
+    through(store.clone(), store, started).await
+}
+
+/// Over `shared`, which keeps its rows in `store`.
+async fn through(store: Arc<MemoryStore>, shared: Arc<dyn Store>, started: Instant) -> Bench {
     let prices = Arc::new(Prices::parse(PRICES).expect("prices"));
     let settings = Settings { prices, ..settings() };
     let wall = Arc::new(AtomicU64::new(1_800_000_000_000));
-    Bench::at((started, wall), settings, store.clone(), store).await
+    Bench::at((started, wall), settings, store, shared).await
 }
 
 async fn restart(bench: Bench) -> Bench {
@@ -125,6 +130,34 @@ async fn a_failed_attempt_gives_back_its_reservation_and_costs_nothing() {
     assert_eq!(stands(&bench, id), (0.0, 6.0));
     bench.handle.cancel(Environment::Live, lease.task, "usr_1").await.expect("it can be");
     assert_eq!(stands(&bench, id), (0.0, 0.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_commit_fails_is_charged_once_when_it_comes_again() {
+    // Commits: the mark of the start, the budget, the worker's event, the task, its lease, and then its answer.
+    let memory = Arc::new(MemoryStore::new());
+    let faulty = Arc::new(FaultyStore::new(memory.clone(), 6, Fault::NotApplied));
+    let bench = through(memory, faulty.clone(), Instant::now()).await;
+    let budget = budget(&bench, 10.0, OnExceed::Wait);
+    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let mut worker = bench.worker(1).await;
+    bench.submit(costing(6)).await;
+    let lease = worker.assignment().await.lease;
+    let usage = Usage { output: 4, ..Usage::default() };
+    let dearer = Completion { usage, ..completion() };
+    worker.link.say(WorkerMessage::Completed(lease, "x".into(), dearer));
+    while !matches!(worker.commands.recv().await.expect("it hears of it"), WorkerCommand::Close) {}
+    assert!(faulty.has_failed());
+    assert_eq!(
+        stands(&bench, id),
+        (0.0, 6.0),
+        "nothing is spent, and the task may still be answered"
+    );
+    let mut back = bench.resumed(1, Some((&worker, vec![lease]))).await;
+    answer(&mut back, lease, 3).await;
+    assert_eq!(stands(&bench, id), (3.0, 0.0));
+    let bench = restart(bench).await;
+    assert_eq!(stands(&bench, id), (3.0, 0.0));
 }
 
 #[tokio::test]
