@@ -33,6 +33,7 @@ use tokio::time::Instant;
 
 use crate::holdings::CountedTask;
 use crate::node::Node;
+use crate::planted::{Fault, is_planted};
 use crate::shard::TaskAddress;
 use crate::{tables, task};
 
@@ -197,6 +198,17 @@ impl Budgets {
         self.any.store(!idle, Ordering::Release);
     }
 
+    /// What is reserved and who waits, for tests.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> Vec<String> {
+        let inner = self.inner();
+        let held = inner.held.keys().map(|task| format!("{task} has a reservation"));
+        let parked = inner.parked.keys().map(|task| format!("{task} waits for a budget"));
+        let reserved = inner.ledgers.iter().filter(|(_, it)| it.reserved != Money::ZERO);
+        let reserved = reserved.map(|(id, it)| format!("{id} has {} reserved", it.reserved));
+        held.chain(parked).chain(reserved).collect()
+    }
+
     /// True if the task waits for a budget.
     pub(crate) fn has_parked(&self, environment: Environment, task: TaskId) -> bool {
         !self.is_idle(environment) && self.inner().parked.contains_key(&task)
@@ -240,6 +252,9 @@ impl Budgets {
                 Fit::Now if rejects => promises.push((*id, worst.unwrap_or_default())),
                 Fit::Now | Fit::Exceeds => {}
             }
+        }
+        if is_planted(Fault::StepsReserveLate) {
+            return Ok(());
         }
         if !reservation.is_dry {
             for (id, amount) in &promises {
@@ -331,11 +346,11 @@ impl Budgets {
                 OnExceed::Alert => false,
             };
             match ledger.fit(worst, Money::ZERO) {
-                Fit::Unpriced if asks => {
+                Fit::Unpriced if asks && !is_planted(Fault::UnpricedWaits) => {
                     inner.leave(id);
                     return Room::Never(unpriced(*budget, task.model()));
                 }
-                Fit::Exceeds if asks => {
+                Fit::Exceeds | Fit::Unpriced if asks => {
                     let place = (Reverse(task.priority()), id);
                     inner.park(place, *budget, worst.unwrap_or_default());
                     return Room::Later;

@@ -24,11 +24,7 @@ pub(crate) struct MachineClock {
     /// The beginning of the clock of intervals, which stands still while the machine sleeps: its workers may
     /// sleep with it, and no lease runs out meanwhile.
     awake_since: tokio::time::Instant,
-    /// The time of the process less the running time, in milliseconds.
-    offset: AtomicI64,
-    /// The running time at the last look at the wall clock, in milliseconds.
-    looked_at: AtomicU64,
-    is_apart: AtomicBool,
+    time: ProcessTime,
 }
 
 impl MachineClock {
@@ -36,16 +32,49 @@ impl MachineClock {
         Self {
             started: Running::now(),
             awake_since: tokio::time::Instant::now(),
-            offset: AtomicI64::new(wall()),
+            time: ProcessTime::new(wall()),
+        }
+    }
+}
+
+/// The time of a process, out of the time for which it runs and the wall clock.
+#[derive(Debug)]
+pub(crate) struct ProcessTime {
+    /// The time of the process less the running time, in milliseconds.
+    offset: AtomicI64,
+    /// The running time at the last look at the wall clock, in milliseconds.
+    looked_at: AtomicU64,
+    is_apart: AtomicBool,
+}
+
+impl ProcessTime {
+    /// The time of a process that starts at this time of the wall clock, in milliseconds.
+    pub(crate) const fn new(wall: i64) -> Self {
+        Self {
+            offset: AtomicI64::new(wall),
             looked_at: AtomicU64::new(0),
             is_apart: AtomicBool::new(false),
         }
     }
 
+    /// The time after the process has been running for so many milliseconds; looks at the wall clock now and then.
+    pub(crate) fn at(&self, running: u64, wall: impl FnOnce() -> i64) -> Timestamp {
+        let looked_at = self.looked_at.load(Ordering::Relaxed);
+        let since = running.saturating_sub(looked_at);
+        let mine = |at: &AtomicU64| {
+            at.compare_exchange(looked_at, running, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        if since >= LOOK && mine(&self.looked_at) {
+            self.follow(running, since, wall());
+        }
+        let millis = self.offset.load(Ordering::Relaxed).saturating_add_unsigned(running);
+        Timestamp::from_millis(u64::try_from(millis).unwrap_or(0))
+    }
+
     /// Follows the wall clock.
-    fn follow(&self, running: u64, since: u64) {
+    fn follow(&self, running: u64, since: u64, wall: i64) {
         let ours = self.offset.load(Ordering::Relaxed).saturating_add_unsigned(running);
-        let behind = wall() - ours;
+        let behind = wall - ours;
         self.offset.fetch_add(slew(behind, since), Ordering::Relaxed);
         let is_apart = behind.abs() >= APART;
         if self.is_apart.swap(is_apart, Ordering::Relaxed) == is_apart {
@@ -64,17 +93,7 @@ impl MachineClock {
 
 impl Clock for MachineClock {
     fn now(&self) -> Timestamp {
-        let running = self.started.millis();
-        let looked_at = self.looked_at.load(Ordering::Relaxed);
-        let since = running.saturating_sub(looked_at);
-        let mine = |at: &AtomicU64| {
-            at.compare_exchange(looked_at, running, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        };
-        if since >= LOOK && mine(&self.looked_at) {
-            self.follow(running, since);
-        }
-        let millis = self.offset.load(Ordering::Relaxed).saturating_add_unsigned(running);
-        Timestamp::from_millis(u64::try_from(millis).unwrap_or(0))
+        self.time.at(self.started.millis(), wall)
     }
 
     fn wall(&self) -> Timestamp {
@@ -134,15 +153,15 @@ mod tests {
         let began = clock.now();
         assert!(clock.wall().since(began).as_millis() < 1_000);
         // As after a clock that was put back by an hour.
-        clock.offset.fetch_add(3_600_000, Ordering::Relaxed);
+        clock.time.offset.fetch_add(3_600_000, Ordering::Relaxed);
         let later = clock.now();
-        clock.follow(clock.started.millis(), 1_000);
-        let (now, wall) = (clock.now(), clock.wall());
-        assert!(later.since(began).as_secs() >= 3_599 && now.since(wall).as_secs() >= 3_599);
+        clock.time.follow(clock.started.millis(), 1_000, wall());
+        let (now, of_machine) = (clock.now(), clock.wall());
+        assert!(later.since(began).as_secs() >= 3_599 && now.since(of_machine).as_secs() >= 3_599);
         assert!(later.since(now).as_millis() <= 125);
-        assert!(clock.is_apart.load(Ordering::Relaxed));
-        clock.offset.fetch_sub(3_600_000, Ordering::Relaxed);
-        clock.follow(clock.started.millis(), 1_000);
-        assert!(!clock.is_apart.load(Ordering::Relaxed));
+        assert!(clock.time.is_apart.load(Ordering::Relaxed));
+        clock.time.offset.fetch_sub(3_600_000, Ordering::Relaxed);
+        clock.time.follow(clock.started.millis(), 1_000, wall());
+        assert!(!clock.time.is_apart.load(Ordering::Relaxed));
     }
 }

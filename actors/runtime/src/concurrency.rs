@@ -63,6 +63,22 @@ impl Concurrency {
         self.0.queues.send_to_all_awake(|| queue::Message::Look);
     }
 
+    /// The accounts' running tasks, for tests.
+    #[cfg(test)]
+    pub(crate) fn running(&self) -> HashMap<Arc<str>, u32> {
+        let accounts = self.0.lock();
+        let running = accounts.iter().filter(|(_, tasks)| tasks.running > 0);
+        running.map(|(account, tasks)| (Arc::clone(account), tasks.running)).collect()
+    }
+
+    /// Gives an account another bound than that of its tier, for tests.
+    #[cfg(test)]
+    pub(crate) fn bind(&self, account: &str, bound: u32) {
+        if let Some(tasks) = self.0.lock().get_mut(account) {
+            tasks.bound = Some(bound);
+        }
+    }
+
     /// True if the account may start another task.
     pub(crate) fn has_room(&self, account: &str) -> bool {
         self.0.lock().get(account).is_none_or(|tasks| tasks.has_room())

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::budgets::{Reservation, Settlement};
 use crate::node::Node;
+use crate::planted::{Fault, is_planted};
 use crate::ports::Tracer;
 use crate::shard::{Shard, TaskAddress};
 use crate::{approval, delivery, execution, schedule, tables, task};
@@ -134,6 +135,9 @@ impl PendingCommit {
 
     /// Takes the new tasks, which do not exist, off every limit; what was spent was not.
     fn undo(self, node: &Node) {
+        if is_planted(Fault::FailedCommitStands) {
+            return;
+        }
         node.holdings.undo(&self.unit);
         if !self.settled.is_empty() {
             node.budgets.reopen(self.settled);

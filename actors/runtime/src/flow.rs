@@ -146,6 +146,17 @@ impl Flow {
         queue.into_iter().chain(key).map(|limited| self.start(limited)).collect()
     }
 
+    /// What is counted under a limit or listed under a key, for tests.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> Vec<String> {
+        let running: Vec<_> =
+            self.0.running().keys().map(|it| format!("one runs: {it:?}")).collect();
+        let members = self.0.members();
+        let listed = members.iter().filter(|(_, members)| !members.is_empty());
+        let listed = listed.map(|((_, key), members)| format!("{key} has {members:?}"));
+        running.into_iter().chain(listed).collect()
+    }
+
     /// True if one more task that names this limit may run.
     pub(crate) fn has_room(&self, environment: Environment, key: &str, limit: u32) -> bool {
         self.running(&Limited::Key(environment, key.into())) < limit

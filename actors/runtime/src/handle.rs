@@ -407,6 +407,23 @@ impl Handle {
         self.node.timer_count().await
     }
 
+    /// What the limits hold for tasks and calls: nothing at rest.
+    #[cfg(test)]
+    pub(crate) fn held_by_limits(&self) -> Vec<String> {
+        let node = &self.node;
+        let running = node.concurrency.running();
+        let running = running.iter().map(|(account, count)| format!("{account} runs {count}"));
+        let keepers =
+            [node.budgets.held(), node.flow.held(), node.models.held(), node.holdings.held()];
+        keepers.into_iter().flatten().chain(running).collect()
+    }
+
+    /// The running tasks of an account, as its bound counts them.
+    #[cfg(test)]
+    pub(crate) fn running_of(&self, account: &str) -> u32 {
+        self.node.concurrency.running().get(account).copied().unwrap_or_default()
+    }
+
     /// The unfinished tasks and stored bytes of an account.
     #[cfg(test)]
     pub(crate) fn holdings(&self, account: &str) -> callboard_domain::caps::Holdings {

@@ -160,6 +160,14 @@ impl AccountHoldings {
         held.fold((0, 0), |sum, (tasks, schedules)| (sum.0 + tasks, sum.1 + schedules))
     }
 
+    /// The accounts with unfinished tasks, for tests.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> Vec<String> {
+        let accounts = self.accounts();
+        let busy = accounts.iter().filter(|(_, holdings)| holdings.unfinished() != (0, 0));
+        busy.map(|(account, holdings)| format!("{account} has {holdings:?}")).collect()
+    }
+
     #[cfg(test)]
     pub(crate) fn of(&self, account: &str) -> Holdings {
         self.accounts().get(account).copied().unwrap_or_default()

@@ -32,6 +32,7 @@ pub mod metrics;
 mod models;
 mod node;
 mod permits;
+mod planted;
 pub mod ports;
 mod queue;
 pub mod read;

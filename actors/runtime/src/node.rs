@@ -63,7 +63,7 @@ use crate::worker::{self, Workers};
 use crate::{recovery, task, worker as workers};
 
 /// The number of unfinished items that are read at a time.
-pub(crate) const PAGE: usize = 1_000;
+pub(crate) const PAGE: usize = if cfg!(test) { 3 } else { 1_000 };
 /// The approximate bytes that a fresh task takes in memory, besides its prompt.
 const TASK: usize = 500;
 
@@ -314,6 +314,10 @@ impl Node {
 
     /// A ready task's place in its queue.
     pub(crate) fn ready(&self, task: &Task) -> Ready {
+        #[cfg(test)]
+        if let Some(bound) = crate::planted::bound_of(&task.spec) {
+            self.concurrency.bind(&task.spec.account, bound);
+        }
         Ready {
             task: task.spec.id,
             model: task.model().into(),

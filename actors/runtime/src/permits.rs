@@ -13,6 +13,7 @@ use crate::concurrency::Running;
 use crate::flow::Share;
 use crate::models::CallPermit;
 use crate::node::Node;
+use crate::planted::{Fault, is_planted};
 use crate::queue::{self, QueueKind};
 use crate::supervisor::DirectoryOf;
 
@@ -72,6 +73,9 @@ impl RatePermit {
 
 impl Drop for RatePermit {
     fn drop(&mut self) {
+        if is_planted(Fault::RateCountsParked) {
+            return;
+        }
         if let Some(queues) = self.queues.upgrade() {
             queues.send_if_awake(&self.queue, queue::Message::NotLeased(self.place));
         }

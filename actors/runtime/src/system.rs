@@ -35,6 +35,7 @@ use crate::holdings;
 use crate::housekeeping;
 use crate::item::{Item, ItemKind};
 use crate::node::{Node, Settings};
+use crate::planted::{Fault, is_planted};
 use crate::ports::Ports;
 use crate::queue::QueueItem;
 use crate::retention;
@@ -84,6 +85,9 @@ impl System {
         system.spawn_background(housekeeping::run(Arc::clone(&system.node)));
         // Nothing acts on a part of the state: no actor starts, and no timer fires, before all of it is there.
         system.node.close();
+        if is_planted(Fault::ActsWhileRecovering) {
+            system.node.open();
+        }
         let count = system.node.recover().await.map_err(|error| NotStarted(error.to_string()))?;
         tracing::info!(unfinished = count, "recovered");
         let loaded = system.node.bulks.load(&system.node).await;

@@ -31,6 +31,7 @@ use crate::item::{Done, Held, Item, ItemKind};
 use crate::join::{Committed, Join};
 use crate::node::Node;
 use crate::permits::Permits;
+use crate::planted::{Fault, is_planted};
 use crate::shard::TaskAddress;
 use crate::supervisor::Reason;
 use crate::worker::{AckResult, Assignment};
@@ -455,6 +456,7 @@ impl Held<TaskItem> {
         let State::Running { deadline, .. } = task.state else { return };
         self.item.permits = permits;
         let heard_by = self.node.now().after(self.node.settings.terms.lease);
+        let heard_by = if is_planted(Fault::ActsWhileRecovering) { deadline } else { heard_by };
         perform(&self.node, self.address, task, Effect::WakeAt(deadline.max(heard_by)));
     }
 

@@ -17,7 +17,8 @@ use callboard_domain::task::{State, Task};
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::Op;
 
-use super::{BudgetShare, Budgets, OF_ROW, PARTS, cost_so_far};
+use super::{BudgetShare, Budgets, MAX_BUDGETS, OF_ROW, PARTS, cost_so_far};
+use crate::planted::{Fault, is_planted};
 use crate::tables::{self, BudgetEvent, EVENTS, EventRow, SPENT, SpentRow};
 
 /// The step of a task that a worker no longer has, on its way to the disk.
@@ -123,7 +124,8 @@ impl Budgets {
         // Each charged answer has a version of its own, while an attempt may have several answers. The rows
         // are summed up each minute.
         let budgets: Vec<_> = used.iter().map(|(budget, _)| *budget).collect();
-        for (part, budgets) in budgets.chunks(OF_ROW).enumerate() {
+        let of_row = if is_planted(Fault::CostInOneRow) { MAX_BUDGETS } else { OF_ROW };
+        for (part, budgets) in budgets.chunks(of_row).enumerate() {
             let part = u16::try_from(part).expect("MAX_BUDGETS are a few rows");
             let number = (task.version & 0xfff) as u16 * PARTS + part;
             let row = SpentRow { at: now, cost, budgets: budgets.to_vec() };

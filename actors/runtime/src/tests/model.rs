@@ -11,16 +11,18 @@
 //! time. `CALLBOARD_SEED=7 cargo test -p callboard-runtime --lib tests::model -- --nocapture` plays one
 //! and prints what happened.
 //!
-//! To add a planted bug: name it in [`disk::Flaw`], plant it in the disk or in the workers, outside
-//! the program under test, and add a test to [`planted`] that the model finds it. Deliberately absent:
-//! threads, real disks and sockets, which the crash harness has.
+//! To add a planted bug: name it in [`disk::Flaw`] and plant it in the disk or in the workers, or name one that
+//! the program had in [`crate::planted`] and plant it there, and add a test to [`planted`] that the model finds
+//! it. Deliberately absent: threads, real disks and sockets, which the crash harness has.
 
 mod alarm;
 mod asks;
 mod audit;
 mod chance;
 mod clients;
+mod clock;
 mod disk;
+mod limits;
 mod moves;
 mod oracle;
 mod planted;
@@ -35,14 +37,24 @@ use callboard_store::{Key, Store};
 use self::alarm::Alarm;
 use self::disk::Flaw;
 use self::world::World;
+use crate::planted::{Fault, Planted};
 
 /// How many moves a run has.
 const MOVES: u64 = 60;
 /// How many seeds are played.
-const SEEDS: u64 = 504;
+const SEEDS: u64 = 272;
 const SEEDS_LONG: u64 = 10_000;
 /// Among how many tests they are shared.
 const PARTS: u64 = 8;
+
+/// A planted bug.
+#[derive(Debug, Clone, Copy)]
+enum Bug {
+    /// Of the disk or of a worker.
+    Outside(Flaw),
+    /// Of the program under test.
+    Inside(Fault),
+}
 
 /// The result of a run: its trace, a digest of it and of the disk, and the fault, if any.
 struct Run {
@@ -52,7 +64,13 @@ struct Run {
 }
 
 /// Plays a seed for so many moves.
-fn play(seed: u64, moves: u64, flaw: Option<Flaw>) -> Run {
+fn play(seed: u64, moves: u64, bug: Option<Bug>) -> Run {
+    let (flaw, fault) = match bug {
+        Some(Bug::Outside(flaw)) => (Some(flaw), None),
+        Some(Bug::Inside(fault)) => (None, Some(fault)),
+        None => (None, None),
+    };
+    let _planted = Planted::set(fault);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -62,6 +80,7 @@ fn play(seed: u64, moves: u64, flaw: Option<Flaw>) -> Run {
     runtime.block_on(async {
         let mut world = World::new(seed, flaw).await;
         world.reviewers().await;
+        world.set_limits().await;
         let verdict = life(&mut world, moves).await;
         let memory = world.memory.clone();
         let trace = world.end().await;
@@ -81,6 +100,7 @@ async fn life(world: &mut World, moves: u64) -> Result<(), String> {
         let start = world.shared().start;
         world.step().await;
         world.verdict()?;
+        world.judge_limits()?;
         if number % 12 == 0 || world.shared().start != start {
             world.audit().await?;
         }

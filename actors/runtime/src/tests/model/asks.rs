@@ -1,38 +1,101 @@
 //! The requests of the model's clients: tasks with and without gates, plans of a few steps.
 
+use std::sync::Arc;
+
 use callboard_domain::id::UserId;
 use callboard_domain::plan::{
     HitlSource, MapSource, OnItemError, PlanSource, RetrySource, StepSource, WaitSource,
 };
 use callboard_domain::rate::{Quota, Quotas, Tier};
-use callboard_domain::task::{Gate, Hold, Inputs, Request};
+use callboard_domain::task::flow::FlowSource;
+use callboard_domain::task::{Concurrency, Flow, Gate, Hold, Inputs, OnConflict, Request};
+use callboard_domain::usage::Prices;
 use serde_json::json;
 
 use super::chance::Chance;
+use super::limits::{PAUSED, RATED};
 use crate::Owner;
 use crate::handle::Start;
 use crate::submission::Options;
 use crate::tests::{owner, request};
 
-/// How many of its tasks the bounded account may run at once.
+/// How many of its tasks the bounded account may run at once, and with the larger plan.
 pub(super) const BOUND: u32 = 2;
+const LARGER_BOUND: u32 = 5;
+
+/// The models that budgets are for, the one with limits, and the one without a price.
+pub(super) const WAITS: &str = "w";
+pub(super) const REJECTS: &str = "r";
+pub(super) const METERED: &str = "l";
+pub(super) const UNPRICED: &str = "x";
+/// One dollar for each output token, and nothing for input tokens.
+const PRICE: &str = r#"{"input_cost_per_token": 0, "output_cost_per_token": 1.0}"#;
+/// The concurrency keys, each with its limit.
+pub(super) const KEYS: [(&str, u32); 2] = [("one", 1), ("two", 2)];
+
+/// The prices of the models that have one.
+pub(super) fn prices() -> Prices {
+    let each = ["m", WAITS, REJECTS, METERED].map(|model| format!("\"{model}\": {PRICE}"));
+    Prices::parse(&format!("{{{}}}", each.join(","))).expect("prices")
+}
 
 /// The account whose plan bounds how many of its tasks run at once, or the other.
-pub(super) fn account(bounded: bool) -> Owner {
-    let id = if bounded { UserId::from_u128(2).to_string() } else { owner().id };
+pub(super) fn account(bounded: bool, planned: Option<UserId>) -> Owner {
+    let user = planned.unwrap_or(UserId::from_u128(2));
+    let id = if bounded { user.to_string() } else { owner().id };
     Owner { id, ..owner() }
 }
 
 /// The quotas of the accounts: an account that is not known has the default one.
 pub(super) fn quotas() -> Quotas {
-    let bound = Quota { concurrent_tasks: Some(BOUND), ..Quotas::default().free };
-    Quotas { free: bound, default: Tier::Free, ..Quotas::default() }
+    let quota = |tasks| Quota { concurrent_tasks: Some(tasks), ..Quotas::default().free };
+    let (free, pro) = (quota(BOUND), quota(LARGER_BOUND));
+    Quotas { free, pro, default: Tier::Free, ..Quotas::default() }
+}
+
+/// A task that nothing limits but the bound of its account.
+pub(super) fn plain(prompt: String, queue: &str) -> Request {
+    let inputs = Inputs { prompt, ..Inputs::default() };
+    Request { queue: queue.into(), max_tokens: Some(1), inputs, ..request() }
+}
+
+/// One task more of a key, which is refused if the key is used up.
+pub(super) fn of_key((key, limit): (&str, u32), on_conflict: OnConflict) -> Arc<Flow> {
+    let concurrency = Some(Concurrency { key: key.into(), limit, on_conflict });
+    Arc::new(Flow { concurrency, fairness: None })
+}
+
+/// The model of a task or step, and its most tokens.
+fn model(chance: &mut Chance) -> (&'static str, u64) {
+    match chance.below(100) {
+        0..50 => ("m", chance.within(1, 9)),
+        50..65 => (WAITS, chance.within(1, 9)),
+        65..80 => (REJECTS, chance.within(1, 9)),
+        _ => (METERED, [9, 60, 60][chance.index(3)]),
+    }
+}
+
+fn on_conflict(chance: &mut Chance) -> OnConflict {
+    let all =
+        [OnConflict::Queue, OnConflict::Reject, OnConflict::Reject, OnConflict::CancelRunning];
+    all[chance.index(4)]
 }
 
 /// A task, identified by its `prompt`.
 pub(super) fn task(chance: &mut Chance, prompt: String) -> Request {
-    let queue = if chance.percent(70) { "default" } else { "other" };
+    let queue = ["default", "default", "default", PAUSED, RATED][chance.index(5)];
+    let (mut model, max_tokens) = model(chance);
+    if queue == RATED && chance.percent(70) {
+        // Without room in the budget, it takes no place of the rate.
+        model = WAITS;
+    } else if chance.percent(5) {
+        model = UNPRICED;
+    }
+    let flow = chance.percent(20).then(|| of_key(KEYS[chance.index(2)], on_conflict(chance)));
     Request {
+        model: model.into(),
+        max_tokens: Some(max_tokens),
+        flow,
         queue: queue.into(),
         priority: u8::try_from(chance.within(1, 10)).expect("small"),
         timeout_ms: chance.within(1_500, 12_000),
@@ -78,9 +141,19 @@ pub(super) fn plan(chance: &mut Chance) -> (PlanSource, Vec<Vec<u16>>) {
             depends_on.push(on);
             continue;
         }
+        let (model, max_tokens) = model(chance);
+        let flow = chance.percent(15).then(|| {
+            let (key, limit) = KEYS[chance.index(2)];
+            let (concurrency_key, concurrency_limit) = (Some(key.to_owned()), Some(limit));
+            let on_conflict = Some(on_conflict(chance));
+            FlowSource { concurrency_key, concurrency_limit, on_conflict, ..FlowSource::default() }
+        });
         steps.push(StepSource {
             id: format!("s{number}"),
             prompt: format!("s{number}({})", outputs.join(",")),
+            model: Some(model.into()),
+            max_tokens: Some(max_tokens),
+            flow: flow.unwrap_or_default(),
             queue: chance.percent(30).then(|| "other".into()),
             depends_on: on_ids(),
             requires_approval: chance.percent(30),

@@ -7,6 +7,7 @@
 mod approvals;
 mod events;
 mod executions;
+mod limits;
 mod rest;
 mod tasks;
 
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 
 use callboard_domain::id::{ExecutionId, TaskId};
 
+use super::disk::WARM;
 use super::world::World;
 use crate::read::TaskDetail;
 use crate::read::approvals::ApprovalDetail;
@@ -38,17 +40,21 @@ impl World {
     /// Something is not as it was acknowledged, or does not fit together.
     pub(super) async fn audit(&self) -> Result<Picture, String> {
         self.shared().hear();
+        // Several reads see one state.
+        self.disk.pause(0);
         let picture = Picture {
             tasks: self.all_tasks().await?,
             approvals: self.all_approvals().await?,
             executions: self.all_executions().await?,
         };
+        self.disk.pause(WARM);
         let mut shared = self.shared();
         let oracle = &mut shared.oracle;
         tasks::judge(oracle, &picture)?;
         approvals::judge(oracle, &picture)?;
         executions::judge(oracle, &picture)?;
         drop(shared);
+        self.judge_counts(&picture)?;
         self.verdict()?;
         Ok(picture)
     }

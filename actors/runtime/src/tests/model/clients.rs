@@ -14,6 +14,7 @@ use callboard_domain::task::Request;
 use callboard_domain::template::Caller;
 
 use super::asks;
+use super::disk::Disk;
 use super::oracle::{Decided, Planned};
 use super::world::{LIVE, Shared, World};
 use crate::handle::{Approve, Fork, Reject, SendSignal, Start};
@@ -23,9 +24,10 @@ use crate::{Handle, Submitted};
 
 /// Where a request hears and writes.
 #[derive(Clone)]
-struct Client {
+pub(super) struct Client {
     handle: Handle,
     shared: Arc<Mutex<Shared>>,
+    disk: Disk,
 }
 
 impl Client {
@@ -34,11 +36,11 @@ impl Client {
     }
 
     /// A refusal that needs an excuse has one.
-    fn refused(&self, what: &str, error: &Error) {
+    pub(super) fn refused(&self, what: &str, error: &Error) {
         let mut shared = self.shared();
         shared.note(format!("{what}: refused: {error}"));
         let excused = !matches!(error, Error::Internal | Error::Unavailable(_))
-            || !shared.is_innocent()
+            || self.disk.was_troubled()
             || self.handle.is_draining();
         if !excused {
             shared.oracle.fault(format!("{what} is refused without a reason: {error}"));
@@ -50,8 +52,10 @@ impl Client {
 pub(super) type Key = (String, u64);
 
 impl World {
-    fn client(&self) -> Client {
-        Client { handle: self.handle.clone(), shared: Arc::clone(&self.shared) }
+    /// A client of the process as it is now.
+    pub(super) fn client(&self) -> Client {
+        let (handle, shared) = (self.handle.clone(), Arc::clone(&self.shared));
+        Client { handle, shared, disk: self.disk.clone() }
     }
 
     /// There is somebody to ask about held outputs, or nobody.
@@ -96,6 +100,7 @@ impl World {
     /// Somebody submits tasks.
     pub(super) fn submit(&mut self, requests: Vec<Request>, bounded: bool, key: Option<Key>) {
         let client = self.client();
+        let owner = if bounded { self.bounded() } else { asks::account(false, None) };
         let prompts: Vec<_> = requests.iter().map(|one| one.inputs.prompt.clone()).collect();
         {
             let mut shared = self.shared();
@@ -106,7 +111,6 @@ impl World {
             }
         }
         self.clients.spawn(async move {
-            let owner = asks::account(bounded);
             let name = key.as_ref().map(|(name, _)| name.as_str());
             let as_batch = requests.len() > 1;
             match client.handle.submit(&owner, requests, as_batch, name).await {
@@ -122,7 +126,7 @@ impl World {
         let has_list = |(number, step): (u16, &StepSource)| (!step.map.is_none()).then_some(number);
         let lists = (0..).zip(&source.steps).filter_map(has_list).collect();
         self.clients.spawn(async move {
-            match client.handle.create_plan(&asks::account(false), source).await {
+            match client.handle.create_plan(&asks::account(false, None), source).await {
                 Ok(plan) => {
                     let mut shared = client.shared();
                     shared.note(format!("there is {}", plan.id));
@@ -136,11 +140,12 @@ impl World {
     /// Somebody runs a plan; with a key, it is always the same one.
     pub(super) fn execute(&mut self, plan: PlanId, start: Start, bounded: bool, keyed: bool) {
         let client = self.client();
+        let owner = if bounded { self.bounded() } else { asks::account(false, None) };
         self.note(format!("execute {plan} {:?} {:?}", start.hitl, start.options));
         self.shared().oracle.maybe_begun.insert(plan);
         self.clients.spawn(async move {
             let key = keyed.then_some("run");
-            match client.handle.execute(&asks::account(bounded), plan, start, key).await {
+            match client.handle.execute(&owner, plan, start, key).await {
                 Ok(submitted) => {
                     let Created::Execution(execution) = submitted.made else {
                         return client.shared().oracle.fault("no execution was made".into());
@@ -273,7 +278,7 @@ impl World {
         let fork = Fork { from_step, input: None, version: None };
         self.clients.spawn(async move {
             let caller = Caller { account: "usr_1", role: Role::Admin };
-            match client.handle.fork(&asks::account(false), caller, of, fork, None).await {
+            match client.handle.fork(&asks::account(false, None), caller, of, fork, None).await {
                 Ok(submitted) => {
                     let Created::Execution(execution) = submitted.made else {
                         return client.shared().oracle.fault("no fork was made".into());

@@ -21,6 +21,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::chance::Chance;
 
+/// The longest pause around a read of rows, in milliseconds: of a process that starts, and of one that runs.
+const COLD: u64 = 80;
+pub(super) const WARM: u64 = 4;
+
 /// The behaviour of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Manner {
@@ -61,6 +65,15 @@ struct Job {
     answer: oneshot::Sender<Outcome>,
 }
 
+/// Why nothing is written any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The process has died.
+    Dead,
+    /// Another node owns what is stored.
+    Fenced,
+}
+
 struct State {
     line: VecDeque<Job>,
     /// The commits that nobody waits for and that may come later.
@@ -68,8 +81,10 @@ struct State {
     pumping: bool,
     count: u64,
     plan: Option<(u64, Trouble)>,
-    dead: bool,
+    end: Option<End>,
     troubled: bool,
+    /// The longest pause around a read of rows, in milliseconds.
+    pause: u64,
     chance: Chance,
 }
 
@@ -91,8 +106,9 @@ impl Disk {
             pumping: false,
             count: 0,
             plan: None,
-            dead: false,
+            end: None,
             troubled: false,
+            pause: COLD,
             chance,
         };
         Self(Arc::new(Inner { store, manner, state: Mutex::new(state) }))
@@ -104,6 +120,11 @@ impl Disk {
         state.plan = Some((state.count + k, trouble));
     }
 
+    /// Reads of rows take so long at most before and after, in milliseconds.
+    pub(super) fn pause(&self, most: u64) {
+        self.0.state().pause = most;
+    }
+
     /// Drops the planned faults that have not happened.
     pub(super) fn spare(&self) {
         self.0.state().plan = None;
@@ -111,7 +132,24 @@ impl Disk {
 
     /// Whether the process has died of a commit.
     pub(super) fn is_dead(&self) -> bool {
-        self.0.state().dead
+        self.0.state().end == Some(End::Dead)
+    }
+
+    /// Another node has taken over: of what stands in line, the first `applied` are written, and the database refuses
+    /// the rest and all that comes.
+    pub(super) fn fence(&self, applied: usize) {
+        let mut state = self.0.state();
+        let applied = applied.min(state.line.len());
+        let written: Vec<_> = state.line.drain(..applied).collect();
+        for job in written {
+            self.0.apply(&mut state, job);
+        }
+        (state.end, state.troubled) = (Some(End::Fenced), true);
+        for job in
+            std::mem::take(&mut state.line).into_iter().chain(std::mem::take(&mut state.held))
+        {
+            let _ = job.answer.send(Outcome::Fenced);
+        }
     }
 
     /// Whether anything went wrong here: then actors may break, and callers hear of it.
@@ -134,7 +172,7 @@ impl Disk {
 
 impl State {
     fn die(&mut self) {
-        self.dead = true;
+        self.end = Some(End::Dead);
         self.troubled = true;
         for job in self.line.drain(..).chain(self.held.drain(..)) {
             let _ = job.answer.send(Outcome::Unknown(Error::Stopped));
@@ -149,8 +187,11 @@ impl Inner {
 
     /// Writes a batch, unless something goes wrong at this one.
     fn apply(&self, state: &mut State, job: Job) {
-        if state.dead {
-            let _ = job.answer.send(Outcome::Unknown(Error::Stopped));
+        if let Some(end) = state.end {
+            let _ = job.answer.send(match end {
+                End::Dead => Outcome::Unknown(Error::Stopped),
+                End::Fenced => Outcome::Fenced,
+            });
             return;
         }
         state.count += 1;
@@ -217,6 +258,17 @@ impl Inner {
         }
     }
 
+    /// How long a read of rows is under way before it is made, and after that.
+    fn pauses_of_read(&self) -> (Duration, Duration) {
+        let mut state = self.state();
+        let most = state.pause;
+        let mut pause = || {
+            let slow = self.manner.slow > 0 && most > 0 && state.chance.percent(50);
+            Duration::from_millis(if slow { state.chance.below(most) } else { 0 })
+        };
+        (pause(), pause())
+    }
+
     fn nap(&self) -> Duration {
         Duration::from_millis(self.state().chance.below(self.manner.slow + 1))
     }
@@ -231,6 +283,12 @@ impl Inner {
                 return;
             }
         }
+    }
+}
+
+async fn pass(time: Duration) {
+    if !time.is_zero() {
+        tokio::time::sleep(time).await;
     }
 }
 
@@ -261,12 +319,12 @@ impl Store for Disk {
             Some(Flaw::LiesToSubmissions) => creates_tasks(&batch),
             Some(Flaw::Tears | Flaw::Reorders | Flaw::LeasesNotCompared) | None => false,
         };
-        if lies && !state.dead {
+        if lies && state.end.is_none() {
             let truth = std::mem::replace(&mut answer, Ticket::new().0);
             let _ = truth.send(Outcome::Committed);
         }
         let job = Job { batch, answer };
-        if self.0.manner.slow == 0 || state.dead {
+        if self.0.manner.slow == 0 || state.end.is_some() {
             self.0.apply(&mut state, job);
             return ticket;
         }
@@ -282,7 +340,13 @@ impl Store for Disk {
     }
 
     fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        self.0.store.scan(from, to, limit)
+        let (before, after) = self.0.pauses_of_read();
+        Box::pin(async move {
+            pass(before).await;
+            let rows = self.0.store.scan(from, to, limit).await;
+            pass(after).await;
+            rows
+        })
     }
 
     fn scan_partitions(

@@ -30,9 +30,16 @@ pub(super) const ALL: Window = Window { limit: 100_000, offset: 0 };
 impl World {
     /// One thing happens, and a while may pass.
     pub(super) async fn step(&mut self) {
-        if self.disk.is_dead() {
+        if self.is_over() {
             self.note("the process has died");
             self.crash(0, None).await;
+        }
+        if self.chance.percent(30) {
+            self.end_former().await;
+        }
+        if self.chance.percent(6) {
+            self.some_limit().await;
+            return self.breathe().await;
         }
         match self.chance.below(100) {
             0..13 => self.some_task(),
@@ -70,7 +77,7 @@ impl World {
     }
 
     fn some_task(&mut self) {
-        let bounded = self.chance.percent(25);
+        let bounded = self.chance.percent(if self.limits.planned.is_some() { 40 } else { 25 });
         if self.chance.percent(25) {
             // One of a few keys; the same body has the same prompt.
             let (key, body) = (self.chance.below(4), self.chance.below(10) / 6);
@@ -78,11 +85,14 @@ impl World {
             let request = asks::task(&mut Chance::new(key), prompt);
             return self.submit(vec![request], false, Some((format!("key-{key}"), body)));
         }
-        let count = if self.chance.percent(80) { 1 } else { self.chance.within(2, 4) };
+        // More than its plan lets run, and some of it later, when the plan may be another.
+        let is_planned = bounded && self.limits.planned.is_some();
+        let single = if is_planned { 20 } else { 80 };
+        let count = if self.chance.percent(single) { 1 } else { self.chance.within(2, 4) };
         let mut requests = Vec::new();
         for _ in 0..count {
             let prompt = format!("prompt {}", self.next());
-            let start_at = self.start_at();
+            let start_at = self.start_at(if is_planned { 60 } else { 15 });
             requests.push(Request { start_at, ..asks::task(&mut self.chance, prompt) });
         }
         self.submit(requests, bounded, None);
@@ -97,7 +107,7 @@ impl World {
                     let start = asks::start(&mut same, plan.depends_on.len());
                     return self.execute(plan.id, start, false, true);
                 }
-                let start_at = self.start_at();
+                let start_at = self.start_at(15);
                 let start = asks::start(&mut self.chance, plan.depends_on.len());
                 let start = Start { start_at, ..start };
                 let bounded = self.chance.percent(20);
@@ -209,10 +219,11 @@ impl World {
         #[expect(clippy::cast_precision_loss, reason = "a hundred")]
         let confidence = self.chance.below(100) as f64 / 100.0;
         let confidence = self.chance.percent(80).then_some(confidence);
+        let share = self.chance.below(101);
         let mut shared = self.shared();
         shared.note(format!("w{number} answers {answer:?} under {lease}"));
         let shared = &mut *shared;
-        shared.players[number].answer(&mut shared.oracle, lease, answer, confidence);
+        shared.players[number].answer(&mut shared.oracle, lease, answer, (confidence, share));
     }
 
     /// The items of a page, which can always be read.
@@ -308,7 +319,12 @@ impl World {
 
     async fn some_trouble(&mut self) {
         let soon = self.chance.within(1, 12);
-        match self.chance.below(10) {
+        match self.chance.below(11) {
+            10 => {
+                self.note("another process takes over");
+                let applied = self.chance.index(3);
+                self.take_over(applied).await;
+            }
             0 => {
                 self.note("the process dies");
                 let applied = self.chance.index(3);
@@ -339,9 +355,14 @@ impl World {
     }
 
     fn some_jump(&mut self) {
-        let ahead = self.chance.percent(60);
-        let by = Duration::from_secs([5, 60, 3_600][self.chance.index(3)]);
-        self.note(format!("the wall clock jumps by {by:?}, ahead: {ahead}"));
-        self.jump(ahead, by);
+        if self.chance.percent(30) {
+            let seconds = [5, 60, 3_600][self.chance.index(3)];
+            self.note(format!("the machine sleeps for {seconds} s"));
+            self.machine.seen(self.handle.now());
+            return self.machine.sleep(seconds * 1_000);
+        }
+        let by = [-10, 3_600, -3_600, 5, 60][self.chance.index(5)];
+        self.note(format!("the wall clock is set by {by} s"));
+        self.set_clock(by * 1_000);
     }
 }

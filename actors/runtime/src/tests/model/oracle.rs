@@ -5,11 +5,14 @@
 //! not have happened. Deliberately absent: the store's content, which [`super::audit`] compares.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
+use callboard_domain::Timestamp;
 use callboard_domain::execution::Execution;
 use callboard_domain::id::{ExecutionId, PlanId, TaskId};
 use callboard_domain::task::{LeaseToken, Task};
 
+use super::limits::{RATE, RATED};
 use crate::worker::{AckResult, Assignment, Of};
 
 /// The books.
@@ -28,6 +31,8 @@ pub(super) struct Oracle {
     pub(super) maybe_begun: BTreeSet<PlanId>,
     /// The wall clock was set back: due work may run at an instant before its own.
     pub(super) went_back: bool,
+    /// The leases of the queue with a rate since the process began, if it has one.
+    pub(super) rated: Option<Vec<Timestamp>>,
     /// The violations that were found.
     pub(super) faults: Vec<String>,
     /// The planted bug [`super::disk::Flaw::LeasesNotCompared`]: the current lease under which an
@@ -107,6 +112,8 @@ pub(super) struct Lease {
     pub(super) applied: u32,
     /// Its worker received its end, after which nothing may count.
     pub(super) revoked: bool,
+    /// The most tokens that an answer under it may have.
+    pub(super) max_tokens: u64,
     /// How many answers were sent under it.
     pub(super) sent: u32,
 }
@@ -171,7 +178,18 @@ impl Oracle {
         if start_at.is_some() && start_at > ran_at && !self.went_back {
             self.fault(format!("{lease} is given out at {ran_at:?}, before {start_at:?}"));
         }
-        self.leases.insert(lease, Lease { order, ..Lease::default() });
+        if let (Some(rated), RATED, Some(at)) =
+            (&mut self.rated, &*task.spec.queue, task.leased_at())
+        {
+            rated.push(at);
+            // A lease is a moment later than its place in the rate.
+            let recent = rated.iter().filter(|other| at.since(**other) < Duration::from_secs(59));
+            if recent.count() > RATE as usize {
+                self.fault(format!("{lease} is one too many for the rate of {RATED}"));
+            }
+        }
+        let max_tokens = assignment.task.spec.max_tokens.unwrap_or_default();
+        self.leases.insert(lease, Lease { order, max_tokens, ..Lease::default() });
         let known = self.known(id);
         known.leases.push(lease);
         known.given = Some(assignment.inputs.prompt.clone());

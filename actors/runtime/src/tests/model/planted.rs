@@ -3,17 +3,22 @@
 //! Deliberately absent: how long it takes to understand one. Read the trace of the seed.
 
 use super::disk::Flaw;
-use super::{MOVES, play};
+use super::{Bug, MOVES, play};
+use crate::planted::Fault;
 
 /// Within how many seeds a bug must be found.
 const WITHIN: u64 = 60;
 
-/// The first seed finds it whose fault says this.
-fn found_as(flaw: Flaw, says: &str) {
+/// The first of the seeds finds it whose fault says this.
+fn found_within(seeds: std::ops::Range<u64>, bug: Bug, says: &str) {
     let run =
-        |seed| play(seed, MOVES, Some(flaw)).verdict.err().map(|why| format!("seed {seed}: {why}"));
-    let found = (0..WITHIN).filter_map(run).find(|why| why.contains(says));
+        |seed| play(seed, MOVES, Some(bug)).verdict.err().map(|why| format!("seed {seed}: {why}"));
+    let found = seeds.filter_map(run).find(|why| why.contains(says));
     println!("{}", found.expect("it is found"));
+}
+
+fn found_as(flaw: Flaw, says: &str) {
+    found_within(0..WITHIN, Bug::Outside(flaw), says);
 }
 
 fn found(flaw: Flaw) {
@@ -43,4 +48,44 @@ fn a_commit_of_which_half_is_written_is_found() {
 #[test]
 fn a_commit_that_is_overtaken_by_one_of_the_same_item_is_found() {
     found(Flaw::Reorders);
+}
+
+#[test]
+fn a_rate_that_counts_what_is_not_given_out_is_found() {
+    found_within(0..60, Bug::Inside(Fault::RateCountsParked), "");
+}
+
+#[test]
+fn a_failed_commit_that_is_not_undone_is_found() {
+    found_within(0..60, Bug::Inside(Fault::FailedCommitStands), "");
+}
+
+#[test]
+fn a_recovery_beside_the_work_is_found() {
+    found_within(892..893, Bug::Inside(Fault::ActsWhileRecovering), "");
+}
+
+#[test]
+fn steps_that_reserve_too_late_are_found() {
+    found_within(90..150, Bug::Inside(Fault::StepsReserveLate), "");
+}
+
+#[test]
+fn a_cost_that_fits_no_row_is_found() {
+    found_within(0..60, Bug::Inside(Fault::CostInOneRow), "");
+}
+
+#[test]
+fn room_that_is_kept_for_a_task_that_cannot_go_is_found() {
+    found_within(0..60, Bug::Inside(Fault::RoomIsKept), "");
+}
+
+#[test]
+fn a_task_without_a_price_that_waits_for_its_budget_is_found() {
+    found_within(0..60, Bug::Inside(Fault::UnpricedWaits), "");
+}
+
+#[test]
+fn a_bound_that_is_that_of_the_newest_task_is_found() {
+    found_within(60..120, Bug::Inside(Fault::BoundOfTheTask), "");
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use callboard_domain::execution::Status as Phase;
 use callboard_domain::query::{Executions, Tasks};
-use callboard_domain::task::{Request, Status};
+use callboard_domain::task::{OnConflict, Request, Status};
 
-use super::asks;
+use super::asks::{self, KEYS};
 use super::clients::Ruling;
+use super::limits::{RATE, RATED};
 use super::moves::ALL;
 use super::workers::{Player, own_queue};
 use super::world::{LEASE, LIVE, World};
@@ -24,15 +25,19 @@ impl World {
     /// Something is stuck or left over.
     pub(super) async fn settle(&mut self) -> Result<(), String> {
         self.disk.spare();
-        self.catch_up();
-        if !self.shared().is_innocent() {
+        self.end_former().await;
+        // After a commit that was refused the process goes on, and must have undone it everywhere.
+        if self.is_over() || !self.shared().is_innocent() && self.chance.percent(30) {
             self.note("the process is started a last time");
             self.crash(usize::MAX, None).await;
         }
+        self.machine.catch_up(self.handle.now());
+        let had_trouble = self.disk.was_troubled();
+        self.loosen().await?;
         self.everybody_works().await;
         for round in 0.. {
             self.verdict()?;
-            if self.disk.was_troubled() {
+            if self.disk.was_troubled() != had_trouble || self.is_over() {
                 return Err("the disk has trouble that nobody asked for".into());
             }
             let open = self.open().await;
@@ -44,6 +49,7 @@ impl World {
             }
             self.everybody_answers().await;
             self.wait(Duration::from_secs(1)).await;
+            self.judge_limits()?;
             while self.clients.try_join_next().is_some() {}
         }
         self.wait(Duration::from_secs(3)).await;
@@ -126,7 +132,7 @@ impl World {
                 for lease in player.holds.clone() {
                     counter += 1;
                     let answer = Ok(format!("out {counter}"));
-                    player.answer(&mut shared.oracle, lease, answer, Some(0.9));
+                    player.answer(&mut shared.oracle, lease, answer, (Some(0.9), 50));
                 }
             }
         }
@@ -148,12 +154,8 @@ impl World {
                 .collect()
         };
         for (number, concurrency) in &there {
-            let request = |n: usize| Request {
-                queue: own_queue(*number),
-                timeout_ms: 60_000,
-                gate: None,
-                ..asks::task(&mut super::chance::Chance::new(1), format!("place {number} {n}"))
-            };
+            let request =
+                |n: usize| asks::plain(format!("place {number} {n}"), &own_queue(*number));
             let requests = (0..*concurrency).map(request).collect();
             self.submit(requests, false, None);
         }
@@ -165,11 +167,7 @@ impl World {
             }
         }
         self.all_done().await?;
-        let request = |n: u32| Request {
-            timeout_ms: 60_000,
-            gate: None,
-            ..asks::task(&mut super::chance::Chance::new(1), format!("bounded {n}"))
-        };
+        let request = |n: u32| asks::plain(format!("bounded {n}"), "default");
         self.submit((0..=asks::BOUND).map(request).collect(), true, None);
         self.wait(Duration::from_secs(1)).await;
         let running: usize = self.shared().players.iter().map(|player| player.holds.len()).sum();
@@ -178,7 +176,48 @@ impl World {
         if running != expected {
             return Err(format!("the bounded account may run {expected} and runs {running}"));
         }
+        self.all_done().await?;
+        self.every_key_is_free().await?;
+        self.the_rate_is_free().await
+    }
+
+    /// A task that is refused while its key is used up is taken.
+    async fn every_key_is_free(&mut self) -> Result<(), String> {
+        for key in KEYS {
+            let flow = Some(asks::of_key(key, OnConflict::Reject));
+            let request = Request { flow, ..asks::plain(format!("use of {}", key.0), "default") };
+            self.shared().oracle.maybe.insert(request.inputs.prompt.clone());
+            let taken = self.handle.submit(&self.bounded(), vec![request], false, None).await;
+            taken.map_err(|error| format!("nothing runs, and {} is used up: {error}", key.0))?;
+        }
         self.all_done().await
+    }
+
+    /// The queue with a rate gives out as many leases as its rate allows beside those of the last minute.
+    async fn the_rate_is_free(&mut self) -> Result<(), String> {
+        // Of a lease whose commit was refused nothing is left but its place in the rate.
+        if !self.limits.is_rated || !self.shared().is_innocent() {
+            return Ok(());
+        }
+        let given = self.leases_of_last_minute(RATED).await?;
+        let rest = (RATE as usize).saturating_sub(given);
+        let number = {
+            let players = &mut self.shared().players;
+            players.push(Player::new(players.len(), RATE as usize));
+            players.len() - 1
+        };
+        self.connect(number, false, false).await;
+        let request = |n: usize| asks::plain(format!("rate {n}"), RATED);
+        if rest == 0 {
+            return Ok(());
+        }
+        self.submit((0..rest).map(request).collect(), false, None);
+        self.wait(Duration::from_secs(1)).await;
+        let running: usize = self.shared().players.iter().map(|player| player.holds.len()).sum();
+        if running < rest {
+            return Err(format!("{given} of {RATE} leases a minute, and {running} of {rest} more"));
+        }
+        self.verdict()
     }
 
     async fn all_done(&mut self) -> Result<(), String> {

@@ -4,10 +4,12 @@
 use std::collections::VecDeque;
 
 use callboard_domain::id::WorkerId;
-use callboard_domain::task::{Ending, EndingCode, Failure, LeaseToken};
+use callboard_domain::task::{Completion, Ending, EndingCode, Failure, LeaseToken};
+use callboard_domain::usage::Usage;
 use callboard_domain::worker::Profile;
 use tokio::sync::mpsc;
 
+use super::limits::{PAUSED, RATED};
 use super::oracle::{Oracle, Sent};
 use crate::handle::WorkerLink;
 use crate::tests::completion;
@@ -41,7 +43,7 @@ impl Player {
         let profile = Profile {
             name: format!("w{number}"),
             version: "0".into(),
-            queues: vec!["default".into(), "other".into(), own_queue(number)],
+            queues: vec!["default".into(), PAUSED.into(), RATED.into(), own_queue(number)],
             models: vec!["*".into()],
             concurrency,
         };
@@ -172,13 +174,13 @@ impl Player {
         }
     }
 
-    /// Answers under a lease, its own or not.
+    /// Answers under a lease, its own or not, with so many percent of the tokens that it may have.
     pub(super) fn answer(
         &mut self,
         oracle: &mut Oracle,
         lease: LeaseToken,
         answer: Result<String, bool>,
-        confidence: Option<f64>,
+        (confidence, share): (Option<f64>, u64),
     ) {
         let Some(link) = self.line.as_ref().and_then(|line| line.link.as_ref()) else { return };
         let of = if answer.is_ok() { Of::Complete } else { Of::Fail };
@@ -186,7 +188,9 @@ impl Player {
         let lease = oracle.arrives_under(lease);
         link.say(match answer {
             Ok(output) => {
-                let completion = callboard_domain::task::Completion { confidence, ..completion() };
+                let most = oracle.leases.get(&lease).map_or(0, |lease| lease.max_tokens);
+                let usage = Usage { output: most * share / 100, ..Usage::default() };
+                let completion = Completion { confidence, usage, ..completion() };
                 WorkerMessage::Completed(lease, output, completion)
             }
             Err(retryable) => {

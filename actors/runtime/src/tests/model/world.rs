@@ -5,7 +5,7 @@
 //! [`super::moves`] draws.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -23,17 +23,17 @@ use tokio::time::Instant;
 use super::alarm::Alarm;
 use super::asks;
 use super::chance::{Chance, Seeded};
-use super::disk::{Disk, Flaw, Manner, Trouble};
+use super::clock::Machine;
+use super::disk::{Disk, Flaw, Manner, Trouble, WARM};
+use super::limits::Limits;
 use super::oracle::Oracle;
 use super::workers::Player;
 use crate::ports::Ports;
-use crate::tests::{TestClock, owner, settings};
+use crate::tests::{owner, settings};
 use crate::{Handle, Settings, System};
 
 /// How long a lease lasts here.
 pub(super) const LEASE: Duration = Duration::from_secs(4);
-/// The wall-clock time at the start, in milliseconds.
-const BEGINNING: u64 = 1_800_000_000_000;
 /// How often those who live are heard of.
 const BEAT: Duration = Duration::from_millis(500);
 
@@ -46,6 +46,8 @@ pub(super) struct Shared {
     disk: Disk,
     began: Instant,
     pub(super) trace: Vec<String>,
+    /// A process that another one had taken over from was there since the last look at the errors.
+    had_former: bool,
     /// When the process was started last.
     started: Instant,
 }
@@ -82,9 +84,12 @@ pub(super) struct World {
     pub(super) clients: JoinSet<()>,
     system: Option<System>,
     pub(super) memory: Arc<MemoryStore>,
-    wall: Arc<AtomicU64>,
-    latest: u64,
-    began: Instant,
+    pub(super) machine: Arc<Machine>,
+    pub(super) limits: Limits,
+    /// The process that another one has taken over from, and that does not know it yet.
+    former: Option<System>,
+    /// The process says that it must end.
+    broke: Arc<AtomicBool>,
     settings: Settings,
     manner: Manner,
     /// Numbers that make prompts, outputs and edits distinct.
@@ -103,21 +108,31 @@ impl World {
             terms: LeasePolicy { lease: LEASE, silent_after: LEASE / 2 },
             heartbeat: Duration::from_secs(1),
             quotas: asks::quotas(),
+            prices: Arc::new(asks::prices()),
             approvals: approval::Policy { rejects: chance.percent(30), ..settings().approvals },
             ..settings()
         };
         let began = Instant::now();
-        let wall = Arc::new(AtomicU64::new(BEGINNING));
+        let machine = Machine::new();
+        let broke = Arc::new(AtomicBool::new(false));
         let memory = Arc::new(MemoryStore::new());
         let disk = Disk::new(Arc::clone(&memory), manner, chance.fork());
-        let clock = (began, Arc::clone(&wall));
-        let system = begin(clock, &settings, &disk, chance.fork()).await;
+        let system = begin(&machine, &broke, &settings, &disk, chance.fork()).await;
         let system = system.expect("an empty disk has no trouble");
         let players = Vec::new();
         let swapped = (flaw == Some(Flaw::LeasesNotCompared)).then(BTreeMap::new);
         let (oracle, trace) = (Oracle { swapped, ..Oracle::default() }, Vec::new());
         let (disk_too, started) = (disk.clone(), began);
-        let shared = Shared { oracle, players, start: 1, disk: disk_too, began, trace, started };
+        let shared = Shared {
+            oracle,
+            players,
+            start: 1,
+            disk: disk_too,
+            began,
+            trace,
+            had_former: false,
+            started,
+        };
         Self {
             chance,
             shared: Arc::new(Mutex::new(shared)),
@@ -126,9 +141,10 @@ impl World {
             clients: JoinSet::new(),
             system: Some(system),
             memory,
-            wall,
-            latest: BEGINNING,
-            began,
+            machine,
+            limits: Limits::default(),
+            former: None,
+            broke,
             settings,
             manner,
             counter: 0,
@@ -157,10 +173,12 @@ impl World {
         if let Some(panic) = heard.panics.first() {
             return Err(format!("a panic: {panic}"));
         }
-        let shared = self.shared();
+        let mut shared = self.shared();
+        // A process that another one has taken over from breaks in any way.
+        let of_former = std::mem::replace(&mut shared.had_former, self.former.is_some());
         // The rest of a process that has died may still complain of its disk.
         let mut errors = heard.errors.iter().filter(|error| !error.contains("Unknown(Stopped)"));
-        if let Some(error) = errors.next().filter(|_| shared.is_innocent()) {
+        if let Some(error) = errors.next().filter(|_| shared.is_innocent() && !of_former) {
             return Err(format!("an error out of nothing:{error}"));
         }
         shared.oracle.faults.first().map_or(Ok(()), |fault| Err(fault.clone()))
@@ -181,39 +199,64 @@ impl World {
         }
     }
 
-    /// An instant that comes after a few seconds, for some of those that ask; the settling of a run
+    /// An instant that comes after a few seconds, for so many percent of those that ask; the settling of a run
     /// waits for it.
-    pub(super) fn start_at(&mut self) -> Option<Timestamp> {
-        if !self.chance.percent(15) {
+    pub(super) fn start_at(&mut self, percent: u64) -> Option<Timestamp> {
+        if !self.chance.percent(percent) {
             return None;
         }
-        let elapsed = u64::try_from(self.began.elapsed().as_millis()).expect("hours");
-        let now = self.wall.load(Ordering::SeqCst) + elapsed;
+        let now = self.machine.wall().as_millis();
         Some(Timestamp::from_millis(now + self.chance.below(20_000) - 1_000))
     }
 
-    /// The wall clock jumps.
-    pub(super) fn jump(&mut self, ahead: bool, by: Duration) {
-        let millis = u64::try_from(by.as_millis()).expect("hours");
-        if ahead {
-            let now = self.wall.fetch_add(millis, Ordering::SeqCst) + millis;
-            self.latest = self.latest.max(now);
-        } else {
-            self.wall.fetch_sub(millis, Ordering::SeqCst);
-            self.shared().oracle.went_back = true;
-        }
+    /// Somebody sets the wall clock, by milliseconds.
+    pub(super) fn set_clock(&mut self, by: i64) {
+        self.machine.set(by, self.handle.now());
+        self.shared().oracle.went_back |= by < 0;
     }
 
-    /// The wall clock is as late as it ever was: every waiting item is due in time.
-    pub(super) fn catch_up(&self) {
-        self.wall.fetch_max(self.latest, Ordering::SeqCst);
+    /// The process has died, or says that it must end.
+    pub(super) fn is_over(&self) -> bool {
+        self.disk.is_dead() || self.broke.load(Ordering::SeqCst)
     }
 
     /// The process dies where it stands, with `applied` of its commits on the way still written, and
     /// is started again; `trouble` waits for it at a commit of its recovery.
     pub(super) async fn crash(&mut self, applied: usize, trouble: Option<(u64, Trouble)>) {
         self.die(applied).await;
-        let mut trouble = trouble;
+        if self.chance.percent(50) {
+            let millis = self.chance.below(20_000);
+            self.note(format!("{millis} ms pass until the start"));
+            self.machine.sleep(millis);
+        }
+        self.begin(trouble).await;
+    }
+
+    /// Another process takes over; of the commits of this one on the way, `applied` are still written. It hears of that
+    /// when it commits next, and its clients too.
+    pub(super) async fn take_over(&mut self, applied: usize) {
+        self.end_former().await;
+        self.disk.fence(applied);
+        {
+            let mut shared = self.shared();
+            shared.hear();
+            shared.players.iter_mut().for_each(Player::orphaned);
+        }
+        self.former = self.system.take();
+        self.shared().had_former = true;
+        self.begin(None).await;
+    }
+
+    /// The process that another one has taken over from ends.
+    pub(super) async fn end_former(&mut self) {
+        if let Some(former) = self.former.take() {
+            former.stop().await;
+        }
+    }
+
+    /// A process begins, after the end of another; `trouble` waits for it at a commit of its recovery.
+    async fn begin(&mut self, mut trouble: Option<(u64, Trouble)>) {
+        self.machine.seen(self.handle.now());
         loop {
             self.memory = Arc::new(self.memory.reopen());
             let chance = self.chance.fork();
@@ -224,14 +267,17 @@ impl World {
             {
                 let mut shared = self.shared();
                 shared.start += 1;
+                if let Some(rated) = &mut shared.oracle.rated {
+                    rated.clear();
+                }
                 shared.started = Instant::now();
                 shared.disk = self.disk.clone();
                 let start = shared.start;
                 shared.note(format!("start {start}"));
             }
-            let clock = (self.began, Arc::clone(&self.wall));
+            self.broke = Arc::default();
             let entropy = self.chance.fork();
-            match begin(clock, &self.settings, &self.disk, entropy).await {
+            match begin(&self.machine, &self.broke, &self.settings, &self.disk, entropy).await {
                 Ok(system) => {
                     self.handle = system.handle();
                     self.system = Some(system);
@@ -248,6 +294,7 @@ impl World {
 
     async fn die(&mut self, applied: usize) {
         self.disk.kill(applied);
+        self.end_former().await;
         // Earlier answers count; a pending request may have happened or not.
         self.clients.abort_all();
         while self.clients.join_next().await.is_some() {}
@@ -345,15 +392,22 @@ impl World {
 pub(super) const LIVE: Environment = Environment::Live;
 
 async fn begin(
-    (started, wall): (Instant, Arc<AtomicU64>),
+    machine: &Arc<Machine>,
+    broke: &Arc<AtomicBool>,
     settings: &Settings,
     disk: &Disk,
     entropy: Chance,
 ) -> Result<System, String> {
-    let clock = Arc::new(TestClock { started, wall });
+    let clock = Arc::new(machine.process());
     let entropy = Arc::new(Seeded::new(entropy));
     let ports = Ports { clock, entropy, ..Ports::of_this_machine() };
     let store: Arc<dyn Store> = Arc::new(disk.clone());
-    let on_break = Box::new(|why| tracing::error!(why, "the system broke"));
-    System::start(store, settings.clone(), ports, on_break).await.map_err(|error| error.to_string())
+    let broke = Arc::clone(broke);
+    let on_break = Box::new(move |why| {
+        tracing::error!(why, "the system broke");
+        broke.store(true, Ordering::SeqCst);
+    });
+    let started = System::start(store, settings.clone(), ports, on_break).await;
+    disk.pause(WARM);
+    started.map_err(|error| error.to_string())
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use callboard_domain::Timestamp;
 use callboard_domain::execution::Stage;
 use callboard_domain::id::{ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
@@ -23,6 +24,8 @@ struct Log {
     tasks: BTreeMap<TaskId, Vec<(String, u64)>>,
     approvals: BTreeMap<TaskId, Vec<(String, u64)>>,
     executions: BTreeMap<ExecutionId, Vec<(String, u64)>>,
+    /// The leases of tasks that no step has: of which queue, and when.
+    leases: Vec<(String, Timestamp)>,
     /// The items that were completed.
     items: BTreeSet<(ExecutionId, String, u16)>,
 }
@@ -34,6 +37,24 @@ impl World {
     /// An event is missing, out of order, or logged twice.
     pub(super) async fn judge_events(&self, picture: &Picture) -> Result<(), String> {
         self.is_dense().await?;
+        self.logged().await?.judge(picture)
+    }
+
+    /// How many leases of tasks of a queue that no step has were given out in the last minute.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(in super::super) async fn leases_of_last_minute(
+        &self,
+        queue: &str,
+    ) -> Result<usize, String> {
+        let (log, now) = (self.logged().await?, self.handle.now());
+        let is_recent = |at: Timestamp| now.since(at) <= Duration::from_secs(61);
+        let counts = |(of, at): &&(String, Timestamp)| of == queue && is_recent(*at);
+        Ok(log.leases.iter().filter(counts).count())
+    }
+
+    async fn logged(&self) -> Result<Log, String> {
         let subscribed = self.handle.subscribe(LIVE, Some(BEFORE_ALL), Transient::default()).await;
         let mut subscription = subscribed.map_err(|e| e.to_string())?;
         must(subscription.resumed(), || "the log has lost its beginning".into())?;
@@ -53,7 +74,7 @@ impl World {
                 None => break,
             }
         }
-        log.judge(picture)
+        Ok(log)
     }
 
     async fn is_dense(&self) -> Result<(), String> {
@@ -71,6 +92,9 @@ impl Log {
         let name = event.event.to_string();
         match &event.subject {
             Subject::Task(task) => {
+                if name == "task.started" {
+                    self.leases.push((task.spec.queue.clone(), event.at));
+                }
                 self.tasks.entry(task.spec.id).or_default().push((name, task.version));
             }
             Subject::Execution(head, _) => {

@@ -19,6 +19,7 @@ impl World {
         let picture = self.audit().await?;
         self.judge_events(&picture).await?;
         self.sums(&picture).await?;
+        self.judge_limits_at_rest(&picture)?;
         self.nothing_is_left().await
     }
 
