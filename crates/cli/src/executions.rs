@@ -19,13 +19,14 @@ mod show;
 
 pub(super) use show::show;
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     ("ID", "id"),
     ("STATUS", "status"),
     ("DONE", "progress.completed"),
     ("OF", "progress.total"),
     ("PLAN", "planId"),
     ("TEMPLATE", "templateId"),
+    ("TITLE", "title"),
     ("STARTED", "startedAt"),
 ];
 
@@ -174,6 +175,9 @@ pub struct List {
     /// Executions of this template.
     #[arg(long, value_name = "ID")]
     template: Option<String>,
+    /// Tags, separated by commas; an execution must have all of them.
+    #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
+    tags: Vec<String>,
     /// Created at this time or later, such as 2026-11-21T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     created_after: Option<String>,
@@ -209,6 +213,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
                 .commas("status", &wanted.status)
                 .query("planId", wanted.plan.as_ref())
                 .query("templateId", wanted.template.as_ref())
+                .commas("tags", &wanted.tags)
                 .query("createdAfter", wanted.created_after.as_ref())
                 .query("createdBefore", wanted.created_before.as_ref())
                 .query("limit", wanted.limit)

@@ -23,6 +23,7 @@ mod gate;
 mod hitl;
 mod input;
 mod keys;
+mod labels;
 mod login;
 mod models;
 mod output;

@@ -12,6 +12,7 @@ use super::executions;
 use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body, Setting};
+use super::labels::Labels;
 
 /// The options of an execution's start.
 #[derive(Debug, Clone, Args)]
@@ -37,6 +38,11 @@ pub struct Start {
     /// Time before which it does not start, such as 2026-12-01T06:00:00Z; by default it starts at once.
     #[arg(long = "start-at", value_name = "TIME")]
     not_before: Option<String>,
+    #[command(flatten)]
+    labels: Labels,
+    /// Tag; may be given several times.
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
     /// Step whose output is held for review; may be given several times.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     require_approval: Vec<String>,
@@ -78,7 +84,8 @@ impl Start {
             .object("hitl", self.hitl())
             .object("options", self.options())
             .set("startAt", self.not_before.clone())
-            .value();
+            .list("tags", &self.tags);
+        let body = self.labels.add_to(body).value();
         let call = call.json(&body).idempotency_key(self.idempotency_key.as_deref())?;
         let execution = client.data(call).await?;
         match execution["id"].as_str() {

@@ -11,6 +11,7 @@ use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body};
+use super::labels::Labels;
 use super::output::{Column, Format, Only, details, note};
 use super::wait;
 
@@ -29,8 +30,9 @@ const COLUMNS: [Column; 9] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 22] = [
+const FIELDS: [Column; 23] = [
     ("id", "id"),
+    ("title", "title"),
     ("status", "status"),
     ("waits for", "waitingFor"),
     ("waits until", "waitingUntil"),
@@ -184,6 +186,8 @@ pub struct Submit {
     /// Tag for filters; may be given several times.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+    #[command(flatten)]
+    labels: Labels,
     /// Maximum number of tokens in the answer.
     #[arg(long)]
     max_tokens: Option<u64>,
@@ -408,7 +412,7 @@ impl Submit {
             .object("hitl", self.gate.add_to(hitl));
         Ok(self
             .shape
-            .add_to(task)?
+            .add_to(self.labels.add_to(task))?
             .set("concurrencyKey", self.flow.concurrency_key.clone())
             .set("concurrencyLimit", self.flow.concurrency_limit)
             .set("onConflict", self.flow.on_conflict.clone())

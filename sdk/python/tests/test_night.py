@@ -28,7 +28,7 @@ from callboard import Callboard
 from .conftest import BINARY, ROOT, Server
 
 EXAMPLE = ROOT / "examples/support-night"
-LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+LIBRARY = str(next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")))
 MODEL = "gpt-4.1-mini"
 INPUT, OUTPUT = 0.0000004, 0.0000016
 PROMPT_TOKENS, ANSWER_TOKENS = 200, 40
@@ -92,9 +92,10 @@ class Night:
         for night in NIGHTS:
             (self.inbox / f"{night}.json").write_text(json.dumps(mails(night)))
         self.set_clock("2026-11-26T20:00:00+01:00")
+        self.clocked = {"LD_PRELOAD": LIBRARY, "FAKETIME_TIMESTAMP_FILE": str(self.clock),
+                        "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_NO_CACHE": "1"}
         self.server = Server(
-            directory, LD_PRELOAD=LIBRARY, FAKETIME_TIMESTAMP_FILE=str(self.clock), FAKETIME_DONT_FAKE_MONOTONIC="1",
-            FAKETIME_NO_CACHE="1", CALLBOARD_WEBHOOKS__ALLOW="127.0.0.1/32", CALLBOARD_MODELS__DEFAULT=MODEL,
+            directory, **self.clocked, CALLBOARD_WEBHOOKS__ALLOW="127.0.0.1/32", CALLBOARD_MODELS__DEFAULT=MODEL,
         )
 
     def set_clock(self, instant: str) -> None:
@@ -153,7 +154,7 @@ def test_three_nights_lose_nothing_and_do_nothing_twice(night: Night) -> None:
     def receive(port: int = 0) -> tuple[subprocess.Popen[bytes], int]:
         before = night.told().count("http://127.0.0.1")
         program = night.runs(sys.executable, str(EXAMPLE / "receive.py"), str(night.tables), str(port),
-                             CALLBOARD_WEBHOOK_SECRET=secret, **operator)
+                             CALLBOARD_WEBHOOK_SECRET=secret, **operator, **night.clocked)
         until("the receiver listens", lambda: night.told().count("http://127.0.0.1") > before)
         return program, int(night.told().split("http://127.0.0.1:")[-1].split()[0])
 

@@ -6,6 +6,7 @@ import type * as models from "./schema.js";
 
 type ApproveOptions = Omit<models.Approve, "bulk"> & CallOptions;
 type RejectOptions = Omit<models.Reject, "reason"> & CallOptions;
+type ExtendOptions = Omit<models.Extend, "timeoutMs"> & CallOptions;
 
 /** An output that waits for a reviewer, as the server showed it. */
 export class Approval extends itemOf<models.Approval>() {
@@ -27,6 +28,11 @@ export class Approval extends itemOf<models.Approval>() {
   /** Ends your claim. */
   release(options?: CallOptions): Promise<models.Claimed> {
     return new Hitl(this.transport).release(this.taskId, options);
+  }
+
+  /** Gives the reviewers this time from now on, in milliseconds: at most 30 days. */
+  extend(timeoutMs: number, options?: ExtendOptions): Promise<models.Extended> {
+    return new Hitl(this.transport).extend(this.taskId, timeoutMs, options);
   }
 
   /** The history, the oldest entry first. */
@@ -75,6 +81,13 @@ export class Hitl extends Resource {
   /** Ends your claim. */
   release(taskId: string, options: CallOptions = {}): Promise<models.Claimed> {
     return this.transport.send("POST", "/api/hitl/{taskId}/release", { names: { taskId }, ...options });
+  }
+
+  /** Gives the reviewers this time from now on, in milliseconds: at most 30 days. */
+  extend(taskId: string, timeoutMs: number, options: ExtendOptions = {}): Promise<models.Extended> {
+    const { signal, ...members } = options;
+    const body = checked("Extend", { timeoutMs, ...members });
+    return this.transport.send("POST", "/api/hitl/{taskId}/extend", { names: { taskId }, body, signal });
   }
 
   /** The history of an approval, the oldest entry first. */

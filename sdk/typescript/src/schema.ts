@@ -729,6 +729,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hitl/{taskId}/extend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give the reviewers more time. */
+        post: operations["hitl_extend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/hitl/{taskId}/history": {
         parameters: {
             query?: never;
@@ -1565,6 +1582,8 @@ export interface components {
              * @description The end of the reviewers' time.
              */
             timeoutAt: string;
+            /** @description The title of the task. */
+            title?: string;
             /**
              * @description True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
              *     know how good such confidences are.
@@ -1954,6 +1973,8 @@ export interface components {
             deliveredAt?: string;
             /** @description The reported event, such as `task.completed` or `hitl.assigned`. */
             event: string;
+            /** @description The execution that the delivery is about. */
+            executionId?: string;
             /** @description `dlv_…`, the same for every attempt: the `webhook-id` of a webhook. */
             id: string;
             /** @description webhook or mail. */
@@ -1973,7 +1994,7 @@ export interface components {
             /** @description pending, delivered, dead or dropped. */
             status: string;
             /** @description The task that the delivery is about. */
-            taskId: string;
+            taskId?: string;
             /** @description The user to whom a mail goes. */
             to?: string;
             /** @description The address of a webhook, as given. */
@@ -2072,8 +2093,8 @@ export interface components {
         /** @description One entry of the history of an approval; members of other actions are left out. */
         Entry: {
             /**
-             * @description pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
-             *     `notification_skipped`.
+             * @description pending, assigned, escalated, expired, claimed, released, extended, approved, rejected, retried, cancelled
+             *     or `notification_skipped`.
              */
             action?: string;
             /** @description The actor: the identifier of a user or a key, or `system`. */
@@ -2113,7 +2134,7 @@ export interface components {
             outputHash?: string;
             /** @description The hash of the entry before; 64 zeros for the first. */
             previousHash?: string;
-            /** @description The reason of the rejection. */
+            /** @description The reason of the rejection, or of more time. */
             reason?: string;
             /** @description The task that tries again. */
             retryTaskId?: string;
@@ -2171,7 +2192,9 @@ export interface components {
             priceUnknown?: boolean;
         };
         /** @description An execution; a member that does not exist yet is left out. */
-        Execution: {
+        Execution: components["schemas"]["Labels"] & {
+            /** @description The receiver of webhooks. */
+            callbackUrl?: string;
             /**
              * Format: date-time
              * @description The time of the end.
@@ -2205,6 +2228,8 @@ export interface components {
             steps?: {
                 [key: string]: components["schemas"]["StepResult"];
             };
+            /** @description The tags of the plan and of the request. */
+            tags?: string[];
             /** @description The template that it was deployed from. */
             templateId?: string;
             /** @description The version that was deployed. */
@@ -2227,6 +2252,17 @@ export interface components {
             message: string;
             /** @description The step in which the error occurred, if in one. */
             stepId?: string;
+        };
+        /** @description The answer to an extension. */
+        Extended: {
+            /** @description pending, assigned or escalated. */
+            status: string;
+            taskId: string;
+            /**
+             * Format: date-time
+             * @description The end of the reviewers' time.
+             */
+            timeoutAt: string;
         };
         /** @description Flow control: which tasks run together, and which take turns. */
         Flow: {
@@ -2419,6 +2455,15 @@ export interface components {
             /** @description The user whose loss of the right to give the key's role ends the key. */
             userId?: string;
         };
+        /** @description The title, and what the webhooks announce. */
+        Labels: {
+            /** @description True if webhooks say more than the result. */
+            callbackDetails?: boolean;
+            /** @description The announced events, if it names its own. */
+            callbackEvents?: string[];
+            /** @description The title, for people. */
+            title?: string;
+        };
         /** @description The limits of a model; a member that is left out is unlimited. */
         Limits: {
             /**
@@ -2498,11 +2543,13 @@ export interface components {
         };
         /** @description A model; a figure that nobody set or reported is left out. */
         ModelState: {
+            /** @description The reason. */
+            closedBecause?: string;
             /** @description The queues for whose tasks alone no call begins: their workers' keys serve no other queues. */
             closedQueues?: components["schemas"]["ClosedQueue"][];
             /**
              * Format: date-time
-             * @description The time before which no call begins, after a 429 or 529.
+             * @description The time before which no call begins: the provider refused one, or could not be reached.
              */
             closedUntil?: string;
             /** @description The limits that count. */
@@ -2625,6 +2672,8 @@ export interface components {
             templateId?: string;
             /** @description The version of the template. */
             templateVersion?: string;
+            /** @description The title of its executions, with `{{…}}`. */
+            title?: string;
         };
         /** @description A key that signed access tokens before. */
         PreviousKey: {
@@ -3080,6 +3129,8 @@ export interface components {
              * @description The time limit of one attempt, in milliseconds; by default 300000.
              */
             timeoutMs?: number;
+            /** @description The title of its tasks, with `{{…}}`. */
+            title?: string;
             /** @description `wait` for a step that waits for a signal; else left out. */
             type?: string;
         };
@@ -3190,7 +3241,7 @@ export interface components {
             unreviewed: number;
         };
         /** @description A task; a member that does not exist yet is left out. */
-        Task: components["schemas"]["Routing"] & components["schemas"]["Sampling"] & components["schemas"]["Flow"] & {
+        Task: components["schemas"]["Routing"] & components["schemas"]["Sampling"] & components["schemas"]["Labels"] & components["schemas"]["Flow"] & {
             /**
              * Format: int32
              * @description The number of the current or last attempt; 0 before the first.
@@ -3200,7 +3251,7 @@ export interface components {
             awaitingApproval: boolean;
             /** @description The batch that it was created in. */
             batchId?: string;
-            /** @description The receiver of the end's notice. */
+            /** @description The receiver of webhooks. */
             callbackUrl?: string;
             /**
              * Format: date-time
@@ -3382,6 +3433,8 @@ export interface components {
             stepsCount: number;
             /** @description The tags, for filtering: at most 32 of at most 64 characters. */
             tags: string[];
+            /** @description The title of its executions, with `{{…}}`. */
+            title?: string;
             /** @description major.minor.patch. */
             version: string;
             /** @description private (by default), organization or public. */
@@ -3857,9 +3910,18 @@ export interface components {
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
-             * @description The address to which a webhook is sent when the task ends.
+             * @description The address to which webhooks about the task are sent.
              */
             callbackUrl?: string | null;
+            /** @description The title, for people: one line of at most 200 characters. */
+            title?: string | null;
+            /**
+             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+             *      those of `[webhooks] events`.
+             */
+            callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
+            /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
+            callbackDetails?: boolean | null;
             /** @description The conditions under which a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
             /**
@@ -3981,6 +4043,22 @@ export interface components {
              * @description The instant before which it does not begin; by default it begins at once.
              */
             startAt?: (Date | string) | null;
+            /** @description The tags of its tasks, beside those of the plan. */
+            tags?: string[] | null;
+            /**
+             * Format: uri
+             * @description The address to which webhooks about the execution are sent.
+             */
+            callbackUrl?: string | null;
+            /** @description The title, for people: one line of at most 200 characters. */
+            title?: string | null;
+            /**
+             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+             *      those of `[webhooks] events`.
+             */
+            callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
+            /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
+            callbackDetails?: boolean | null;
             /** @description Other models, by step id. */
             modelOverrides?: {
                 [key: string]: string;
@@ -4032,6 +4110,28 @@ export interface components {
              * @description The instant before which it does not begin; by default it begins at once.
              */
             startAt?: (Date | string) | null;
+            /** @description The tags of its tasks, beside those of the plan. */
+            tags?: string[] | null;
+            /**
+             * Format: uri
+             * @description The address to which webhooks about the execution are sent.
+             */
+            callbackUrl?: string | null;
+            /** @description The title, for people: one line of at most 200 characters. */
+            title?: string | null;
+            /**
+             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+             *      those of `[webhooks] events`.
+             */
+            callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
+            /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
+            callbackDetails?: boolean | null;
+        };
+        Extend: {
+            /** @description The time from now on, in milliseconds: at most 30 days. */
+            timeoutMs: number;
+            /** @description The reason, for the history. */
+            reason?: string | null;
         };
         ForkExecution: {
             /** @description The step that runs anew, even if its prompt, model and settings are the same. */
@@ -4118,9 +4218,18 @@ export interface components {
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
             /**
              * Format: uri
-             * @description The address to which a webhook is sent when the task ends.
+             * @description The address to which webhooks about the task are sent.
              */
             callbackUrl?: string | null;
+            /** @description The title, for people: one line of at most 200 characters. */
+            title?: string | null;
+            /**
+             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+             *      those of `[webhooks] events`.
+             */
+            callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
+            /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
+            callbackDetails?: boolean | null;
             /** @description The conditions under which a reviewer must approve the output. */
             hitl?: components["schemas"]["TaskHitl"] | null;
             /**
@@ -4158,6 +4267,8 @@ export interface components {
             name: string;
             /** @description The text for people. */
             description?: string | null;
+            /** @description The title of its executions, with placeholders of input, meta and env. */
+            title?: string | null;
             /** @description The steps. */
             steps: components["schemas"]["StepRequest"][];
             /** @description The tags, for filtering. */
@@ -4238,6 +4349,22 @@ export interface components {
              * @description The instant before which it does not begin; by default it begins at once.
              */
             startAt?: (Date | string) | null;
+            /** @description The tags of its tasks, beside those of the plan. */
+            tags?: string[] | null;
+            /**
+             * Format: uri
+             * @description The address to which webhooks about the execution are sent.
+             */
+            callbackUrl?: string | null;
+            /** @description The title, for people: one line of at most 200 characters. */
+            title?: string | null;
+            /**
+             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+             *      those of `[webhooks] events`.
+             */
+            callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
+            /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
+            callbackDetails?: boolean | null;
         };
         SetModelLimits: {
             /** @description Requests in any minute; unlimited if left out, as each of these. */
@@ -4296,6 +4423,8 @@ export interface components {
         StepRequest: {
             /** @description Unique in its plan; not input, env or meta. */
             id: string;
+            /** @description The title of its tasks, with placeholders; by default that of the execution. Not for a wait. */
+            title?: string | null;
             /** @description The prompt, with placeholders: at most 1 MiB; not for a wait. */
             prompt?: string | null;
             /** @description System instructions, with placeholders: at most 1 MiB. */
@@ -4401,6 +4530,8 @@ export interface components {
             name: string;
             /** @description The text for people. */
             description?: string | null;
+            /** @description The title of its executions, with placeholders of input, meta and env. */
+            title?: string | null;
             /** @description major.minor.patch. */
             version: string;
             /**
@@ -4484,6 +4615,7 @@ export type Erased = components['schemas']['Erased'];
 export type Estimate = components['schemas']['Estimate'];
 export type Execution = components['schemas']['Execution'];
 export type ExecutionError = components['schemas']['ExecutionError'];
+export type Extended = components['schemas']['Extended'];
 export type Flow = components['schemas']['Flow'];
 export type ForkedFrom = components['schemas']['ForkedFrom'];
 export type Health = components['schemas']['Health'];
@@ -4492,6 +4624,7 @@ export type Item = components['schemas']['Item'];
 export type ItemCounts = components['schemas']['ItemCounts'];
 export type Key = components['schemas']['Key'];
 export type KeySummary = components['schemas']['KeySummary'];
+export type Labels = components['schemas']['Labels'];
 export type Limits = components['schemas']['Limits'];
 export type Link = components['schemas']['Link'];
 export type LinkPreview = components['schemas']['LinkPreview'];
@@ -4561,6 +4694,7 @@ export type EraseTexts = components['schemas']['EraseTexts'];
 export type ExchangeCode = components['schemas']['ExchangeCode'];
 export type ExchangeLink = components['schemas']['ExchangeLink'];
 export type ExecutePlan = components['schemas']['ExecutePlan'];
+export type Extend = components['schemas']['Extend'];
 export type ForkExecution = components['schemas']['ForkExecution'];
 export type HitlRequest = components['schemas']['HitlRequest'];
 export type Login = components['schemas']['Login'];
@@ -5751,7 +5885,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Names, or groups such as `task.*`. */
-                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "hitl.released" | "hitl.cancelled" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "webhook.*" | "schedule.*")[];
+                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "hitl.released" | "hitl.extended" | "hitl.cancelled" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "webhook.*" | "schedule.*")[];
                 /** @description Only events of this task. */
                 taskId?: string;
                 /** @description Only events of this execution. */
@@ -6061,6 +6195,38 @@ export interface operations {
             };
         };
     };
+    hitl_extend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Extend"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Extended"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
     hitl_history: {
         parameters: {
             query?: never;
@@ -6353,6 +6519,8 @@ export interface operations {
                 planId?: string;
                 /** @description Only items of this template. */
                 templateId?: string;
+                /** @description Only items with all of these tags. */
+                tags?: string[];
                 /** @description Started at this instant or later. */
                 createdAfter?: Date | string;
                 /** @description Started before this instant. */
@@ -7494,6 +7662,8 @@ export interface operations {
                 status?: ("pending" | "delivered" | "dead" | "dropped")[];
                 /** @description About this task. */
                 taskId?: string;
+                /** @description About this execution. */
+                executionId?: string;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */

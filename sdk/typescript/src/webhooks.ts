@@ -1,14 +1,48 @@
 import { InvalidSignature } from "./errors.js";
 
-/** The end of a task. The same webhook may arrive more than once: keep the `delivery` of those that you handled. */
+/** Why a task or an execution failed. */
+export interface WebhookError {
+  code: string;
+  message: string;
+  stepId?: string;
+}
+
+/** What a task says more with `callbackDetails`. */
+export interface WebhookDetails {
+  tags: string[];
+  title?: string;
+  model: string;
+  confidence?: number;
+  /** USD. */
+  totalCost: number;
+  attempt: number;
+  error?: WebhookError;
+  /** The decision of a reviewer. */
+  review?: { by: string; at: string; wasModified: boolean };
+}
+
+/**
+ * An event of a task or an execution. The same webhook may arrive more than once: keep the `delivery` of those that
+ * you handled.
+ */
 export interface Webhook {
   event: string;
-  taskId: string;
+  /** The task; in `execution.awaiting_approval` the one whose output waits. */
+  taskId?: string;
+  executionId?: string;
+  planId?: string;
+  templateId?: string;
+  stepId?: string;
   status: string;
   output: string | null;
-  /** Tokens of the last answer. */
-  usage: { input: number; output: number };
-  completedAt: string;
+  /** Tokens: of a task's last answer, or of a whole execution, which has its cost in USD as well. */
+  usage: { input: number; output: number; totalCost?: number };
+  tags?: string[];
+  title?: string;
+  /** Absent while an output waits for a reviewer. */
+  completedAt?: string;
+  error?: WebhookError;
+  details?: WebhookDetails;
   /** `test` for a task of the sandbox. */
   environment?: string;
   /** The `webhook-id`: the same for each attempt. Empty from `verifyBody`. */

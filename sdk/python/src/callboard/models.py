@@ -243,6 +243,8 @@ class Delivery(Base):
     """The time of the delivery."""
     event: str
     """The reported event, such as `task.completed` or `hitl.assigned`."""
+    execution_id: str | None = None
+    """The execution that the delivery is about."""
     id: str
     """`dlv_…`, the same for every attempt: the `webhook-id` of a webhook."""
     kind: str
@@ -255,7 +257,7 @@ class Delivery(Base):
     """The time of the next attempt, while the delivery is pending."""
     status: str
     """pending, delivered, dead or dropped."""
-    task_id: str
+    task_id: str | None = None
     """The task that the delivery is about."""
     to: str | None = None
     """The user to whom a mail goes."""
@@ -363,6 +365,16 @@ class ExecutionError(Base):
     """The text for people."""
     step_id: str | None = None
     """The step in which the error occurred, if in one."""
+
+
+class Extended(Base):
+    """The answer to an extension."""
+
+    status: str
+    """pending, assigned or escalated."""
+    task_id: str
+    timeout_at: AwareDatetime
+    """The end of the reviewers' time."""
 
 
 class Flow(Base):
@@ -500,6 +512,17 @@ class KeySummary(Base):
     """active, expired or revoked."""
     user_id: str | None = None
     """The user whose loss of the right to give the key's role ends the key."""
+
+
+class Labels(Base):
+    """The title, and what the webhooks announce."""
+
+    callback_details: bool | None = None
+    """True if webhooks say more than the result."""
+    callback_events: list[str] | None = None
+    """The announced events, if it names its own."""
+    title: str | None = None
+    """The title, for people."""
 
 
 class Limits(Base):
@@ -934,6 +957,8 @@ class Step(Sampling, Routing, Flow):
     """0 to 1."""
     timeout_ms: int | None = None
     """The time limit of one attempt, in milliseconds; by default 300000."""
+    title: str | None = None
+    """The title of its tasks, with `{{…}}`."""
     type: str | None = None
     """`wait` for a step that waits for a signal; else left out."""
 
@@ -1348,6 +1373,16 @@ class ExchangeLink(Base):
     """The part of the link after `#link=`; the exchange counts once, for an hour."""
 
 
+class Extend(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    timeout_ms: Annotated[int, Field(ge=1, le=2592000000)]
+    """The time from now on, in milliseconds: at most 30 days."""
+    reason: Annotated[str | None, Field(max_length=10000, min_length=1)] = None
+    """The reason, for the history."""
+
+
 class ForkExecution(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1559,6 +1594,8 @@ class StepRequest(Base):
     )
     id: Annotated[str, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9-]*$")]
     """Unique in its plan; not input, env or meta."""
+    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
+    """The title of its tasks, with placeholders; by default that of the execution. Not for a wait."""
     prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
     """The prompt, with placeholders: at most 1 MiB; not for a wait."""
     system_prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
@@ -1670,6 +1707,8 @@ class TemplateRequest(Base):
     """The name, for people, from which the id is made."""
     description: Annotated[str | None, Field(max_length=500, min_length=0)] = None
     """The text for people."""
+    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
+    """The title of its executions, with placeholders of input, meta and env."""
     version: Annotated[
         str,
         Field(
@@ -1775,6 +1814,8 @@ class Approval(Base):
     """Minimum confidence to skip review."""
     timeout_at: AwareDatetime
     """The end of the reviewers' time."""
+    title: str | None = None
+    """The title of the task."""
     untested: bool | None = None
     """
     True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
@@ -1880,8 +1921,8 @@ class Entry(Base):
 
     action: str | None = None
     """
-    pending, assigned, escalated, expired, claimed, approved, rejected, retried, cancelled or
-    `notification_skipped`.
+    pending, assigned, escalated, expired, claimed, released, extended, approved, rejected, retried, cancelled
+    or `notification_skipped`.
     """
     actor: str | None = None
     """The actor: the identifier of a user or a key, or `system`."""
@@ -1912,7 +1953,7 @@ class Entry(Base):
     previous_hash: str | None = None
     """The hash of the entry before; 64 zeros for the first."""
     reason: str | None = None
-    """The reason of the rejection."""
+    """The reason of the rejection, or of more time."""
     retry_task_id: str | None = None
     """The task that tries again."""
     reviewer_id: str | None = None
@@ -1932,10 +1973,12 @@ class Entry(Base):
 class ModelState(Base):
     """A model; a figure that nobody set or reported is left out."""
 
+    closed_because: str | None = None
+    """The reason."""
     closed_queues: list[ClosedQueue] | None = None
     """The queues for whose tasks alone no call begins: their workers' keys serve no other queues."""
     closed_until: AwareDatetime | None = None
-    """The time before which no call begins, after a 429 or 529."""
+    """The time before which no call begins: the provider refused one, or could not be reached."""
     limits: Limits
     """The limits that count."""
     name: str
@@ -1973,6 +2016,8 @@ class Plan(Base):
     """The template that it was deployed from."""
     template_version: str | None = None
     """The version of the template."""
+    title: str | None = None
+    """The title of its executions, with `{{…}}`."""
 
 
 class Queue(QueueSettings):
@@ -2057,7 +2102,7 @@ class StepResult(Base):
     """The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal."""
 
 
-class Task(Routing, Sampling, Flow):
+class Task(Routing, Sampling, Labels, Flow):
     """A task; a member that does not exist yet is left out."""
 
     attempt: int
@@ -2067,7 +2112,7 @@ class Task(Routing, Sampling, Flow):
     batch_id: str | None = None
     """The batch that it was created in."""
     callback_url: str | None = None
-    """The receiver of the end's notice."""
+    """The receiver of webhooks."""
     cancelled_at: AwareDatetime | None = None
     """The time of the cancellation."""
     completed_at: AwareDatetime | None = None
@@ -2189,6 +2234,8 @@ class Template(Base):
     """The number of steps."""
     tags: list[str]
     """The tags, for filtering: at most 32 of at most 64 characters."""
+    title: str | None = None
+    """The title of its executions, with `{{…}}`."""
     version: str
     """major.minor.patch."""
     visibility: str
@@ -2255,7 +2302,19 @@ class CreateTask(Base):
     callback_url: Annotated[
         str | None, Field(max_length=2048, pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#]+")
     ] = None
-    """The address to which a webhook is sent when the task ends."""
+    """The address to which webhooks about the task are sent."""
+    title: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """The title, for people: one line of at most 200 characters."""
+    callback_events: Annotated[
+        list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
+        Field(max_length=5, min_length=1),
+    ] = None
+    """
+    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+     those of `[webhooks] events`.
+    """
+    callback_details: bool | None = None
+    """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
     hitl: TaskHitl | None = None
     """The conditions under which a reviewer must approve the output."""
     start_at: AwareDatetime | None = None
@@ -2300,6 +2359,24 @@ class DeployTemplate(Base):
     """The options of the run."""
     start_at: AwareDatetime | None = None
     """The instant before which it does not begin; by default it begins at once."""
+    tags: Annotated[list[str] | None, Field(max_length=32)] = None
+    """The tags of its tasks, beside those of the plan."""
+    callback_url: Annotated[
+        str | None, Field(max_length=2048, pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#]+")
+    ] = None
+    """The address to which webhooks about the execution are sent."""
+    title: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """The title, for people: one line of at most 200 characters."""
+    callback_events: Annotated[
+        list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
+        Field(max_length=5, min_length=1),
+    ] = None
+    """
+    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+     those of `[webhooks] events`.
+    """
+    callback_details: bool | None = None
+    """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
     model_overrides: dict[str, Any] | None = None
     """Other models, by step id."""
     queue_overrides: dict[str, Any] | None = None
@@ -2330,6 +2407,24 @@ class ExecutePlan(Base):
     """The options of the run."""
     start_at: AwareDatetime | None = None
     """The instant before which it does not begin; by default it begins at once."""
+    tags: Annotated[list[str] | None, Field(max_length=32)] = None
+    """The tags of its tasks, beside those of the plan."""
+    callback_url: Annotated[
+        str | None, Field(max_length=2048, pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#]+")
+    ] = None
+    """The address to which webhooks about the execution are sent."""
+    title: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """The title, for people: one line of at most 200 characters."""
+    callback_events: Annotated[
+        list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
+        Field(max_length=5, min_length=1),
+    ] = None
+    """
+    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+     those of `[webhooks] events`.
+    """
+    callback_details: bool | None = None
+    """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
 
 
 class NewTask(Base):
@@ -2375,7 +2470,19 @@ class NewTask(Base):
     callback_url: Annotated[
         str | None, Field(max_length=2048, pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#]+")
     ] = None
-    """The address to which a webhook is sent when the task ends."""
+    """The address to which webhooks about the task are sent."""
+    title: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """The title, for people: one line of at most 200 characters."""
+    callback_events: Annotated[
+        list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
+        Field(max_length=5, min_length=1),
+    ] = None
+    """
+    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+     those of `[webhooks] events`.
+    """
+    callback_details: bool | None = None
+    """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
     hitl: TaskHitl | None = None
     """The conditions under which a reviewer must approve the output."""
     start_at: AwareDatetime | None = None
@@ -2411,6 +2518,8 @@ class PlanRequest(Base):
     """The text for people."""
     description: Annotated[str | None, Field(max_length=500, min_length=0)] = None
     """The text for people."""
+    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
+    """The title of its executions, with placeholders of input, meta and env."""
     steps: Annotated[list[StepRequest], Field(max_length=500, min_length=1)]
     """The steps."""
     tags: Annotated[list[str] | None, Field(max_length=32)] = None
@@ -2447,6 +2556,24 @@ class ScheduleTarget(Base):
     """The options of the run."""
     start_at: AwareDatetime | None = None
     """The instant before which it does not begin; by default it begins at once."""
+    tags: Annotated[list[str] | None, Field(max_length=32)] = None
+    """The tags of its tasks, beside those of the plan."""
+    callback_url: Annotated[
+        str | None, Field(max_length=2048, pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#]+")
+    ] = None
+    """The address to which webhooks about the execution are sent."""
+    title: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """The title, for people: one line of at most 200 characters."""
+    callback_events: Annotated[
+        list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
+        Field(max_length=5, min_length=1),
+    ] = None
+    """
+    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
+     those of `[webhooks] events`.
+    """
+    callback_details: bool | None = None
+    """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
 
 
 class Calibration(Base):
@@ -2468,9 +2595,11 @@ class Calibration(Base):
     """The result of each threshold."""
 
 
-class Execution(Base):
+class Execution(Labels):
     """An execution; a member that does not exist yet is left out."""
 
+    callback_url: str | None = None
+    """The receiver of webhooks."""
     completed_at: AwareDatetime | None = None
     """The time of the end."""
     error: ExecutionError | None = None
@@ -2493,6 +2622,8 @@ class Execution(Base):
     """pending, running, completed, failed or cancelled."""
     steps: dict[str, StepResult] | None = None
     """The state of each step, by its id; not in lists."""
+    tags: list[str] | None = None
+    """The tags of the plan and of the request."""
     template_id: str | None = None
     """The template that it was deployed from."""
     template_version: str | None = None

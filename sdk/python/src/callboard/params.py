@@ -132,6 +132,11 @@ class ExchangeLink(TypedDict):
     token: str
 
 
+class Extend(TypedDict):
+    timeout_ms: int
+    reason: NotRequired[str | None]
+
+
 class ForkExecution(TypedDict):
     from_step: NotRequired[str | None]
     input: NotRequired[dict[str, Any] | None]
@@ -228,6 +233,7 @@ class StartBulk(TypedDict):
 
 class StepRequest(TypedDict):
     id: str
+    title: NotRequired[str | None]
     prompt: NotRequired[str | None]
     system_prompt: NotRequired[str | None]
     messages: NotRequired[list[MessageRequest] | None]
@@ -276,6 +282,7 @@ class TaskHitl(TypedDict):
 class TemplateRequest(TypedDict):
     name: str
     description: NotRequired[str | None]
+    title: NotRequired[str | None]
     version: str
     industry: Literal["legal", "finance", "devops", "marketing", "healthcare", "custom"]
     tags: NotRequired[list[str] | None]
@@ -305,6 +312,9 @@ class TaskOptions(TypedDict):
     frequency_penalty: NotRequired[float | None]
     confidence: NotRequired[ConfidenceRequest | None]
     callback_url: NotRequired[str | None]
+    title: NotRequired[str | None]
+    callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
+    callback_details: NotRequired[bool | None]
     hitl: NotRequired[TaskHitl | None]
     start_at: NotRequired[datetime | str | None]
     retry: NotRequired[RetryRequest | None]
@@ -319,6 +329,7 @@ class TaskOptions(TypedDict):
 
 
 class StepOptions(TypedDict):
+    title: NotRequired[str | None]
     system_prompt: NotRequired[str | None]
     messages: NotRequired[list[MessageRequest] | None]
     model: NotRequired[str | None]
@@ -352,6 +363,7 @@ class StepOptions(TypedDict):
 
 class TemplateOptions(TypedDict):
     description: NotRequired[str | None]
+    title: NotRequired[str | None]
     tags: NotRequired[list[str] | None]
     visibility: NotRequired[Literal["private", "organization", "public"] | None]
     defaults: NotRequired[DefaultsRequest | None]
@@ -363,12 +375,22 @@ class RunFields(TypedDict):
     hitl: NotRequired[HitlRequest | None]
     options: NotRequired[RunOptions | None]
     start_at: NotRequired[datetime | str | None]
+    tags: NotRequired[list[str] | None]
+    callback_url: NotRequired[str | None]
+    title: NotRequired[str | None]
+    callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
+    callback_details: NotRequired[bool | None]
 
 
 class DeployFields(TypedDict):
     hitl: NotRequired[HitlRequest | None]
     options: NotRequired[RunOptions | None]
     start_at: NotRequired[datetime | str | None]
+    tags: NotRequired[list[str] | None]
+    callback_url: NotRequired[str | None]
+    title: NotRequired[str | None]
+    callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
+    callback_details: NotRequired[bool | None]
     model_overrides: NotRequired[dict[str, Any] | None]
     queue_overrides: NotRequired[dict[str, Any] | None]
     version: NotRequired[str | None]
@@ -393,6 +415,9 @@ class CreateTask(TypedDict):
     output_schema: NotRequired[dict[str, Any] | None]
     confidence: NotRequired[ConfidenceRequest | None]
     callback_url: NotRequired[str | None]
+    title: NotRequired[str | None]
+    callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
+    callback_details: NotRequired[bool | None]
     hitl: NotRequired[TaskHitl | None]
     start_at: NotRequired[datetime | str | None]
     retry: NotRequired[RetryRequest | None]
@@ -412,6 +437,11 @@ class DeployTemplate(TypedDict):
     hitl: NotRequired[HitlRequest | None]
     options: NotRequired[RunOptions | None]
     start_at: NotRequired[datetime | str | None]
+    tags: NotRequired[list[str] | None]
+    callback_url: NotRequired[str | None]
+    title: NotRequired[str | None]
+    callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
+    callback_details: NotRequired[bool | None]
     model_overrides: NotRequired[dict[str, Any] | None]
     queue_overrides: NotRequired[dict[str, Any] | None]
     version: NotRequired[str | None]
@@ -422,6 +452,11 @@ class ExecutePlan(TypedDict):
     hitl: NotRequired[HitlRequest | None]
     options: NotRequired[RunOptions | None]
     start_at: NotRequired[datetime | str | None]
+    tags: NotRequired[list[str] | None]
+    callback_url: NotRequired[str | None]
+    title: NotRequired[str | None]
+    callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
+    callback_details: NotRequired[bool | None]
 
 
 class NewTask(TypedDict):
@@ -443,6 +478,9 @@ class NewTask(TypedDict):
     output_schema: NotRequired[dict[str, Any] | None]
     confidence: NotRequired[ConfidenceRequest | None]
     callback_url: NotRequired[str | None]
+    title: NotRequired[str | None]
+    callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
+    callback_details: NotRequired[bool | None]
     hitl: NotRequired[TaskHitl | None]
     start_at: NotRequired[datetime | str | None]
     retry: NotRequired[RetryRequest | None]
@@ -459,6 +497,7 @@ class NewTask(TypedDict):
 class PlanRequest(TypedDict):
     name: str
     description: NotRequired[str | None]
+    title: NotRequired[str | None]
     steps: list[StepRequest]
     tags: NotRequired[list[str] | None]
 
@@ -472,6 +511,11 @@ class ScheduleTarget(TypedDict):
     hitl: NotRequired[HitlRequest | None]
     options: NotRequired[RunOptions | None]
     start_at: NotRequired[datetime | str | None]
+    tags: NotRequired[list[str] | None]
+    callback_url: NotRequired[str | None]
+    title: NotRequired[str | None]
+    callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
+    callback_details: NotRequired[bool | None]
 
 
 class ChangeSchedule(TypedDict):

@@ -71,7 +71,7 @@ export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, ta
                 )}
                 <Link href={hrefOf(id)} aria-current={id === current ? "true" : undefined}>
                   <span className="cut review-item-text" translate="no" dir="auto">
-                    {visible(item.summary || "(empty)")}
+                    {visible(item.title || item.summary || "(empty)")}
                   </span>
                   <span className="review-item-facts">
                     <span className="cut">

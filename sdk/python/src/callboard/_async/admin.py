@@ -42,6 +42,10 @@ class AsyncApproval(AsyncBound, models.Approval):
         """Ends the claim."""
         return await AsyncHitl(self._transport).release(self.task_id)
 
+    async def extend(self, timeout_ms: int, reason: str | None = None) -> models.Extended:
+        """Gives the reviewers this time from now on, in milliseconds: at most 30 days."""
+        return await AsyncHitl(self._transport).extend(self.task_id, timeout_ms, reason)
+
     async def history_entries(self) -> Sequence[models.Entry]:
         """The history, the oldest entry first."""
         return await AsyncHitl(self._transport).history(self.task_id)
@@ -93,6 +97,11 @@ class AsyncHitl(AsyncResource):
     async def release(self, task_id: str) -> models.Claimed:
         """Ends your claim."""
         return await self._one(models.Claimed, "POST", "/api/hitl/{taskId}/release", taskId=task_id)
+
+    async def extend(self, task_id: str, timeout_ms: int, reason: str | None = None) -> models.Extended:
+        """Gives the reviewers this time from now on, in milliseconds: at most 30 days."""
+        body = given(timeoutMs=timeout_ms, reason=reason)
+        return await self._one(models.Extended, "POST", "/api/hitl/{taskId}/extend", taskId=task_id, body=body)
 
     async def history(self, task_id: str) -> Sequence[models.Entry]:
         """The history of an approval, the oldest entry first."""

@@ -82,12 +82,13 @@ class AsyncExecutions(AsyncResource):
 
     def list(
         self, *, status: str | Sequence[str] | None = None, plan_id: str | None = None,
-        template_id: str | None = None, created_after: datetime | None = None, created_before: datetime | None = None,
+        template_id: str | None = None, tags: Sequence[str] | None = None,
+        created_after: datetime | None = None, created_before: datetime | None = None,
     ) -> AsyncPages[AsyncExecution]:
         """Lists executions without their steps, the newest first."""
         return self._pages(AsyncExecution, "GET", "/api/plans/executions", query={
-            "status": status, "planId": plan_id, "templateId": template_id, "createdAfter": created_after,
-            "createdBefore": created_before,
+            "status": status, "planId": plan_id, "templateId": template_id, "tags": tags,
+            "createdAfter": created_after, "createdBefore": created_before,
         })
 
     async def follow(self, id: str, timeout: float | None = None) -> AsyncGenerator[ServerEvent, None]:

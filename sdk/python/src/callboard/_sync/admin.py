@@ -43,6 +43,10 @@ class Approval(Bound, models.Approval):
         """Ends the claim."""
         return Hitl(self._transport).release(self.task_id)
 
+    def extend(self, timeout_ms: int, reason: str | None = None) -> models.Extended:
+        """Gives the reviewers this time from now on, in milliseconds: at most 30 days."""
+        return Hitl(self._transport).extend(self.task_id, timeout_ms, reason)
+
     def history_entries(self) -> Sequence[models.Entry]:
         """The history, the oldest entry first."""
         return Hitl(self._transport).history(self.task_id)
@@ -94,6 +98,11 @@ class Hitl(Resource):
     def release(self, task_id: str) -> models.Claimed:
         """Ends your claim."""
         return self._one(models.Claimed, "POST", "/api/hitl/{taskId}/release", taskId=task_id)
+
+    def extend(self, task_id: str, timeout_ms: int, reason: str | None = None) -> models.Extended:
+        """Gives the reviewers this time from now on, in milliseconds: at most 30 days."""
+        body = given(timeoutMs=timeout_ms, reason=reason)
+        return self._one(models.Extended, "POST", "/api/hitl/{taskId}/extend", taskId=task_id, body=body)
 
     def history(self, task_id: str) -> Sequence[models.Entry]:
         """The history of an approval, the oldest entry first."""

@@ -83,12 +83,13 @@ class Executions(Resource):
 
     def list(
         self, *, status: str | Sequence[str] | None = None, plan_id: str | None = None,
-        template_id: str | None = None, created_after: datetime | None = None, created_before: datetime | None = None,
+        template_id: str | None = None, tags: Sequence[str] | None = None,
+        created_after: datetime | None = None, created_before: datetime | None = None,
     ) -> Pages[Execution]:
         """Lists executions without their steps, the newest first."""
         return self._pages(Execution, "GET", "/api/plans/executions", query={
-            "status": status, "planId": plan_id, "templateId": template_id, "createdAfter": created_after,
-            "createdBefore": created_before,
+            "status": status, "planId": plan_id, "templateId": template_id, "tags": tags,
+            "createdAfter": created_after, "createdBefore": created_before,
         })
 
     def follow(self, id: str, timeout: float | None = None) -> Generator[ServerEvent, None, None]:
