@@ -123,7 +123,7 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
         "c.toml line 3: unknown setting queue.ageing; allowed in [queue]: aging",
     );
     let sections = "audit, auth, cluster, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
-                    metrics, models, oidc, otel, queue, retention, runtime, server, smtp, store, templates, tls, \
+                    metrics, models, oidc, otel, queue, retention, runtime, server, smtp, store, tasks, templates, tls, \
                     webhooks, worker";
     let unknown = format!("c.toml line 1: unknown setting mail.host; sections: {sections}");
     assert_refused("mail.host = \"x\"\n", &unknown);

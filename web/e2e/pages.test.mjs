@@ -561,8 +561,8 @@ test("the documentation is whole without a network, and links within itself", as
     .waitFor();
   await page.locator("article").getByRole("link", { name: "Choose a confidence threshold" }).click();
   await page.waitForURL(/\/docs\/how-to\/threshold$/);
-  await page.getByText("The track record of past reviews").waitFor();
-  await page.locator("article").getByRole("link", { name: "Confidence" }).first().click();
+  await page.getByText("Past reviews show how many of each to expect.").waitFor();
+  await page.locator("article").getByRole("link", { name: "Confidence", exact: true }).first().click();
   await page.waitForURL(/\/docs\/explanation\/confidence$/);
   await page.goto("/docs/reference/templates#faults-of-a-definition");
   await page.getByText("UNDECLARED_DEPENDENCY").waitFor();

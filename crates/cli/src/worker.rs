@@ -36,6 +36,9 @@ pub struct Provider {
     /// Delay of the simulated provider.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     pub simulated_delay: u64,
+    /// Share of the samples and verdicts of `simulated-unsure` that disagree, 0 to 1; by default half of them.
+    #[arg(long, value_name = "SHARE")]
+    pub simulated_disagreement: Option<f64>,
 }
 
 /// The providers.
@@ -173,7 +176,9 @@ pub fn provider(asked: &Provider) -> Result<Arc<dyn provider::Provider>, String>
         }
         ProviderName::Simulated => {
             let latency = Duration::from_millis(asked.simulated_delay);
-            let options = provider::simulated::Options { latency, ..Default::default() };
+            let disagreement = asked.simulated_disagreement;
+            let options =
+                provider::simulated::Options { latency, disagreement, ..Default::default() };
             Arc::new(provider::simulated::Simulated::new(options))
         }
     })

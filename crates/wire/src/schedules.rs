@@ -6,7 +6,7 @@ use callboard_domain::schedule::{
     CatchUp, MAX_CRON, MAX_JITTER_MS, MAX_NAME, Overlap, Schedule, Settings, Started, Timing,
 };
 use callboard_domain::{Error, Rule, Timestamp};
-use callboard_runtime::handle::{GivenTarget, ScheduleDetail};
+use callboard_runtime::handle::{self, GivenTarget, ScheduleDetail};
 use callboard_runtime::schedule::{Start, Target};
 use callboard_runtime::tables::RunRow;
 use serde::Serialize;
@@ -162,7 +162,7 @@ fn is_one_target(target: ScheduleTarget, fields: &Fields<'_>) -> Result<Schedule
     let is_named =
         !start.tags.is_empty() || start.callback_url.is_some() || !start.labels.is_none();
     if task.is_some() && is_named {
-        let says = "and the title and the callback of a task stand in task";
+        let says = "belongs into task, as do the title and the callback";
         return Err(fields.refuse("tags", Rule::Unknown, says));
     }
     let starts_later = task.as_ref().is_some_and(|task| task.start_at.is_some());
@@ -180,14 +180,8 @@ fn is_one_target(target: ScheduleTarget, fields: &Fields<'_>) -> Result<Schedule
 impl ScheduleTarget {
     fn into_target(self, defaults: &Defaults) -> Target {
         let Self { task, plan_id, template_id, version, start } = self;
-        let start = start.into_start();
-        let crate_start = start;
-        let start = Start {
-            input: crate_start.input,
-            hitl: crate_start.hitl,
-            options: crate_start.options,
-            named: crate_start.named,
-        };
+        let handle::Start { input, hitl, options, named, start_at: _ } = start.into_start();
+        let start = Start { input, hitl, options, named };
         match (task, plan_id) {
             (Some(task), _) => Target::Task(Box::new(task.into_request(defaults))),
             (None, Some(plan)) => Target::Plan(plan, start),

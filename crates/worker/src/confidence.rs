@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::provider::{Code, Completion, Deltas, Failure, Provider, Request};
 
 /// The least temperature of a sample: at 0 every sample would be the same.
-const SAMPLED: f64 = 0.7;
+pub(crate) const SAMPLED: f64 = 0.7;
 
 /// An answer with its confidence.
 #[derive(Debug)]

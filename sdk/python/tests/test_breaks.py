@@ -79,7 +79,7 @@ def test_a_result_outlives_the_server(own_server: Server, connect: Connect) -> N
     cb = connect(own_server)
     worker = RunningWorker(own_server)
     task = cb.tasks.submit("hold on")
-    until(lambda: worker.ran)
+    until(lambda: worker.ran and task.refresh().status == "running")
     # The answer means that this task is on disk, and so is everything before it, the lease too.
     cb.tasks.submit("x", queue="nobody")
     own_server.kill()

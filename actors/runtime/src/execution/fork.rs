@@ -133,7 +133,8 @@ impl Original {
         };
         let whole = crate::read::runs::whole(node, environment, fork.execution, head).await?;
         let Some((execution, _, compiled)) = whole else { return Ok(None) };
-        let execution = items::with_items(store, environment, execution).await?;
+        // The original may go on meanwhile.
+        let execution = crate::read::items::with_items(store, environment, execution).await?;
         Ok(Some(Self { execution, compiled, from_step: fork.from_step.clone() }))
     }
 

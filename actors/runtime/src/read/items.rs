@@ -105,7 +105,7 @@ pub(super) async fn states(
 
 /// The execution with its items. The rows of the items are of a later instant than those of the steps: the
 /// items of a step that has begun meanwhile are not read.
-pub(super) async fn with_items(
+pub(crate) async fn with_items(
     store: &dyn Store,
     environment: Environment,
     execution: Execution,

@@ -7,19 +7,22 @@
 //! | model | answer |
 //! |---|---|
 //! | `simulated-echo` | the prompt itself |
-//! | `simulated-unsure` | confidence 0.25 |
+//! | `simulated-unsure` | confidence 0.25; samples and a judge's verdicts that disagree at a set rate |
 //! | `simulated-slow` | as others, a minute later |
 //! | `simulated-error` | a failure that is final |
 //! | `simulated-unavailable` | a failure that may pass |
 //! | `simulated-rate-limited` | a rate limit, to be tried again after a second |
 //! | any other | `simulated answer …` |
 //!
-//! An output that must match a schema is an example of the schema, from every model but the echo.
+//! As a judge, every other model says yes. An output that must match a schema is an example of the schema, from every model but the echo.
 //!
 //! Deliberately absent: directives inside the prompt, and randomness.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use callboard_domain::confidence::verdict::JUDGE;
 use callboard_domain::confidence::{self, Source};
 use callboard_domain::fuel::Fuel;
 use callboard_domain::model_limits::Reported;
@@ -30,7 +33,15 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::confidence::SAMPLED;
+
 use super::{Code, Completion, Deltas, Failure, Output, Provider, Request};
+
+/// The model whose confidence is low, however it is made.
+const UNSURE: &str = "simulated-unsure";
+
+/// The share of its samples and verdicts that disagree, unless the options say otherwise.
+const DISAGREEMENT: f64 = 0.5;
 
 /// The model that answers with its prompt, under any output schema.
 const ECHO: &str = "simulated-echo";
@@ -46,19 +57,23 @@ pub struct Options {
     pub per_word: Duration,
     /// The confidence of every answer; `None` derives it from the prompt.
     pub confidence: Option<f64>,
+    /// The share of the samples and verdicts of the unsure model that disagree, 0 to 1; `None` is half of them.
+    pub disagreement: Option<f64>,
 }
 
 /// The provider.
 #[derive(Debug, Clone, Default)]
 pub struct Simulated {
     options: Options,
+    /// The samples and verdicts of the unsure model so far.
+    asked: Arc<AtomicU32>,
 }
 
 impl Simulated {
     /// A provider that behaves as the options say.
     #[must_use]
-    pub const fn new(options: Options) -> Self {
-        Self { options }
+    pub fn new(options: Options) -> Self {
+        Self { options, asked: Arc::default() }
     }
 
     async fn call(&self, request: &Request, deltas: &Deltas) -> Result<Completion, Failure> {
@@ -67,8 +82,17 @@ impl Simulated {
         if let Some(failure) = failure(&request.model) {
             return Err(failure);
         }
-        let (text, digest) = answer(request);
-        let schema = request.output_schema.as_ref().filter(|_| request.model != ECHO);
+        let (mut text, digest) = answer(request);
+        let mut schema = request.output_schema.as_ref().filter(|_| request.model != ECHO);
+        let is_judge = request.system_prompt.as_deref() == Some(JUDGE);
+        let is_further = is_judge || is_sample(request);
+        let disagrees = is_further && request.model == UNSURE && self.disagrees();
+        if is_judge {
+            text = if disagrees { "no".into() } else { "yes".into() };
+        } else if disagrees {
+            text.push_str(", another one");
+            schema = None;
+        }
         let whole = match schema {
             Some(schema) => example(schema.clone()).await?,
             None => text,
@@ -104,8 +128,15 @@ impl Simulated {
         })
     }
 
+    /// True for so many calls in order as the share says.
+    fn disagrees(&self) -> bool {
+        let share = self.options.disagreement.unwrap_or(DISAGREEMENT).clamp(0.0, 1.0);
+        let before = f64::from(self.asked.fetch_add(1, Ordering::Relaxed));
+        ((before + 1.0) * share).floor() > (before * share).floor()
+    }
+
     fn confidence(&self, model: &str, digest: [u8; 4]) -> Option<f64> {
-        if model == "simulated-unsure" {
+        if model == UNSURE {
             return Some(0.25);
         }
         let own = 0.5 + f64::from(digest[0]) / 510.0;
@@ -125,6 +156,11 @@ impl Provider for Simulated {
     ) -> BoxFuture<'a, Result<Completion, Failure>> {
         self.call(request, deltas).boxed()
     }
+}
+
+/// True for a further answer by which a confidence is measured.
+fn is_sample(request: &Request) -> bool {
+    request.without_logprobs && request.temperature.is_some_and(|it| it >= SAMPLED)
 }
 
 fn failure(model: &str) -> Option<Failure> {
@@ -202,6 +238,7 @@ async fn pause(time: Duration) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use tokio::sync::mpsc;
 
     use super::*;
@@ -252,6 +289,43 @@ mod tests {
         assert_eq!((limited.code, limited.retry_after_ms), (Code::ProviderRateLimited, Some(1000)));
         let (unsure, _) = call(request("simulated-unsure", "x")).await.unwrap();
         assert_eq!(unsure.confidence, Some(0.25));
+    }
+
+    #[tokio::test]
+    async fn samples_and_verdicts_of_the_unsure_one_disagree_at_the_set_rate() {
+        let provider = |share| {
+            let options = Options { disagreement: Some(share), ..Options::default() };
+            Simulated::new(options)
+        };
+        let outputs = async |provider: &Simulated, request: &Request| {
+            let mut outputs = Vec::new();
+            for _ in 0..8 {
+                let (sender, pieces) = mpsc::channel(64);
+                drop(pieces);
+                let called = provider.complete(request, &Deltas::from(sender)).await;
+                outputs.push(called.expect("an answer").output);
+            }
+            outputs
+        };
+        let sample = |model| Request {
+            temperature: Some(SAMPLED),
+            without_logprobs: true,
+            output_schema: Some(json!({"type": "object"})),
+            ..request(model, "x")
+        };
+        for (share, expected) in [(0.25, 2), (0.5, 4), (1.0, 8), (0.0, 0)] {
+            let found = outputs(&provider(share), &sample(UNSURE)).await;
+            assert_eq!(found.iter().filter(|it| *it != "{}").count(), expected, "{share}");
+            let judge = Request { system_prompt: Some(JUDGE.into()), ..request(UNSURE, "x") };
+            let found = outputs(&provider(share), &judge).await;
+            assert_eq!(found.iter().filter(|it| *it == "no").count(), expected, "{share}");
+        }
+        let sure = outputs(&provider(1.0), &sample("m")).await;
+        assert!(sure.iter().all(|it| it == "{}"), "{sure:?}");
+        let judge = Request { system_prompt: Some(JUDGE.into()), ..request("m", "x") };
+        assert!(outputs(&provider(1.0), &judge).await.iter().all(|it| it == "yes"));
+        let plain = outputs(&provider(1.0), &request(UNSURE, "x")).await;
+        assert!(plain.iter().all(|it| *it == plain[0]), "its own answer is always the same");
     }
 
     #[tokio::test(start_paused = true)]

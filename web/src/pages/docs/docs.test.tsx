@@ -19,6 +19,7 @@ describe("guides", () => {
     expect(address("#steps", place)).toBe("/docs/how-to/review#steps");
     expect(address("../../config/callboard.toml", place)).toBeUndefined();
     expect(html("[web](https://example.com)")).toContain('rel="noreferrer"');
+    expect(html("[here](#steps) and [here](review.md#steps)").split('href="#steps"')).toHaveLength(3);
   });
   it("name headings as GitHub does", () => {
     const used = new Map();

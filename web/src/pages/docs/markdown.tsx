@@ -44,6 +44,9 @@ function anchor(href: string, text: ReactNode, place: Place): ReactNode {
     );
   }
   if (/^[a-z][a-z0-9+.-]*:/i.test(href)) return text;
+  const { pathname, hash } = new URL(href, `http://guides/${place.file}`);
+  // The browser itself goes to a place of the page; the router would only change the address.
+  if (hash && decodeURI(pathname.slice(1)) === place.file) return <a href={hash}>{text}</a>;
   const to = address(href, place);
   return to === undefined ? text : <Link href={to}>{text}</Link>;
 }
