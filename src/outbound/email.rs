@@ -160,6 +160,7 @@ mod tests {
             to: Recipient::parse("ann@example.com").expect("an e-mail"),
             name: "Ann".into(),
             task: TaskId::from_u128(1 << 10),
+            title: None,
             step: Some((ExecutionId::from_u128(2 << 10), "summarize".into())),
             template: Some("doc-review-v1".into()),
             why: HoldReason::BelowThreshold,
@@ -208,10 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn no_name_and_no_step_makes_a_header_or_a_line_of_its_own() {
+    fn no_name_no_title_and_no_step_makes_a_header_or_a_line_of_its_own() {
         let evil = "x\r\nBcc: eve@example.com\r\n\r\nhttps://evil.example/\n.\r\nDATA";
         let (head, body) = written(&ReviewerMail {
             name: evil.into(),
+            title: Some(evil.into()),
             step: Some((ExecutionId::from_u128(2 << 10), evil.into())),
             template: Some(evil.into()),
             ..letter()

@@ -110,6 +110,7 @@ fn letter(to: &str) -> ReviewerMail {
         to: account::Email::parse(to).expect("an e-mail"),
         name: "Jürgen".into(),
         task: TaskId::from_u128(1 << 10),
+        title: None,
         step: None,
         template: None,
         why: HoldReason::BelowThreshold,

@@ -89,13 +89,10 @@ impl Labels {
         (!self.is_none()).then(|| Box::new(self))
     }
 
-    /// The same members with this title.
+    /// The members of a task of a step, which has a title at most.
     #[must_use]
-    pub fn with_title(labels: Option<Box<Self>>, title: Option<String>) -> Option<Box<Self>> {
-        match labels {
-            Some(labels) => Self { title, ..*labels }.boxed(),
-            None => title.map(|title| Box::new(Self { title: Some(title), ..Self::default() })),
-        }
+    pub fn titled(title: Option<String>) -> Option<Box<Self>> {
+        Self { title, ..Self::default() }.boxed()
     }
 
     /// True if the event is announced.

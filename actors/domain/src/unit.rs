@@ -11,6 +11,7 @@
 //! with them the new tasks, the deliveries and the review outcomes. Deliberately absent: the commit,
 //! and the way by which items that live in several actors come together.
 
+mod announce;
 mod joint;
 #[cfg(test)]
 mod tests;
@@ -25,12 +26,11 @@ use crate::approval::{
     TIMED_OUT,
 };
 use crate::budget::Money;
-use crate::delivery::{self, Cargo, Delivery, Webhook};
+use crate::delivery::{self, Cargo, Delivery};
 use crate::error::Error;
 use crate::event::EventName;
 use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
-use crate::labels::{CallbackEvent, Labels};
 use crate::machine::{Machine, Step};
 use crate::spending;
 use crate::task::{self, Called, Completion, Inputs, Origin, OutputFault, Spec, Task};
@@ -414,20 +414,6 @@ impl Unit {
         Ok(())
     }
 
-    /// The webhook that announces the event of a task which names an address for it.
-    fn webhook(&self, step: &Step<Task>, sources: &mut impl Sources) -> Option<Change> {
-        let spec = &step.next.spec;
-        let url = spec.callback_url.as_ref()?;
-        let event = announced(&step.next.state)?;
-        let name = event.of_task();
-        if !Labels::announces(spec.labels.as_deref(), event, || sources.announces(name)) {
-            return None;
-        }
-        let (id, task) = (sources.delivery_id(self.now), spec.id);
-        let cargo = Cargo::Webhook(Webhook { id, task, event: name, url: url.clone() });
-        Some(Change::Delivery(Delivery::created(cargo, self.now)))
-    }
-
     /// The changes that follow from a gate that looked at the output: an approval, or the record
     /// that the output passed.
     fn gated(&self, next: &Task, output: &str, sources: &mut impl Sources) -> Option<Vec<Change>> {
@@ -546,21 +532,6 @@ impl Unit {
         }
         self.task_event(items, task::Event::Rejected { reason }, None, sources)?;
         Ok(retried)
-    }
-}
-
-/// The event that a webhook may announce of a task that comes to this state.
-const fn announced(state: &task::State) -> Option<CallbackEvent> {
-    match state {
-        task::State::AwaitingApproval { .. } => Some(CallbackEvent::AwaitingApproval),
-        task::State::Completed { .. } => Some(CallbackEvent::Completed),
-        task::State::Failed { .. } => Some(CallbackEvent::Failed),
-        task::State::Cancelled { .. } => Some(CallbackEvent::Cancelled),
-        task::State::Rejected { .. } => Some(CallbackEvent::Rejected),
-        task::State::Scheduled { .. }
-        | task::State::Ready
-        | task::State::Backoff { .. }
-        | task::State::Running { .. } => None,
     }
 }
 

@@ -198,7 +198,7 @@ impl Budgets {
         self.any.store(!idle, Ordering::Release);
     }
 
-    /// What is reserved and who waits, for tests.
+    /// The reservations and the tasks that wait, for tests.
     #[cfg(test)]
     pub(crate) fn held(&self) -> Vec<String> {
         let inner = self.inner();

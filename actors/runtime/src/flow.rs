@@ -146,7 +146,7 @@ impl Flow {
         queue.into_iter().chain(key).map(|limited| self.start(limited)).collect()
     }
 
-    /// What is counted under a limit or listed under a key, for tests.
+    /// The tasks counted under a limit or listed under a key, for tests.
     #[cfg(test)]
     pub(crate) fn held(&self) -> Vec<String> {
         let running: Vec<_> =

@@ -407,7 +407,7 @@ impl Handle {
         self.node.timer_count().await
     }
 
-    /// What the limits hold for tasks and calls: nothing at rest.
+    /// The places and reservations that limits keep for tasks and calls: none at rest.
     #[cfg(test)]
     pub(crate) fn held_by_limits(&self) -> Vec<String> {
         let node = &self.node;

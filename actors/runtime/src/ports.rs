@@ -57,6 +57,8 @@ pub struct ReviewerMail {
     pub name: String,
     /// The task whose output waits.
     pub task: TaskId,
+    /// The title of the task.
+    pub title: Option<String>,
     /// The execution and the step that the task is of.
     pub step: Option<(ExecutionId, String)>,
     /// The template that the execution is of.

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::delivery::Subject;
+use callboard_domain::execution::Spec;
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::retention::{Parent, Policy};
 use callboard_store::{Error, Filter, Op, Order, Outcome, Query, Ticket};
@@ -173,7 +174,12 @@ impl Sweep<'_> {
         let head = ENDED_EXECUTIONS.get(store, number, &id.as_u128()).await?;
         let goes = |head: &HeadRow| self.policy.execution_expired(head.ended_at(), self.now);
         let Some(mut head) = head.filter(goes) else { return Ok(()) };
-        if deliveries::is_awaited(store, environment, Subject::Execution(id)).await? {
+        let begun = executions::begun(store, environment, id).await?;
+        let spec = begun.as_ref().map(|begun| &*begun.spec);
+        // Without an address there are no webhooks to wait for.
+        if spec.is_some_and(|spec| spec.callback_url.is_some())
+            && deliveries::is_awaited(store, environment, Subject::Execution(id)).await?
+        {
             return Ok(());
         }
         let mut seen = vec![ENDED_EXECUTIONS.delete(number, &id.as_u128())];
@@ -188,7 +194,7 @@ impl Sweep<'_> {
         }
         // The execution's steps named them, and go with it.
         seen.extend(signals.iter().map(|(signal, _)| REMOVALS.put(number, signal, &(), None)));
-        let plan = self.plan_of(id).await?;
+        let plan = self.plan_of(spec).await?;
         let mut of_plan = Vec::new();
         if let Some(plan) = plan {
             node.catalog.forget_plan(environment, plan);
@@ -213,15 +219,12 @@ impl Sweep<'_> {
     }
 
     /// The plan that was made for this execution alone, if no other runs it.
-    async fn plan_of(&mut self, id: ExecutionId) -> Result<Option<PlanId>, Error> {
+    async fn plan_of(&mut self, spec: Option<&Spec>) -> Result<Option<PlanId>, Error> {
         let (store, number) = (self.node.store(), self.environment.number());
-        let Some(begun) = executions::begun(store, self.environment, id).await? else {
+        let Some(Spec { plan, .. }) = spec.filter(|spec| spec.template.is_some()) else {
             return Ok(None);
         };
-        if begun.spec.template.is_none() {
-            return Ok(None);
-        }
-        let plan = begun.spec.plan;
+        let plan = *plan;
         let row = PLANS.get(store, number, plan.as_u128()).await?;
         if row.is_none_or(|row| row.deployed.is_none()) {
             return Ok(None);

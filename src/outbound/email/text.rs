@@ -10,7 +10,10 @@ use callboard_runtime::ports::ReviewerMail;
 
 /// The subject, which names the waiting item.
 pub(super) fn subject(letter: &ReviewerMail) -> String {
-    format!("Review: {}", waiting(letter))
+    match &letter.title {
+        Some(title) => format!("Review: {} ({})", one_line(title), waiting(letter)),
+        None => format!("Review: {}", waiting(letter)),
+    }
 }
 
 /// The text, with the address of the page that shows the item.
@@ -32,6 +35,9 @@ pub(super) fn body(letter: &ReviewerMail, link: &str) -> String {
         shown(*since),
         shown(*expires_at),
     );
+    if let Some(title) = &letter.title {
+        text = format!("{text}Title:     {}\n", one_line(title));
+    }
     if let Some((execution, _)) = &letter.step {
         text = format!("{text}Execution: {execution}\n");
     }
@@ -130,6 +136,9 @@ Execution: dt_exec_00000000000000000000000200
         let alone = ReviewerMail { step: None, template: None, ..letter() };
         assert_eq!(subject(&alone), "Review: task dt_task_00000000000000000000000100");
         assert!(!body(&alone, "X").contains("Execution"));
+        let titled = ReviewerMail { title: Some("Ada: Late parcel".into()), ..letter() };
+        assert_eq!(subject(&titled), "Review: Ada: Late parcel (step summarize of doc-review-v1)");
+        assert!(body(&titled, "X").contains("\nTitle:     Ada: Late parcel\n"));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::approval::MailCause;
-use crate::id::UserId;
+use crate::approval::{Mail, MailCause};
+use crate::id::{DeliveryId, TaskId, UserId};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const MIDDLE: Jitter = Jitter(u16::MAX / 2 + 1);

@@ -340,7 +340,7 @@ impl Program {
         if let Some(text) = step.title().and_then(|title| title.render(&scope).ok())
             && let Some(title) = title_of(&text)
         {
-            request.labels = Labels::with_title(None, Some(title));
+            request.labels = Labels::titled(Some(title));
         }
         Some(Evaluation::Run(Box::new(request), step.retry()))
     }
@@ -446,7 +446,7 @@ impl Program {
             temperature: source.temperature,
             sampling: source.sampling.boxed(),
             callback_url: None,
-            labels: Labels::with_title(None, self.about.title.clone()),
+            labels: Labels::titled(self.about.title.clone()),
             gate: gate_of(source, self.review.hitl.as_ref(), self.defaults.pass_unknown),
             routing: (!source.routing.is_none()).then(|| Box::new(source.routing.clone())),
             flow: source.flow.flow().map(Arc::new),

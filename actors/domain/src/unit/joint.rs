@@ -14,7 +14,6 @@ use super::{Change, Event, FrozenList, Items, Refusal, Sources, Unit};
 use crate::Timestamp;
 use crate::approval;
 use crate::budget::Money;
-use crate::delivery::{Cargo, Delivery, ExecutionWebhook};
 use crate::execution::program::{Effort, Evaluation, List, Outputs, Program};
 use crate::execution::signal::Sent;
 use crate::execution::{
@@ -22,7 +21,6 @@ use crate::execution::{
 };
 use crate::graph::StepSet;
 use crate::id::{SignalId, TaskId};
-use crate::labels::{CallbackEvent, Labels};
 use crate::machine::{Machine, Step};
 use crate::plan::{self, StepSource, WaitSource};
 use crate::render::MAX_PROMPT;
@@ -35,9 +33,9 @@ use crate::task::{Called, Ending, EndingCode, Origin, OutputFault, Request, Stat
 #[derive(Debug)]
 pub struct Joint<'p> {
     program: &'p Program,
-    unit: Unit,
-    before: Option<Box<Execution>>,
-    step: Step<Execution>,
+    pub(super) unit: Unit,
+    pub(super) before: Option<Box<Execution>>,
+    pub(super) step: Step<Execution>,
     changed: bool,
     /// The bytes that the decisions so far have rendered; a full evaluation counts 1 MiB besides.
     rendered: usize,
@@ -408,42 +406,10 @@ impl<'p> Joint<'p> {
         }
     }
 
-    /// Orders the webhook of an output that waits for a reviewer since the change `from`.
-    fn announce_held(&mut self, from: usize, sources: &mut impl Sources) {
-        let mut tasks = self.unit.changes[from..].iter().filter_map(Change::task);
-        let is_held = |task: &&Task| matches!(task.state, State::AwaitingApproval { .. });
-        let held = tasks.by_ref().map(|step| &step.next).find(is_held).map(|task| task.spec.id);
-        if held.is_some() {
-            self.announce(CallbackEvent::AwaitingApproval, held, sources);
-        }
-    }
-
-    /// Orders the webhook of an event of the execution, if it names an address and the event.
-    fn announce(&mut self, event: CallbackEvent, held: Option<TaskId>, sources: &mut impl Sources) {
-        let spec = &self.step.next.head.spec;
-        let Some(url) = &spec.callback_url else { return };
-        let by_default = || sources.announces(event.of_task());
-        if Labels::announces(spec.labels.as_deref(), event, by_default) {
-            let (id, execution, url) = (sources.delivery_id(self.unit.now), spec.id, url.clone());
-            let webhook = ExecutionWebhook { id, execution, event, url, held };
-            let created = Delivery::created(Cargo::ExecutionWebhook(webhook), self.unit.now);
-            self.unit.changes.push(Change::Delivery(created));
-        }
-    }
-
     /// The finished unit.
     #[must_use]
     pub fn done(mut self, sources: &mut impl Sources) -> Unit {
-        let had_ended = self.before.as_ref().is_some_and(|before| before.is_finished());
-        let event = match self.step.next.head.state {
-            execution::State::Completed { .. } => Some(CallbackEvent::Completed),
-            execution::State::Failed { .. } => Some(CallbackEvent::Failed),
-            execution::State::Cancelled { .. } => Some(CallbackEvent::Cancelled),
-            execution::State::Scheduled { .. } | execution::State::Running => None,
-        };
-        if let Some(event) = event.filter(|_| !had_ended) {
-            self.announce(event, None, sources);
-        }
+        self.announce_end(sources);
         let Self { mut unit, before, step, changed, .. } = self;
         if changed {
             unit.changes.push(Change::Execution(before, Box::new(step)));

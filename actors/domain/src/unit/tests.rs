@@ -1,3 +1,4 @@
+mod announce;
 mod decisions;
 mod map;
 

@@ -40,6 +40,7 @@ pub(super) async fn letter(
         to: user.email,
         name: user.name,
         task: mail.task,
+        title: approval.task.title().map(str::to_owned),
         step: origin.step.clone(),
         template: origin.template.clone(),
         why: opening.why,

@@ -33,7 +33,7 @@ const MANY: usize = 140;
 /// A limit that nothing reaches.
 const ENDLESS: f64 = 1e8;
 
-/// What is limited in a run.
+/// The limits of a run.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     /// The budgets that were there before all work, each with its model.
