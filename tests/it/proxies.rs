@@ -210,7 +210,7 @@ async fn a_worker_and_every_client_go_through_the_proxy_of_the_environment() {
     let (_, reachable) = doctor(&proxy.url, "").await;
     assert_eq!(reachable["state"], "fail");
     let advice = reachable["advice"].as_str().expect("advice");
-    assert!(reachable["detail"].to_string().contains("407"), "{reachable}");
+    assert!(reachable["detail"].to_string().contains("answered 407"), "{reachable}");
     assert!(advice.contains("USER:PASSWORD") && advice.contains("NO_PROXY"), "{advice}");
     let (route, reachable) = doctor(&proxy.url, "::ffff:127.0.0.1").await;
     assert_eq!(
@@ -241,7 +241,8 @@ async fn a_worker_and_every_client_go_through_the_proxy_of_the_environment() {
     loop {
         let line = timeout(PATIENCE, lines.next_line()).await.expect("in time");
         let line = line.expect("UTF-8").expect("the worker goes on");
-        if line.contains("407") {
+        // The digits alone may stand in the time of any line.
+        if line.contains("answered 407") {
             assert!(line.contains(&proxy.url) && line.contains("USER:PASSWORD"), "{line}");
             break;
         }

@@ -55,7 +55,7 @@ async fn budgets_are_set_and_usage_is_told() {
     let id = budget["id"].as_str().expect("an id");
     let set = home.json(&["budgets", "set", id, "--limit", "80", "--on-exceed", "alert"]).await;
     assert_eq!((&set["limit"], &set["onExceed"]), (&json!(80.0), &json!("alert")));
-    assert!(home.run(&["budgets", "show", id]).await.ok().contains("80"));
+    assert_eq!(home.json(&["budgets", "show", id]).await["limit"], json!(80.0));
     assert!(home.run(&["budgets", "list"]).await.ok().contains(id));
     home.run(&["budgets", "create", "1", "--period", "year"]).await.failed(5);
     home.run(&["budgets", "delete", id]).await.ok();
