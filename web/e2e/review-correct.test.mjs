@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessibleInThemes, close, live, open, PHONE, resize } from "./support/browser.mjs";
-import { approve, stage, title, undoEnds } from "./support/review.mjs";
+import { approve, approveEdit, stage, title, undoEnds } from "./support/review.mjs";
 
 const on = stage();
 
@@ -62,7 +62,7 @@ test("an output is corrected field by field, and only what was changed is differ
   await accessibleInThemes(page, "review-form");
   await resize(page, PHONE);
   await accessibleInThemes(page, "review-form-phone", "the form on a phone");
-  await page.getByRole("button", { name: "Approve the edit" }).click();
+  await approveEdit(page);
   await page.getByText("Approved with the edit").waitFor();
   await undoEnds(page);
   assert.equal(
@@ -113,7 +113,7 @@ test("a fault is said at its field as it is typed, and nothing is sent before it
   await page.getByRole("button", { name: "2 faults to mend" }).waitFor();
   await field(page, "amount").fill("12,5");
   await amount.getByText("This is no number.").waitFor();
-  await page.getByRole("button", { name: "Approve the edit" }).click();
+  await approveEdit(page);
   await page.keyboard.press("Escape");
   await title(page, "Ann Able");
   await approve(page);
@@ -145,7 +145,7 @@ test("a refused correction comes back to its item, which stays marked until it i
   await page.route("**/approve", (route) =>
     route.fulfill({ status: 400, json: { success: false, error: { code: "VALIDATION_ERROR", message } } }),
   );
-  await page.getByRole("button", { name: "Approve the edit" }).click();
+  await approveEdit(page);
   await page.waitForURL(new RegExp(next));
   await undoEnds(page);
   const row = page.locator(`[data-task="${id}"]`);
@@ -162,7 +162,7 @@ test("a refused correction comes back to its item, which stays marked until it i
   await accessibleInThemes(page, "review-refused");
   await field(page, "amount").fill("8");
   await page.getByText("The server:").waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Approve the edit" }).click();
+  await approveEdit(page);
   await row.waitFor({ state: "detached" });
   await undoEnds(page);
   assert.match((await on.decided(id)).modifiedOutput, /"amount":8,/);
@@ -181,7 +181,7 @@ test("JSON without a schema is edited with line breaks, and stays on one line", 
   await page.keyboard.press("ArrowLeft");
   await page.keyboard.press("Backspace");
   await page.keyboard.type("5");
-  await page.getByRole("button", { name: "Approve the edit" }).click();
+  await approveEdit(page);
   await page.getByText("It is sent in").waitFor();
   await undoEnds(page);
   assert.equal((await on.decided(id)).modifiedOutput, '{"a":5,"b":[1,2]}');

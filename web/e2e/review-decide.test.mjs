@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessibleInThemes, close, loaded, open, PHONE, resize, stopClock } from "./support/browser.mjs";
-import { approve, stage, title, undoEnds } from "./support/review.mjs";
+import { approve, armed, stage, title, undoEnds } from "./support/review.mjs";
 
 const on = stage();
 
@@ -15,7 +15,7 @@ test("a key or a click that comes just after an item has appeared does not decid
   await title(page, "The second.");
   await page.keyboard.press("k");
   await title(page, "The first.");
-  await page.locator('[data-armed="true"]').waitFor();
+  await armed(page);
   // The page's clock stands, so that an item has just appeared for as long as the scenario looks.
   await stopClock(page);
   await approve(page);
@@ -64,7 +64,7 @@ test("a rejection stands beside the output, with the reasons of before at hand",
   const [one, two] = [await on.held("A letter without a name."), await on.held("Another one.")];
   const page = await open(on.browser, on.server, `/review/${one}`, { clock: true });
   await title(page, "A letter without a name.");
-  await page.locator('[data-armed="true"]').waitFor();
+  await armed(page);
   await page.keyboard.press("r");
   const panel = page.getByRole("dialog", { name: "Reject the output" });
   await page.keyboard.type("The name is missing.");
@@ -73,7 +73,7 @@ test("a rejection stands beside the output, with the reasons of before at hand",
   await panel.getByRole("button", { name: "Reject Ctrl ↵" }).waitFor();
   await page.keyboard.press("Control+Enter");
   await title(page, "Another one.");
-  await page.locator('[data-armed="true"]').waitFor();
+  await armed(page);
   await page.keyboard.press("r");
   // A letter on a button of the panel decides nothing.
   await panel.getByRole("button", { name: "The name is missing." }).focus();
@@ -131,7 +131,7 @@ test("on a phone a comment stands behind a button, and the buttons are whole", a
       .evaluate((it) => it.scrollWidth > it.clientWidth || it.getBoundingClientRect().right > innerWidth);
     assert.equal(cut, false, name);
   }
-  await page.locator('[data-armed="true"]').waitFor();
+  await armed(page);
   await page.getByRole("button", { name: "Approve" }).click();
   await page.getByText("It is sent in").waitFor();
   await undoEnds(page);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessibleInThemes, close, live, open } from "./support/browser.mjs";
-import { approve, stage, title, undoEnds } from "./support/review.mjs";
+import { approve, approveEdit, armed, stage, title, undoEnds } from "./support/review.mjs";
 
 const on = stage();
 const waits = (page, many) => page.locator(`[data-outbox="${many}"]`).waitFor();
@@ -20,7 +20,7 @@ test("what is decided without a network is kept, said, and sent when it is back;
     .click();
   // Each was read before, and the editor too.
   await title(page, "Letter one.");
-  await page.locator('[data-armed="true"]').waitFor();
+  await armed(page);
   for (const [key, name] of Object.entries({ 1: "two", 2: "three" })) {
     await page.keyboard.press("j");
     await title(page, `Letter ${name}.`);
@@ -42,7 +42,7 @@ test("what is decided without a network is kept, said, and sent when it is back;
   await page.getByRole("textbox", { name: "Edited output" }).click();
   await page.keyboard.press("Control+a");
   await page.keyboard.type("Letter two, by Ada.");
-  await page.getByRole("button", { name: "Approve the edit" }).click();
+  await approveEdit(page);
   await undoEnds(page);
   await waits(page, 2);
   await title(page, "Letter three.");
@@ -76,7 +76,7 @@ test("what is decided after the session has ended is sent once its user is back,
   const id = await on.held("Decided too late.");
   const page = await open(on.browser, on.server, `/review/${id}`, { user: ann, clock: true });
   await title(page, "Decided too late.");
-  await page.locator('[data-armed="true"]').waitFor();
+  await armed(page);
   // The cookie is gone; the page does not know it yet.
   await page.context().clearCookies();
   await approve(page);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, accessibleInThemes, close, loaded, open, PHONE, resize } from "./support/browser.mjs";
-import { stage, title } from "./support/review.mjs";
+import { armed, stage, title } from "./support/review.mjs";
 
 const on = stage();
 
@@ -105,7 +105,7 @@ test("a long output has one scroll, and the end that was not seen is said beside
   await page.goto(`/review/${other}`);
   await unseen.waitFor();
   await accessibleInThemes(page, "review-unseen-phone");
-  await page.locator('[data-armed="true"]').waitFor();
+  await armed(page);
   await page.getByRole("button", { name: /^Approve/ }).click();
   await page.getByText("It is sent in").waitFor();
   await close(page);

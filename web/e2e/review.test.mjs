@@ -14,7 +14,7 @@ import {
   stopClock,
   WINDOW,
 } from "./support/browser.mjs";
-import { approve, stage, title, undoEnds } from "./support/review.mjs";
+import { approve, approveEdit, stage, title, undoEnds } from "./support/review.mjs";
 import { allowed, eventually } from "./support/wait.mjs";
 
 const on = stage();
@@ -215,7 +215,7 @@ test("an edit survives a reload, and flows downstream once approved", async () =
   await page.locator(".cm-merge-b").getByRole("textbox", { name: "Edited output" }).waitFor();
   await shot(page, "review-diff");
   await accessible(page);
-  await page.getByRole("button", { name: "Approve the edit" }).click();
+  await approveEdit(page);
   await page.getByText("Approved with the edit").waitFor();
   await undoEnds(page);
   const after = await on.server.until(async () => {

@@ -14,6 +14,7 @@ import {
   stopClock,
   WINDOW,
 } from "./support/browser.mjs";
+import { armed } from "./support/review.mjs";
 import { startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
@@ -305,6 +306,7 @@ test("nothing moves for those who want no motion", async () => {
   await still("the editor");
 
   await show(`/review/${ids.review}`, "Dear customer");
+  await armed(page);
   await stopClock(page);
   await page.keyboard.press("a");
   const undo = page.getByRole("button", { name: /^Undo/ });

@@ -130,6 +130,8 @@ pub(crate) struct Node {
     pub(crate) bulks: Bulks,
     pub(crate) flow: Flow,
     pub(crate) holdings: Arc<AccountHoldings>,
+    /// Held by whoever makes a budget or the settings of a queue, of which there may be so many only.
+    pub(crate) counting: tokio::sync::Mutex<()>,
     /// The lock of whoever cancels the work of deleted users.
     pub(crate) cancelling_left_work: tokio::sync::Mutex<()>,
     pub(crate) events: Arc<Events>,
@@ -180,6 +182,7 @@ impl Node {
             ),
             budgets: Arc::default(),
             bulks: Bulks::default(),
+            counting: tokio::sync::Mutex::default(),
             flow: Flow::new(Arc::clone(&queues)),
             holdings: Arc::new(AccountHoldings::new(settings.caps)),
             cancelling_left_work: tokio::sync::Mutex::default(),

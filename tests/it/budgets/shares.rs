@@ -41,12 +41,12 @@ async fn the_cost_of_a_definition_is_counted_before_it_is_paid() {
     let server = Server::start();
     let operator = server.client("operator").await;
     let step =
-        |n: usize| json!({"id": format!("s{n}"), "prompt": "x", "outputSchema": costly(15, n)});
+        |n: usize| json!({"id": format!("s{n}"), "prompt": "x", "outputSchema": costly(13, n)});
     let steps: Vec<_> = (0..200).map(step).collect();
     let mut whole = template("costly", &json!({"type": "object"}));
     whole["steps"] = json!(steps);
     let plan = json!({"name": "costly", "steps": steps});
-    let task = |n| json!({"prompt": "x", "outputSchema": costly(15, n)});
+    let task = |n| json!({"prompt": "x", "outputSchema": costly(13, n)});
     let batch = json!({"tasks": (0..100).map(task).collect::<Vec<_>>()});
     for (path, body, field) in [
         ("/api/templates", &whole, "steps[2].outputSchema.properties.p"),
@@ -60,7 +60,7 @@ async fn the_cost_of_a_definition_is_counted_before_it_is_paid() {
         let place = error["details"]["field"].as_str().expect("a field");
         assert!(place.starts_with(field), "{place}");
         let message = error["message"].as_str().expect("a message");
-        assert!(message.contains("50000000") && message.contains("(?i)"), "{message}");
+        assert!(message.contains("30000000") && message.contains("(?i)"), "{message}");
     }
 }
 

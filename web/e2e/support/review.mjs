@@ -47,8 +47,15 @@ export const title = (page, text) => page.locator(".review-panel").getByText(tex
 /** The page's clock moves over the time in which a decision can be undone. */
 export const undoEnds = (page) => page.clock.fastForward(5_000);
 
-/** Approves by key, once the item is old enough for a key to mean it. */
+/** Waits until the item is old enough for a key or a click to mean it. */
+export const armed = (page) => page.locator('[data-armed="true"]').waitFor();
+
 export async function approve(page) {
-  await page.locator('[data-armed="true"]').waitFor();
+  await armed(page);
   await page.keyboard.press("a");
+}
+
+export async function approveEdit(page) {
+  await armed(page);
+  await page.getByRole("button", { name: "Approve the edit" }).click();
 }

@@ -26,7 +26,7 @@ pub struct Webhook {
     pub id: DeliveryId,
     /// The task.
     pub task: TaskId,
-    /// The event: one of [`TASK_ENDS`], or that its output waits for a reviewer.
+    /// The event: one of [`super::TASK_ENDS`], or that its output waits for a reviewer.
     pub event: EventName,
     /// The task's `callbackUrl`.
     pub url: String,

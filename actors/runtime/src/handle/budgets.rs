@@ -21,6 +21,7 @@ impl Handle {
     /// # Errors
     /// [`Error::InvalidState`] if there are too many, [`Error::Unavailable`].
     pub async fn create_budget(&self, budget: Budget) -> Result<Ledger, Error> {
+        let _counting = self.node.counting.lock().await;
         if self.node.budgets.all(self.node.now()).len() >= MAX_BUDGETS {
             let says = format!("there are {MAX_BUDGETS} budgets, which is the limit: delete one");
             return Err(Error::InvalidState(says));

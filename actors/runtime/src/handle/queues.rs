@@ -66,9 +66,9 @@ impl Handle {
     /// [`Error::InvalidState`] if too many other queues have settings, [`Error::Unavailable`].
     pub async fn change_queue(&self, name: &str, change: QueueChange) -> Result<QueueView, Error> {
         self.admit()?;
-        let controlled = self.node.flow.queues();
-        let is_new = !controlled.contains_key(name);
-        if is_new && controlled.len() >= MAX_CONTROLLED {
+        let is_new = !self.node.flow.queues().contains_key(name);
+        let _counting = if is_new { Some(self.node.counting.lock().await) } else { None };
+        if is_new && self.node.flow.queues().len() >= MAX_CONTROLLED {
             return Err(Error::InvalidState(format!(
                 "{MAX_CONTROLLED} queues have settings, which is the limit: take the limits of one away"
             )));

@@ -598,3 +598,16 @@ async fn the_tasks_that_wait_for_a_budget_go_on_in_the_order_of_a_queue() {
         answer(&mut worker, lease, 0).await;
     }
 }
+
+#[tokio::test]
+async fn there_are_a_thousand_budgets_however_many_are_made_at_once() {
+    let bench = bench().await;
+    let make = async || bench.handle.create_budget(budget(&bench, 10.0, OnExceed::Wait)).await;
+    for _ in 0..999 {
+        make().await.expect("there is room");
+    }
+    let made = futures_util::future::join_all((0..5).map(|_| make())).await;
+    assert_eq!(made.iter().filter(|one| one.is_ok()).count(), 1);
+    let says = "there are 1000 budgets, which is the limit: delete one".into();
+    assert_eq!(make().await.err(), Some(Error::InvalidState(says)));
+}

@@ -99,3 +99,20 @@ async fn a_rate_lets_so_many_leases_pass_in_a_minute_and_then_wakes_the_queue() 
     let waited = started.elapsed();
     assert!(waited >= Duration::from_mins(1) && waited < Duration::from_secs(63), "{waited:?}");
 }
+
+#[tokio::test]
+async fn a_thousand_queues_have_settings_however_many_are_set_at_once() {
+    let bench = Bench::new().await;
+    let set = async |n: u32| {
+        let change = QueueChange { concurrent: Some(n + 1), ..NONE };
+        bench.handle.change_queue(&format!("q{n}"), change).await
+    };
+    for n in 0..999 {
+        set(n).await.expect("there is room");
+    }
+    let made = futures_util::future::join_all((999..1_004).map(set)).await;
+    assert_eq!(made.iter().filter(|one| one.is_ok()).count(), 1);
+    let refused = set(2_000).await.expect_err("they are too many").to_string();
+    assert!(refused.contains("1000 queues have settings"), "{refused}");
+    set(5).await.expect("it has settings already");
+}
