@@ -97,7 +97,7 @@ pub fn reserved(model: &str) -> Option<&'static str> {
 }
 
 /// A function as a worker announces it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announced {
     /// The name; `*` for every function, which the worker of the sandbox runs.
     pub name: String,
@@ -238,6 +238,7 @@ pub fn text_of(json: &str) -> Cow<'_, str> {
 
 /// The bytes of a value as compact JSON.
 #[must_use]
+#[expect(clippy::missing_panics_doc, reason = "values of JSON have a JSON form")]
 pub fn json_length(value: &impl Serialize) -> usize {
     struct Counter(usize);
     impl std::io::Write for Counter {

@@ -39,7 +39,7 @@ impl Monotonic {
 }
 
 /// The content of a worker's `register` frame.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// A name for people.
     pub name: String,

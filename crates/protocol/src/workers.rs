@@ -65,7 +65,7 @@ pub enum FromWorker {
 }
 
 /// The worker's identity and the tasks that it takes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Register {
     /// The worker's name, for people.
@@ -88,7 +88,7 @@ pub struct Register {
 }
 
 /// A function that a worker runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Function {
     /// The name: `^[a-z][a-z0-9_.-]{0,63}$`.

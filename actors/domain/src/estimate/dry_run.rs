@@ -60,7 +60,8 @@ pub struct DryStep {
     pub id: String,
     /// The length of the longest chain of dependencies before the step.
     pub level: usize,
-    /// The prompt, or the args of a function as JSON, with all known values filled in; cut if all prompts exceed [`MAX_PROMPTS`].
+    /// The prompt, or the args of a function as JSON, with all known values filled in; cut if all
+    /// prompts exceed [`MAX_PROMPTS`].
     pub prompt: String,
     /// True if the prompt is cut.
     pub prompt_truncated: bool,

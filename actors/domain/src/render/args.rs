@@ -7,6 +7,8 @@
 //! A string that is one placeholder and nothing else becomes the value with its type; any other stays a
 //! string. Names of members are no templates.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 use super::{Error, Inserter, Part, PromptTemplate, Scope, Unknown};
@@ -94,7 +96,7 @@ fn node(value: &Value, place: &mut String, text: &mut impl FnMut(&str, &str) -> 
             let mut list = Vec::with_capacity(items.len());
             for (index, item) in items.iter().enumerate() {
                 let before = place.len();
-                place.push_str(&format!("[{index}]"));
+                let _ = write!(place, "[{index}]");
                 list.push(node(item, place, text));
                 place.truncate(before);
             }
