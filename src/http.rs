@@ -204,6 +204,7 @@ fn table() -> Routes {
         .get   ("/api/workers",                     may(A::WorkersRead),      system::list_workers)
         .post  ("/api/workers/{id}/drain",          may(A::WorkersManage),    system::drain_worker)
         .get   ("/api/workers/connect",             may(A::TasksExecute),     ws::workers::connect)
+        .get   ("/api/functions",                   may(A::WorkersRead),      system::list_functions)
         .get   ("/api/models",                      may(A::ModelsRead),       models::list)
         .put   ("/api/models/{name}/limits",        may(A::ModelsManage),     models::set_limits)
         .delete("/api/models/{name}/pause",         may(A::ModelsManage),     models::end_pause)

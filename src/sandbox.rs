@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::access::Role;
+use callboard_domain::function::{Announced, Output};
 use callboard_domain::id::{Environment, WorkerId};
 use callboard_domain::task::{Completion, Failure, JudgeUsage, LeaseToken};
 use callboard_domain::usage::{Tokens, Usage};
@@ -21,6 +22,7 @@ use callboard_runtime::{Handle, Owner, SANDBOX_QUEUE};
 use callboard_worker::confidence::{self, Measured};
 use callboard_worker::provider::simulated::Simulated;
 use callboard_worker::provider::{self, Request};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -62,6 +64,7 @@ async fn connect(handle: &Handle) -> Result<(WorkerLink, Commands), Error> {
         version: env!("CARGO_PKG_VERSION").into(),
         queues: vec![SANDBOX_QUEUE.into()],
         models: vec!["*".into()],
+        functions: [every_function()].into(),
         concurrency: CONCURRENCY,
     };
     let (outgoing, commands) = mpsc::unbounded_channel();
@@ -128,9 +131,37 @@ impl Worker {
     }
 }
 
+/// The result of a function that costs nothing.
+fn free() -> Completion {
+    Completion {
+        usage: Usage::default(),
+        confidence: None,
+        confidence_source: None,
+        finish_reason: None,
+        service_tier: None,
+        judge: None,
+        thinking: None,
+    }
+}
+
+fn every_function() -> Announced {
+    let name = Announced::EVERY.to_owned();
+    Announced { name, description: None, input_schema: None, output_schema: None }
+}
+
+/// The value of a simulated function without an outputSchema: it says so, and shows the args.
+fn simulated(function: &str, args: &Map<String, Value>) -> Output {
+    Output::Json(json!({"simulated": true, "function": function, "args": args}).to_string())
+}
+
 /// Runs a task to its result.
 async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
     let Assignment { lease, task, inputs, max_tokens, .. } = assignment;
+    let called = task.spec.work().function().zip(inputs.args.as_deref());
+    if let (Some((function, args)), None) = (called, &inputs.output_schema) {
+        return WorkerMessage::Completed(lease, simulated(function, args), free());
+    }
+    let is_call = called.is_some();
     let request = Request {
         model: task.model().to_owned(),
         system_prompt: inputs.system_prompt,
@@ -177,7 +208,11 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
                 judge: judge.map(Box::new),
                 thinking: None,
             };
-            WorkerMessage::Completed(lease, completion.output, completed)
+            if is_call {
+                let output = Output::Json(completion.output);
+                return WorkerMessage::Completed(lease, output, free());
+            }
+            WorkerMessage::Completed(lease, completion.output.into(), completed)
         }
         Err(failure) => failed(lease, failure),
     }

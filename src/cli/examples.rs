@@ -45,6 +45,7 @@ fn of(path: &str) -> &'static [&'static str] {
             "tasks submit --file invoice.txt --output-schema invoice.json \\\n      \
              --max-tokens 300 --wait --output-only",
             "tasks submit 'Is 91 prime?' --confidence samples --samples 5",
+            "tasks submit --function lookup_customer --args '{\"id\": \"c_1\"}' --wait",
         ],
         "tasks list" => &[
             "tasks list --status failed,rejected --limit 50",
@@ -284,6 +285,7 @@ fn of(path: &str) -> &'static [&'static str] {
         "queues purge" => &["queues purge nightly --dry-run", "queues purge nightly --expect 120"],
         "workers list" => &["workers list", "workers list -o json"],
         "workers drain" => &["workers drain wrk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "functions list" => &["functions list", "functions list -o json"],
         "models list" => &["models list", "models list -o json"],
         "models limit" => &[
             "models limit gpt-4.1 --requests 500 --tokens 30000",

@@ -22,6 +22,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::access::{Action, Caller};
+use callboard_domain::function::Work;
 use callboard_domain::id::TaskId;
 use callboard_domain::task::{MAX_TARGET, Request, Task};
 use callboard_domain::worker::Profile;
@@ -132,7 +133,8 @@ pub(super) async fn get_model(
     Extension(caller): Extension<Caller>,
     Id(ModelName(name)): Id<ModelName>,
 ) -> Answer {
-    let is_run = reachable(&app, &caller).any(|profile| profile.runs(&name));
+    let is_model = Work::of(&name).function().is_none();
+    let is_run = is_model && reachable(&app, &caller).any(|profile| profile.runs(&name));
     if is_run || name == app.defaults.model {
         return Ok(Reply::ok_bare(&ModelBody::of(name)));
     }

@@ -118,6 +118,7 @@ use crate::ws;
         budgets::delete,
         budgets::usage,
         system::list_workers,
+        system::list_functions,
         system::drain_worker,
         models::list,
         models::set_limits,

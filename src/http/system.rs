@@ -12,6 +12,7 @@ use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::WorkerId;
 use callboard_domain::schedule::Timetable;
 use callboard_wire::common::Paging;
+use callboard_wire::functions::FunctionBody;
 use callboard_wire::system::{Component, Components, Health, WorkerBody};
 
 use super::extract::Asker;
@@ -37,6 +38,23 @@ pub(super) async fn list_workers(
         .take(window.limit)
         .map(|view| WorkerBody::new(view, moment))
         .collect();
+    Ok(Reply::page(&page, total, window))
+}
+
+/// The functions that connected workers run, by name.
+#[utoipa::path(
+    get, path = "/api/functions", tag = "system",
+    responses((status = 200, body = [FunctionBody])),
+)]
+pub(super) async fn list_functions(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(paging): Query<Paging>,
+) -> Answer {
+    let functions = app.handle.functions(caller.environment);
+    let (window, total) = (paging.window(), functions.len() as u64);
+    let page = functions.into_iter().skip(window.offset).take(window.limit);
+    let page: Vec<_> = page.map(FunctionBody::of).collect();
     Ok(Reply::page(&page, total, window))
 }
 

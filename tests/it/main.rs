@@ -24,6 +24,7 @@ mod erasure;
 mod executions;
 mod executions_survive;
 mod forks;
+mod functions;
 mod help;
 mod limits;
 mod mail;

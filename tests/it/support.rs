@@ -521,6 +521,11 @@ impl FakeWorker {
         self.socket.send(Message::text(frame.to_string())).await
     }
 
+    /// Sends a frame as it is written.
+    pub(crate) async fn send_text(&mut self, frame: String) {
+        self.socket.send(Message::text(frame)).await.expect("the socket is open");
+    }
+
     pub(crate) async fn send(&mut self, frame: Value) {
         self.try_send(frame).await.expect("the socket is open");
     }

@@ -1,6 +1,7 @@
 // Executions: the graph is what REST says, one selection in three views, retry, comparison, many steps, many runs.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import WebSocket from "ws";
 import {
   accessible,
   accessibleInThemes,
@@ -477,4 +478,39 @@ test("10,000 executions are listed: the number at once, rows as they are scrolle
   await loaded(page);
   assert.equal(await under(), before, "a row moved under the pointer");
   await close(page);
+});
+
+test("a step that calls a function is marked in the graph, and shows its function and args", async () => {
+  const { key } = await server.call("POST", "/api/auth/keys", { name: "functions", role: "worker" });
+  const calls = new WebSocket(`${server.url.replace("http", "ws")}/api/workers/connect`, {
+    headers: { Authorization: `Bearer ${key}` },
+  });
+  const said = (frame) => calls.send(JSON.stringify(frame));
+  calls.on("message", (text) => {
+    const { type, lease } = JSON.parse(text);
+    if (type === "assign") said({ type: "complete", lease, output: { name: "Ada", tier: "gold" } });
+  });
+  await new Promise((resolve) => calls.on("open", resolve));
+  const functions = [{ name: "lookup_customer" }];
+  said({ type: "register", name: "crm", version: "1", queues: ["default"], functions, concurrency: 2 });
+  const steps = [
+    { id: "customer", function: "lookup_customer", args: { id: "{{input.customerId}}" } },
+    { id: "letter", prompt: say({ say: "Dear Ada" }), dependsOn: ["customer"] },
+  ];
+  const { id: planId } = await plan("Functions", steps);
+  const { id } = await execute(planId, { input: { customerId: 7 } });
+  assert.equal((await ended(id)).status, "completed");
+  const page = await open(browser, server, `/executions/${id}?step=customer`);
+  await live(page);
+  await node(page, "customer").getByText("ƒ").waitFor();
+  assert.equal(await node(page, "letter").getByText("ƒ").count(), 0);
+  const drawer = page.locator(".executions-drawer");
+  await drawer.getByText("lookup_customer", { exact: true }).waitFor();
+  await drawer.getByRole("heading", { name: "Args" }).waitFor();
+  await drawer.getByText('"id": 7').waitFor();
+  await accessible(page);
+  await page.goto(`${server.url}/workers`);
+  await page.getByText("lookup_customer", { exact: true }).first().waitFor();
+  await close(page);
+  calls.close();
 });

@@ -112,6 +112,17 @@ fn of_step(
         // The time that a signal takes cannot be predicted, and a signal costs nothing.
         return Estimate::NOTHING;
     }
+    if step.args().is_some() {
+        // The cost of a function is what its worker reports.
+        let past = past.map(|PastRun { cost, duration_ms }| Estimate {
+            cost,
+            cost_high: cost,
+            duration_ms,
+            basis: Basis::History,
+            ..Estimate::NOTHING
+        });
+        return past.unwrap_or(Estimate::NOTHING);
+    }
     let others = step.texts().skip(1).map(|text| estimate_tokens(text.source()));
     let written = others.fold(estimate_tokens(prompt), u64::saturating_add);
     let (input, received) = asked.map_or((written, received), |asked| (asked.now, 0));
@@ -172,7 +183,8 @@ pub fn of_plan(
     prices: &Prices,
 ) -> Estimate {
     let of = |step: &Step| {
-        let model = step.source().first_model().unwrap_or(model);
+        let own = step.source().first_model();
+        let model = own.as_deref().unwrap_or(model);
         let received = received(plan, step);
         let past = past(step.id(), model).filter(|_| step.for_each().is_none());
         let (prompt, schema) = (step.prompt().source(), step.output_schema());

@@ -25,6 +25,7 @@ pub mod event;
 pub mod excerpts;
 pub mod execution;
 pub mod fuel;
+pub mod function;
 pub mod grammar;
 pub mod graph;
 pub mod id;

@@ -7,6 +7,7 @@
 //! Templates are checked by the same code (docs/reference/errors.md). Deliberately absent: the wire's shape and
 //! its types, which are right by the time a source exists, and the run of a plan.
 
+mod call;
 mod check;
 mod gate;
 mod limits;
@@ -25,11 +26,12 @@ use crate::error::Rule;
 use crate::graph::Graph;
 use crate::problem::{Problem, Problems};
 use crate::render::members::normal;
-use crate::render::{PromptTemplate, Reference};
+use crate::render::{ArgsTemplate, PromptTemplate, Reference};
 use crate::retry::Policy;
 use crate::schema::Schema;
 use crate::task::Role;
 
+pub use call::{FOREIGN, call_faults};
 pub use check::compile_schema;
 pub(crate) use check::{Checker, Compiles, Declared, Inputs};
 pub(crate) use gate::unknown_step;
@@ -66,6 +68,7 @@ pub struct Step {
     prompt: PromptTemplate,
     system_prompt: Option<PromptTemplate>,
     messages: Vec<PromptTemplate>,
+    args: Option<ArgsTemplate>,
     condition: Option<Condition>,
     for_each: Option<ForEach>,
     wait: Option<Wait>,
@@ -188,6 +191,7 @@ impl Step {
             && (self.for_each.is_some() != source.map.is_none() || source.wait.is_some())
             && self.wait.is_some() == source.wait.is_some()
             && self.output_schema.is_some() == source.output_schema.is_some()
+            && (self.args.is_some() == source.call.is_some() || source.wait.is_some())
     }
 
     /// The step as given.
@@ -225,9 +229,16 @@ impl Step {
         self.source.messages.iter().map(|message| message.role).zip(&self.messages)
     }
 
-    /// Every text of the step: prompt, system prompt, messages.
+    /// The args of the function that the step calls; `None` for a step with a prompt.
+    #[must_use]
+    pub const fn args(&self) -> Option<&ArgsTemplate> {
+        self.args.as_ref()
+    }
+
+    /// Every text of the step: prompt, system prompt, messages, the strings of args.
     pub fn texts(&self) -> impl Iterator<Item = &PromptTemplate> {
-        [&self.prompt].into_iter().chain(&self.system_prompt).chain(&self.messages)
+        let args = self.args.iter().flat_map(ArgsTemplate::texts);
+        [&self.prompt].into_iter().chain(&self.system_prompt).chain(&self.messages).chain(args)
     }
 
     /// The condition under which the step runs; `None` means always.

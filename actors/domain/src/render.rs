@@ -7,18 +7,22 @@
 //! Rendering is one pass over the parts, so inserted values are never parsed, even if they contain
 //! `{{`. Deliberately absent: the check that a reference is allowed, which the plan makes once.
 
+mod args;
 pub(crate) mod members;
 mod scan;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+pub use args::ArgsTemplate;
 pub(crate) use scan::{Content, meta_variables, placeholder, way_out};
 pub use scan::{MAX_FAULTS, reference};
 
+use crate::function::{self, MAX_ARGS};
 use crate::names::names;
 use crate::schema::parsed_output;
 use crate::task::MAX_MESSAGES;
@@ -149,6 +153,10 @@ pub trait Scope {
     fn item(&self, _name: &str) -> Option<&Value> {
         None
     }
+    /// True if the output of this step is JSON whatever it looks like: it matches a schema, or is a list.
+    fn is_json(&self, _step: &str) -> bool {
+        false
+    }
 }
 
 /// The output of a step.
@@ -160,6 +168,20 @@ pub enum Output<'a> {
     Skipped,
     /// The step completed with this output.
     Completed(&'a str),
+    /// The step's function completed with the value of this JSON.
+    Json(&'a str),
+}
+
+impl<'a> Output<'a> {
+    /// The text that a prompt gets; `None` without an output.
+    #[must_use]
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Unknown | Self::Skipped => None,
+            Self::Completed(output) => Some(Cow::Borrowed(output)),
+            Self::Json(json) => Some(function::text_of(json)),
+        }
+    }
 }
 
 /// A failure to render (`RENDER_FAILED`). The message names the reference, never a value.
@@ -183,6 +205,9 @@ pub enum Error {
     /// The rendered messages are too long.
     #[error("the rendered messages are longer than {MAX_MESSAGES} bytes in all")]
     MessagesTooLong,
+    /// The rendered args are too long.
+    #[error("the rendered args are longer than {MAX_ARGS} bytes of JSON")]
+    ArgsTooLong,
 }
 
 impl PromptTemplate {
@@ -221,7 +246,7 @@ impl PromptTemplate {
     /// # Errors
     /// A reference has no value, or the result is longer than [`MAX_PROMPT`].
     pub fn render(&self, scope: &impl Scope) -> Result<String, Error> {
-        self.fill(scope, Unknown::Refuse)
+        self.fill(&mut Inserter::of(scope), Unknown::Refuse)
     }
 
     /// Renders for a dry run: references without a value before the run (outputs, the execution's id)
@@ -230,7 +255,7 @@ impl PromptTemplate {
     /// # Errors
     /// An input field lacks the path, or the result is longer than [`MAX_PROMPT`].
     pub fn render_known(&self, scope: &impl Scope) -> Result<String, Error> {
-        self.fill(scope, Unknown::Keep)
+        self.fill(&mut Inserter::of(scope), Unknown::Keep)
     }
 
     /// The approximate bytes that a rendering reads or writes; those parsed as JSON count ten times.
@@ -243,7 +268,7 @@ impl PromptTemplate {
             }
             Reference::Output { step, path } => match scope.output(step) {
                 Output::Completed(output) if path.is_empty() => output.len(),
-                Output::Completed(output) => output.len().saturating_mul(10),
+                Output::Completed(output) | Output::Json(output) => output.len().saturating_mul(10),
                 Output::Skipped | Output::Unknown => 0,
             },
             Reference::Item { name, .. } => scope.item(name).map_or(0, |value| 10 * breadth(value)),
@@ -252,9 +277,11 @@ impl PromptTemplate {
         self.references().map(of).fold(self.source.len(), usize::saturating_add)
     }
 
-    fn fill(&self, scope: &impl Scope, unknown: Unknown) -> Result<String, Error> {
-        let mut inserter =
-            Inserter { scope, parsed: HashMap::new(), bytes: 0, members: Members::default() };
+    fn fill<'a, S: Scope>(
+        &'a self,
+        inserter: &mut Inserter<'a, S>,
+        unknown: Unknown,
+    ) -> Result<String, Error> {
         let mut rendered = String::with_capacity(self.source.len());
         for part in &self.parts {
             match part {
@@ -293,10 +320,10 @@ pub fn value_of(reference: &Reference, scope: &impl Scope) -> Result<Option<Valu
         Reference::Output { step, path } => match scope.output(step) {
             Output::Unknown => Err(Error::NoValue(reference.clone())),
             Output::Skipped => Ok(None),
-            Output::Completed(output) if output.len() > MAX_JSON => {
+            Output::Completed(output) | Output::Json(output) if output.len() > MAX_JSON => {
                 Err(Error::TooMuchJson(reference.clone()))
             }
-            Output::Completed(output) => {
+            Output::Completed(output) | Output::Json(output) => {
                 let root = parsed_output(output);
                 at(&root.ok_or_else(|| Error::NotJson(reference.clone()))?, path)
             }
@@ -315,7 +342,7 @@ pub fn value_weight(reference: &Reference, scope: &impl Scope) -> usize {
             members::member(scope.input(), field).map_or(0, |value| 10 * breadth(value))
         }
         Reference::Output { step, .. } => match scope.output(step) {
-            Output::Completed(output) => output.len().saturating_mul(10),
+            Output::Completed(output) | Output::Json(output) => output.len().saturating_mul(10),
             Output::Skipped | Output::Unknown => 0,
         },
         Reference::Env(_) | Reference::Meta(_) | Reference::Item { .. } => 0,
@@ -338,6 +365,79 @@ struct Inserter<'a, S> {
 }
 
 impl<'a, S: Scope> Inserter<'a, S> {
+    fn of(scope: &'a S) -> Self {
+        Self { scope, parsed: HashMap::new(), bytes: 0, members: Members::default() }
+    }
+
+    /// The value of a reference, with its type; null for a skipped step's output and an absent input field. An
+    /// output that no schema makes JSON is a value if it is an object or an array, and its text otherwise.
+    fn value(&mut self, reference: &'a Reference) -> Result<Value, Error> {
+        let no_value = || Error::NoValue(reference.clone());
+        let missing = || Error::Missing(reference.clone());
+        let found = match reference {
+            Reference::Input { field, path } => {
+                match (self.members.get(self.scope.input(), field), path.is_empty()) {
+                    (Some(value), _) => self.members.at(value, path).ok_or_else(missing)?,
+                    (None, true) => &Value::Null,
+                    (None, false) => return Err(missing()),
+                }
+            }
+            Reference::Output { step, path } => match self.scope.output(step) {
+                Output::Unknown => return Err(no_value()),
+                Output::Skipped => &Value::Null,
+                Output::Completed(text)
+                    if path.is_empty()
+                        && !text.trim_start().starts_with(['{', '['])
+                        && !self.scope.is_json(step) =>
+                {
+                    return Ok(Value::from(text));
+                }
+                Output::Completed(text) if path.is_empty() => {
+                    match self.within(reference, step, path) {
+                        Err(Error::NotJson(_)) => return Ok(Value::from(text)),
+                        found => found?,
+                    }
+                }
+                Output::Completed(_) | Output::Json(_) => self.within(reference, step, path)?,
+            },
+            Reference::Item { name, path } => {
+                let item = self.scope.item(name).ok_or_else(no_value)?;
+                self.members.at(item, path).ok_or_else(missing)?
+            }
+            Reference::Env(_) | Reference::Meta(_) => {
+                let mut text = String::new();
+                self.insert(&mut text, reference)?;
+                return Ok(Value::String(text));
+            }
+        };
+        // The copy of a long value is never made.
+        if function::json_length(found) > MAX_ARGS {
+            return Err(Error::ArgsTooLong);
+        }
+        Ok(found.clone())
+    }
+
+    /// The value at a path of a step's output, which is parsed at most once.
+    fn within(
+        &mut self,
+        reference: &Reference,
+        step: &'a str,
+        path: &[String],
+    ) -> Result<&Value, Error> {
+        if !self.parsed.contains_key(step) {
+            let (Output::Completed(output) | Output::Json(output)) = self.scope.output(step) else {
+                return Err(Error::NoValue(reference.clone()));
+            };
+            self.bytes = self.bytes.saturating_add(output.len());
+            if self.bytes > MAX_JSON {
+                return Err(Error::TooMuchJson(reference.clone()));
+            }
+            self.parsed.insert(step, parsed_output(output).map(Box::new));
+        }
+        let root = self.parsed[step].as_ref().ok_or_else(|| Error::NotJson(reference.clone()))?;
+        self.members.at(root, path).ok_or_else(|| Error::Missing(reference.clone()))
+    }
+
     fn insert(&mut self, rendered: &mut String, reference: &'a Reference) -> Result<(), Error> {
         let no_value = || Error::NoValue(reference.clone());
         let missing = || Error::Missing(reference.clone());
@@ -351,23 +451,15 @@ impl<'a, S: Scope> Inserter<'a, S> {
                     (None, false) => Err(missing()),
                 }
             }
-            Reference::Output { step, path } => match self.scope.output(step) {
-                Output::Unknown => Err(no_value()),
-                Output::Skipped => Ok(()),
-                Output::Completed(output) if path.is_empty() => push(rendered, output),
-                Output::Completed(output) => {
-                    if !self.parsed.contains_key(step.as_str()) {
-                        self.bytes = self.bytes.saturating_add(output.len());
-                        if self.bytes > MAX_JSON {
-                            return Err(Error::TooMuchJson(reference.clone()));
-                        }
-                        self.parsed.insert(step, parsed_output(output).map(Box::new));
-                    }
-                    let parsed = &self.parsed[step.as_str()];
-                    let root = parsed.as_ref().ok_or_else(|| Error::NotJson(reference.clone()))?;
-                    push_value(rendered, self.members.at(root, path).ok_or_else(missing)?)
+            Reference::Output { step, path } => {
+                let output = self.scope.output(step);
+                match output.text() {
+                    None if output == Output::Unknown => Err(no_value()),
+                    None => Ok(()),
+                    Some(text) if path.is_empty() => push(rendered, &text),
+                    Some(_) => push_value(rendered, self.within(reference, step, path)?),
                 }
-            },
+            }
             Reference::Item { name, path } => {
                 let item = self.scope.item(name).ok_or_else(no_value)?;
                 push_value(rendered, self.members.at(item, path).ok_or_else(missing)?)

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::access::Role;
-use crate::error::Error;
+use crate::error::{Error, Rule};
+use crate::function::reserved;
 use crate::plan::{HitlSource, Plan, PlanSource, StepSource, check_length, unknown_step};
 use crate::problem::{Problem, Problems};
 use crate::schema::Schema;
@@ -227,6 +228,16 @@ impl Template {
                 let field = format!("{map}.{id}");
                 problems.extend(unknown_step(&steps, field.clone(), id));
                 check_length(&mut problems, &field, target, 1, MAX_TARGET);
+            }
+        }
+        for (id, model) in &overrides.models {
+            let field = format!("modelOverrides.{id}");
+            let calls = |step: &&StepSource| step.id == *id && step.call.is_some();
+            if steps.iter().any(|step| calls(&step)) {
+                let says = "names a step that calls a function, which has no model";
+                problems.push(Problem::rule(Rule::Unknown, field, says));
+            } else if let Some(says) = reserved(model) {
+                problems.push(Problem::rule(Rule::Reserved, field, says));
             }
         }
         problems.extend(overrides.hitl.iter().flat_map(|hitl| hitl.faults(&steps)));

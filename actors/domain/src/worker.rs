@@ -14,9 +14,11 @@
 //! the running tasks).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Caller;
+use crate::function::{Announced, Work};
 use crate::id::{TaskId, WorkerId};
 use crate::names::names;
 use crate::task::LeaseToken;
@@ -47,14 +49,19 @@ pub struct Profile {
     pub queues: Vec<String>,
     /// The models that the worker runs: exact names, prefixes such as `gpt-*`, or `*`.
     pub models: Vec<String>,
+    /// The functions that the worker runs. Shared, because their schemas may be long.
+    pub functions: Arc<[Announced]>,
     /// The most leases that the worker may hold at once.
     pub concurrency: usize,
 }
 
 impl Profile {
-    /// True if the worker announced `model`, by name or by prefix.
+    /// True if the worker announced the work of this model: the model by name or by prefix, or the function.
     #[must_use]
     pub fn runs(&self, model: &str) -> bool {
+        if let Work::Function(name) = Work::of(model) {
+            return self.functions.iter().any(|known| known.is_of(name));
+        }
         self.models.iter().any(|known| match known.strip_suffix('*') {
             Some(prefix) => model.starts_with(prefix),
             None => known == model,

@@ -195,6 +195,7 @@ mod tests {
             version: "1".into(),
             queues: vec!["a".into(), "b".into()],
             models: vec!["*".into()],
+            functions: [].into(),
             concurrency: 1,
         };
         let worker =

@@ -24,6 +24,7 @@ use callboard_domain::execution::program::{OutputLocation, Outputs, Program};
 use callboard_domain::execution::{Effect, Event, Execution, OutputSource, Refusal, State};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
+use callboard_domain::render::Output;
 use callboard_domain::task::Task;
 use callboard_domain::unit::{Change, Joint};
 use callboard_store::{Outcome, Store};
@@ -426,7 +427,9 @@ async fn read_outputs(
             }
             OutputLocation::Items(_) => None,
         };
-        let known = |task| outputs.item_output(task);
+        let is_call = joint.source(step).is_some_and(|source| source.call.is_some());
+        let form = if is_call { Output::Json } else { Output::Completed };
+        let known = |task| outputs.item_output(task).map(form);
         let output = match fresh {
             Some(payload) => Some(payload),
             None => Box::pin(read::items::output(store, environment, &made, known)).await?,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use callboard_domain::Error;
 use callboard_domain::access::Action as Permission;
 use callboard_domain::confidence::ask::Calls;
+use callboard_domain::function::MAX_OUTPUT;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
@@ -276,9 +277,17 @@ impl Held<TaskItem> {
 
     async fn result(&mut self, WorkerResult { lease, answer, bound, ack }: WorkerResult) -> Done {
         let lease = lease.lease;
+        let answer = match answer {
+            Answer::Output(output, _) if self.is_call() && output.length() > MAX_OUTPUT => {
+                let says = format!("the output of a function has at most {MAX_OUTPUT} bytes");
+                Answer::Failure(Failure::of_worker("OUTPUT_INVALID", says, false))
+            }
+            answer @ (Answer::Output(..) | Answer::Failure(_)) => answer,
+        };
         let patience = self.call_ended(lease, &answer, bound);
         let event = match answer {
             Answer::Output(output, mut completion) => {
+                let output = if self.is_call() { output.of_function() } else { output.of_prompt() };
                 self.price(&mut completion);
                 let chance = Chance((self.node.ports.entropy.bits() & 0xffff_ffff) as u32);
                 let event = Event::Completed { lease, completion, chance };
@@ -325,8 +334,13 @@ impl Held<TaskItem> {
 
     /// Fills in the cost: the model's own calls at the price of the model that was used, in the service
     /// tier that the provider says it gave, or else the one that was asked for; those of a judge at the
-    /// judge's price, in no tier.
+    /// judge's price, in no tier. The cost of a function is what its worker reported.
     fn price(&self, completion: &mut Completion) {
+        if self.is_call() {
+            completion.usage.price_unknown = false;
+            completion.judge = None;
+            return;
+        }
         let prices = &self.node.settings.prices;
         let tier = completion.service_tier;
         let tier = tier.or(self.item.task.as_ref().and_then(|task| task.spec.service_tier()));
@@ -345,6 +359,11 @@ impl Held<TaskItem> {
             let prices = &self.node.settings.prices;
             *usage = prices.usage_in(task.model(), task.spec.service_tier(), usage.tokens());
         }
+    }
+
+    /// True if the task calls a function.
+    fn is_call(&self) -> bool {
+        self.item.task.as_ref().is_some_and(|task| task.spec.work().function().is_some())
     }
 
     fn jitter(&self) -> Jitter {

@@ -211,6 +211,7 @@ impl Bench {
             version: "0".into(),
             queues: vec![queue.into()],
             models: vec!["*".into()],
+            functions: [].into(),
             concurrency,
         };
         let (outgoing, commands) = mpsc::unbounded_channel();

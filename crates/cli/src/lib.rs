@@ -19,6 +19,7 @@ pub mod early;
 mod events;
 mod executions;
 mod failure;
+mod functions;
 mod gate;
 mod hitl;
 mod input;
@@ -93,6 +94,8 @@ pub enum Command {
     Queues(Remote<queues::Queues>),
     /// List and drain workers.
     Workers(Remote<workers::Workers>),
+    /// List the functions that connected workers run.
+    Functions(Remote<functions::Functions>),
     /// List models, and limit their requests and tokens a minute.
     Models(Remote<models::Models>),
     /// Check the server, the connection, the credentials and the clock.
@@ -123,6 +126,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Bulk(asked) => block_on(bulk::run(asked)),
         Command::Queues(asked) => block_on(queues::run(asked)),
         Command::Workers(asked) => block_on(workers::run(asked)),
+        Command::Functions(asked) => block_on(functions::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),
         Command::Doctor(access) => block_on(doctor::run(&access)),
     }

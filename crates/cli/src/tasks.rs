@@ -67,12 +67,12 @@ const BATCH: [Column; 8] = [
     ("rejected", "counts.rejected"),
 ];
 
-const TEXTS: [Column; 2] = [("prompt", "prompt"), ("output", "output")];
+const TEXTS: [Column; 3] = [("prompt", "prompt"), ("args", "args"), ("output", "output")];
 
 /// The commands on tasks.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Tasks {
-    /// Submit a prompt.
+    /// Submit a prompt, or the call of a function.
     Submit(Box<Submit>),
     /// List tasks, the newest first.
     List(List),
@@ -166,11 +166,17 @@ impl Tasks {
 #[derive(Debug, Clone, Args)]
 pub struct Submit {
     /// Prompt for the model; `-` reads standard input.
-    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    #[arg(required_unless_present_any = ["file", "function"], conflicts_with_all = ["file", "function"])]
     prompt: Option<String>,
     /// File with the prompt.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "function")]
     file: Option<PathBuf>,
+    /// Function that a worker calls in place of a model.
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
+    /// Args of the function: a JSON object, or @FILE with one; by default none.
+    #[arg(long, value_name = "JSON", requires = "function")]
+    args: Option<String>,
     /// Model; by default the server's.
     #[arg(long)]
     model: Option<String>,
@@ -384,9 +390,10 @@ fn shown(task: &Value) -> String {
 impl Submit {
     fn body(&self) -> Result<Value, Failure> {
         let prompt = match (&self.prompt, &self.file) {
-            (_, Some(file)) => input::text(file)?,
-            (Some(prompt), None) if prompt == "-" => input::text("-".as_ref())?,
-            (Some(prompt), None) => prompt.clone(),
+            (_, Some(file)) => Some(input::text(file)?),
+            (Some(prompt), None) if prompt == "-" => Some(input::text("-".as_ref())?),
+            (Some(prompt), None) => Some(prompt.clone()),
+            (None, None) if self.function.is_some() => None,
             (None, None) => return Err(Failure::Usage("a prompt is needed".into())),
         };
         let hitl = Body::default().flag("required", self.require_approval);
@@ -394,7 +401,9 @@ impl Submit {
             .set("maxAttempts", self.max_attempts)
             .set("backoffMs", self.backoff.map(input::millis));
         let task = Body::default()
-            .set("prompt", Some(prompt))
+            .set("prompt", prompt)
+            .set("function", self.function.clone())
+            .set("args", self.called_with()?)
             .set("model", self.model.clone())
             .set("queue", self.queue.clone())
             .set("priority", self.priority)
@@ -419,6 +428,20 @@ impl Submit {
             .set("fairnessKey", self.flow.fairness_key.clone())
             .set("weight", self.flow.weight)
             .value())
+    }
+}
+
+impl Submit {
+    /// The args of the function.
+    fn called_with(&self) -> Result<Option<Value>, Failure> {
+        let Some(args) = self.args.as_deref() else { return Ok(None) };
+        if let Some(file) = args.strip_prefix('@') {
+            return Ok(Some(Value::Object(input::object(file.as_ref())?)));
+        }
+        let value = input::json_value(args);
+        let object = value.ok().filter(Value::is_object);
+        let missing = || Failure::Usage("--args must be a JSON object, or @FILE with one".into());
+        object.map(Some).ok_or_else(missing)
     }
 }
 

@@ -15,6 +15,7 @@ use std::fmt;
 
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::ask::Ask;
+use callboard_domain::function::Output;
 use callboard_domain::model_limits::{Limited, Reported};
 use callboard_domain::task::{Message, Sampling, ServiceTier};
 use serde::{Deserialize, Serialize};
@@ -73,13 +74,34 @@ pub struct Register {
     pub version: String,
     /// The queues from which the worker takes tasks.
     pub queues: Vec<String>,
-    /// The models that the worker runs: exact names, `gpt-*`, or `*`.
+    /// The models that the worker runs: exact names, `gpt-*`, or `*`. None if it runs functions alone.
+    #[serde(default)]
     pub models: Vec<String>,
+    /// The functions that the worker runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<Function>,
     /// The greatest number of leases at once.
     pub concurrency: u32,
     /// The leases that the worker held before its connection broke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
+}
+
+/// A function that a worker runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Function {
+    /// The name: `^[a-z][a-z0-9_.-]{0,63}$`.
+    pub name: String,
+    /// The description, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of the args, for people: the worker checks the args.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// The JSON Schema of the output, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
 }
 
 /// The leases that a worker held before its connection broke.
@@ -108,10 +130,14 @@ pub struct Delta {
 pub struct Complete {
     /// The lease.
     pub lease: String,
-    /// The whole output.
-    pub output: String,
-    /// The usage of the call.
+    /// The whole output: the text of a model, or any value of a function.
+    pub output: Output,
+    /// The usage of the call; a function has none.
+    #[serde(default)]
     pub usage: Usage,
+    /// The cost of a function's call, in USD; that of a model comes from the price table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
     /// The confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
@@ -310,12 +336,19 @@ pub struct Assign {
 pub struct Task {
     /// The task's identifier.
     pub id: String,
-    /// The model that the task names.
+    /// The model that the task names; `function:` and the name for a call of a function.
     pub model: String,
     /// The queue of the task.
     pub queue: String,
-    /// The rendered prompt.
+    /// The rendered prompt; empty for a call of a function.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
+    /// The function to call, with `args`, in place of a prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The rendered args of the function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Map<String, Value>>,
     /// The first system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,

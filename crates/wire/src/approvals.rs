@@ -7,11 +7,13 @@ mod requests;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::{Approval, Chain, Decision, Outcome};
+use callboard_domain::function::Work;
 use callboard_domain::id::{ExecutionId, TaskId, UserId};
 use callboard_domain::task::HoldReason;
 pub use callboard_protocol::history as entry;
 use callboard_runtime::read::approvals::{ApprovalDetail, LISTED};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
@@ -73,6 +75,13 @@ pub struct ApprovalBody<'a> {
     /// True if a list shows only the beginning of the output.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     output_truncated: bool,
+    /// The function whose value the output is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    /// The args of the function; in lists, their JSON stands in prompt; not in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    args: Option<&'a Map<String, Value>>,
     /// The prompt, in lists its first 2,000 characters; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
@@ -169,7 +178,8 @@ impl<'a> ApprovalBody<'a> {
         body.untested = detail.untested;
         body.summary = Some(summary(&detail.output));
         body.output = Some(&detail.output);
-        body.prompt = Some(&detail.inputs.prompt);
+        body.args = detail.inputs.args.as_deref();
+        body.prompt = Some(&*detail.inputs.prompt).filter(|_| detail.inputs.args.is_none());
         body.erased_at = detail.erased_at.map(Iso);
         if let Some(decision) = &mut body.decision {
             decision.comment = detail.remark.as_deref();
@@ -215,6 +225,8 @@ impl<'a> ApprovalBody<'a> {
             summary: None,
             output: None,
             output_truncated: false,
+            function: Work::of(&task.model).function(),
+            args: None,
             prompt: None,
             prompt_truncated: false,
             title: task.title(),

@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use callboard_domain::condition;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::execution::MAX_ITEMS;
+use callboard_domain::function::Call;
 use callboard_domain::grammar::Kind;
 use callboard_domain::labels::MAX_TITLE_SOURCE;
 use callboard_domain::plan::{
@@ -89,8 +90,10 @@ request! {
         id = required_or_default("id", step_id()),
         /// The title of its tasks, with placeholders; by default that of the execution. Not for a wait.
         title = optional("title", text(1..=MAX_TITLE_SOURCE)),
-        /// The prompt, with placeholders: at most 1 MiB; not for a wait.
-        prompt = required_unless("prompt", text(1..=MAX_PROMPT), "type", wait::WAIT),
+        /// The prompt, with placeholders: at most 1 MiB; not for a wait, and not beside function.
+        prompt = required_unless("prompt", text(1..=MAX_PROMPT), &[("type", Some(wait::WAIT)), ("function", None)]),
+        /// The function that the step calls in place of a model.
+        call = flat(shape::<Option<Call>>()),
         /// System instructions, with placeholders: at most 1 MiB.
         system_prompt = optional("systemPrompt", text(1..=MAX_PROMPT)),
         /// Earlier turns, with placeholders: at most 1 MiB of content in all.

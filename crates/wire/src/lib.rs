@@ -17,6 +17,7 @@ pub mod definitions;
 pub mod events;
 pub mod executions;
 pub mod flow;
+pub mod functions;
 pub mod hitl;
 pub mod labels;
 pub mod messages;

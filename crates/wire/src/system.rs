@@ -25,6 +25,9 @@ pub struct WorkerBody {
     pub queues: Vec<String>,
     /// The models that it runs: names, prefixes such as `gpt-*`, or `*`.
     pub models: Vec<String>,
+    /// The names of the functions that it runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<String>,
     /// The number of tasks that it runs at the same time.
     pub concurrency: usize,
     /// The number of tasks that the worker has.
@@ -46,6 +49,8 @@ impl WorkerBody {
         let running = view.worker.running();
         let id = Text(view.worker.id);
         let profile = view.worker.profile;
+        let functions = profile.iter().flat_map(|profile| profile.functions.iter());
+        let functions = functions.map(|function| function.name.clone()).collect();
         let (name, version, queues, models, concurrency) = profile
             .map(|p| (p.name, p.version, p.queues, p.models, p.concurrency))
             .unwrap_or_default();
@@ -56,6 +61,7 @@ impl WorkerBody {
             status,
             queues,
             models,
+            functions,
             concurrency,
             running,
             connected_at: view.connected_at.map(Iso),

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use callboard_domain::Rule;
 use callboard_domain::confidence::ask::Ask;
+use callboard_domain::function::{Call, RESERVED, Work, reserved};
 use callboard_domain::grammar::Kind;
 use callboard_domain::labels::{CallbackEvent, Labels};
-use callboard_domain::plan::{MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, RetrySource};
+use callboard_domain::plan::{
+    FOREIGN, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, RetrySource, call_faults,
+};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::retry::Policy;
 use callboard_domain::schema::Schema;
@@ -60,8 +63,10 @@ request! {
     /// A task to be created, in a batch or alone.
     #[derive(Debug, Clone, Default)]
     pub struct NewTask as "NewTask" {
-        /// The prompt: at most 1 MiB.
-        prompt: String = required("prompt", rule::text(rule::bytes(1..=MAX_PROMPT))),
+        /// The prompt: at most 1 MiB; required unless function is given.
+        prompt: String = required_unless("prompt", rule::text(rule::bytes(1..=MAX_PROMPT)), &[("function", None)]),
+        /// The function that a worker calls in place of a prompt.
+        call: Option<Call> = flat(shape::<Option<Call>>()),
         /// The model; by default `[models] default`.
         model: Option<String> = optional("model", model()),
         /// The queue; by default `default`.
@@ -107,6 +112,19 @@ request! {
 }
 
 fn members_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
+    if let Some(call) = &task.call {
+        for (name, rule, says) in call_faults(call) {
+            fields.refuse(name, rule, says);
+        }
+        for name in foreign(&task) {
+            fields.refuse(name, Rule::Unknown, FOREIGN);
+        }
+    }
+    let listed = task.routing.models.iter().enumerate();
+    let reserved = |(index, model): (usize, &String)| Some((index, reserved(model)?));
+    for (index, says) in listed.filter_map(reserved) {
+        fields.refuse(&format!("models[{index}]"), Rule::Reserved, says);
+    }
     if let Some((field, says)) = task.flow.missing().first() {
         return Err(fields.refuse(field, Rule::Required, says));
     }
@@ -114,6 +132,26 @@ fn members_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
     let routing = task.routing.clone();
     let has_model = task.model.is_some();
     checked(task, (&routing, has_model), fields)
+}
+
+/// The members that a task with a call has no use for.
+fn foreign(task: &NewTask) -> impl Iterator<Item = &'static str> + use<> {
+    let given = [
+        ("prompt", !task.prompt.is_empty()),
+        ("model", task.model.is_some()),
+        ("models", !task.routing.models.is_empty()),
+        ("fallbackOn", task.routing.fallback_on.is_some()),
+        ("serviceTier", task.routing.service_tier.is_some()),
+        ("systemPrompt", task.system_prompt.is_some()),
+        ("context", task.context.is_some()),
+        ("messages", !task.messages.is_empty()),
+        ("maxTokens", task.max_tokens.is_some()),
+        ("temperature", task.temperature.is_some()),
+        ("confidence", task.confidence.is_some()),
+    ];
+    let sampling: Vec<_> = task.sampling.given().collect();
+    let given = given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name);
+    given.chain(sampling)
 }
 
 request! {
@@ -147,9 +185,10 @@ pub(super) fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_TARGET))
 }
 
-/// The name of a model.
+/// The name of a model, which stands for no function.
 pub(super) fn model() -> impl Parse<String> {
-    rule::name(Kind::Model, name())
+    let is_model = |name: &String| reserved(name).is_none();
+    rule::name(Kind::Model, name()).only(is_model, Rule::Reserved, RESERVED)
 }
 
 /// The name of a queue.
@@ -191,8 +230,12 @@ impl NewTask {
             };
             Gate::of_task(asks, defaults.pass_unknown_confidence)
         });
+        let model = match &self.call {
+            Some(call) => call.model(),
+            None => Request::first_model(self.model, &self.routing, &defaults.model),
+        };
         Request {
-            model: Request::first_model(self.model, &self.routing, &defaults.model),
+            model,
             queue: self.queue.unwrap_or_else(|| Request::DEFAULT_QUEUE.into()),
             priority: self.priority.unwrap_or(Request::DEFAULT_PRIORITY),
             timeout_ms: self.timeout_ms.unwrap_or(Request::DEFAULT_TIMEOUT_MS),
@@ -214,6 +257,7 @@ impl NewTask {
                 messages: self.messages,
                 output_schema: self.output_schema.as_ref().map(Schema::checked_before),
                 confidence: self.confidence.map(Box::new),
+                args: self.call.map(|call| Box::new(call.args)),
             },
         }
     }
@@ -228,7 +272,7 @@ pub struct TaskBody<'a> {
     id: Text<callboard_domain::id::TaskId>,
     /// pending, running, completed, failed, cancelled or rejected.
     status: &'static str,
-    /// The model's name.
+    /// The model's name; `function:` and the name of the function for a call of one.
     model: &'a str,
     /// The queue's name.
     queue: &'a str,
@@ -237,6 +281,13 @@ pub struct TaskBody<'a> {
     /// The prompt; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
+    /// The function that a worker calls in place of a prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    /// The args of the function; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    args: Option<&'a Map<String, Value>>,
     /// System instructions; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt: Option<&'a str>,
@@ -268,7 +319,7 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     deadline_at: Option<Iso>,
-    /// The model's answer; not in lists.
+    /// The model's answer, or the JSON of a function's value; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
     /// The model's thinking before the answer, at most 32 KiB; not in lists.
@@ -459,6 +510,8 @@ impl<'a> TaskBody<'a> {
             queue: &spec.queue,
             priority: task.priority(),
             prompt: None,
+            function: Work::of(&spec.model).function(),
+            args: None,
             system_prompt: None,
             context: None,
             messages: None,
@@ -515,7 +568,9 @@ impl<'a> TaskBody<'a> {
     #[must_use]
     pub fn whole(detail: &'a TaskDetail, waiting_for: Option<&'static str>) -> Self {
         Self {
-            prompt: detail.task.erased_at.is_none().then_some(&*detail.inputs.prompt),
+            prompt: (detail.task.erased_at.is_none() && detail.inputs.args.is_none())
+                .then_some(&*detail.inputs.prompt),
+            args: detail.inputs.args.as_deref(),
             system_prompt: detail.inputs.system_prompt.as_deref(),
             context: detail.inputs.context.as_ref(),
             messages: MessageBody::all(&detail.inputs.messages),

@@ -168,8 +168,9 @@ fn complete(lease: String, measured: Measured) -> Complete {
     let Measured { completion, judge, calls, limited } = measured;
     Complete {
         lease,
-        output: completion.output,
+        output: completion.output.into(),
         usage: used(completion.usage, calls.own),
+        cost: None,
         confidence: completion.confidence,
         confidence_source: Some(completion.confidence_source.into()),
         finish_reason: completion.finish_reason,
@@ -186,7 +187,7 @@ fn complete(lease: String, measured: Measured) -> Complete {
 /// The failure that takes the place of a result whose frame the server would refuse.
 fn bounded(complete: Complete) -> FromWorker {
     // A byte takes at most six in JSON.
-    if complete.output.len() < MAX_FRAME / 8 {
+    if complete.output.length() < MAX_FRAME / 8 {
         return FromWorker::Complete(complete);
     }
     let length = serde_json::to_string(&complete).map_or(0, |text| text.len()) + TYPE.len();

@@ -106,6 +106,7 @@ pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) ->
         version: env!("CARGO_PKG_VERSION").to_owned(),
         queues: options.queues,
         models: options.models.unwrap_or_else(|| vec!["*".to_owned()]),
+        functions: Vec::new(),
         concurrency: options.concurrency.max(1),
         resume: None,
     });

@@ -64,6 +64,7 @@ impl Bench {
             version: "1".into(),
             queues: vec!["default".into()],
             models: vec!["*".into()],
+            functions: Vec::new(),
             concurrency: 2,
             resume: None,
         });

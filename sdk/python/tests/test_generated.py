@@ -77,7 +77,7 @@ def test_the_types_are_strict() -> None:
 
 def test_the_readme_has_the_examples() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)
-    assert blocks == [(HERE / f"examples/{it}.py").read_text() for it in ("answer", "stream", "worker")]
+    assert blocks == [(HERE / f"examples/{it}.py").read_text() for it in ("answer", "stream", "worker", "adder", "call")]
 
 
 def test_a_key_is_in_no_text(server: Server) -> None:

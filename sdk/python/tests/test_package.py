@@ -66,7 +66,7 @@ def home(tmp_path: Path, python: str) -> Iterator[Home]:
 
 def test_the_programs_of_the_readme_work(home: Home) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)
-    for name, block in zip(("answer", "stream", "worker"), blocks):
+    for name, block in zip(("answer", "stream", "worker", "adder", "call"), blocks):
         (home.directory / f"{name}.py").write_text(block)
     assert home.run(home.python, "answer.py").strip()
     assert home.run(home.python, "stream.py").strip()
@@ -79,6 +79,12 @@ def test_the_programs_of_the_readme_work(home: Home) -> None:
     try:
         said = home.run(BINARY, "tasks", "submit", "say hello", "--model", "shout", "--queue", "loud", "--wait")
         assert "SAY HELLO" in said
+        adder = home.start(home.python, "adder.py", CALLBOARD_API_KEY_FILE="worker.key", CALLBOARD_SERVER=url)
+        try:
+            assert home.run(home.python, "call.py").strip() == "3"
+        finally:
+            adder.terminate()
+            adder.wait(PATIENCE)
     finally:
         began = time.monotonic()
         worker.terminate()

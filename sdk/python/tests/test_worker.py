@@ -6,11 +6,14 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from datetime import datetime, timezone
+from typing import Annotated, Any
 
 import pytest
-from callboard import Callboard, Failure, Result, Usage, Worker, errors
+from callboard import Callboard, Failure, Plan, Result, Usage, Worker, errors
 from callboard.worker import Task
+
+from pydantic import BaseModel, Field
 
 from .conftest import PATIENCE, RunningWorker, Server, until
 
@@ -84,6 +87,76 @@ def test_functions_of_every_kind_answer(server: Server, cb: Callboard) -> None:
     assert task.usage and (task.usage.input, task.usage.output, task.usage.cache_read) == (5, 6, 2)
     assert (task.confidence, task.confidence_source, task.finish_reason, task.thinking) == (
         0.25, "reported", "length", "hm")
+
+
+class Customer(BaseModel):
+    name: str
+    tier: str = "gold"
+    since: datetime = datetime(2026, 1, 2, tzinfo=timezone.utc)
+
+
+def test_functions_are_called_with_args_of_their_types(server: Server, cb: Callboard) -> None:
+    worker = make(server)
+
+    @worker.function
+    def lookup_customer(id: int, copy: bool = False, schema: Annotated[str, Field(max_length=3)] = "a") -> Customer:
+        """Looks a customer up."""
+        return Customer(name=f"customer {id}", tier=schema if copy else "gold")
+
+    @worker.function(name="crm.greet")
+    async def greet(customer: Customer, task: Task, times: int = 1) -> list[str]:
+        task.charge(0.25)
+        return [f"Hello {customer.name} of {customer.since.year}"] * times
+
+    @worker.function
+    def nothing() -> None:
+        return None
+
+    @worker.function
+    def fails(kind: str) -> Any:
+        if kind == "final":
+            raise Failure("gone", retryable=False)
+        return object()
+
+    with Thread(worker):
+        until(lambda: len(list(cb.functions.list())) == 4)
+        found = {it.name: it for it in cb.functions.list()}
+        assert found["lookup_customer"].description == "Looks a customer up."
+        schema = found["lookup_customer"].input_schema or {}
+        assert (schema["required"], sorted(schema["properties"])) == (["id"], ["copy", "id", "schema"])
+        assert "task" not in (found["crm.greet"].input_schema or {})["properties"]
+        ada = cb.tasks.run_function("lookup_customer", {"id": 7}, schema=Customer, timeout=30)
+        assert ada == Customer(name="customer 7")
+        assert cb.tasks.run_function("lookup_customer", {"id": "7", "copy": True}, timeout=30)["tier"] == "a"
+        greeted = cb.tasks.submit(function="crm.greet", args={"customer": ada, "times": 2}).wait(timeout=30)
+        assert greeted.value == ["Hello customer 7 of 2026"] * 2
+        assert greeted.usage and greeted.usage.total_cost == 0.25 and greeted.model == "function:crm.greet"
+        assert cb.tasks.run_function("nothing", timeout=30) is None
+        wrong = {"id": "x", "schema": "long", "other": 1}
+        with pytest.raises(errors.TaskFailed, match="args.id: .*args.schema: .*args.other: ") as failed:
+            cb.tasks.run_function("lookup_customer", wrong, timeout=30)
+        assert failed.value.item.attempt == 1
+        for kind, says in (("final", "gone"), ("object", "no JSON")):
+            with pytest.raises(errors.TaskFailed, match=says):
+                cb.tasks.run_function("fails", {"kind": kind}, timeout=30)
+        plan = Plan("functions")
+        one = plan.call("one", "lookup_customer", {"id": "{{input.id}}"})
+        plan.call("two", "crm.greet", {"customer": one.output, "times": 1}, depends_on=[one])
+        run = cb.plans.execute(cb.plans.create(plan).id, input={"id": 9})
+        run.wait(timeout=30)
+        assert run.steps["two"].output == '["Hello customer 9 of 2026"]'
+        lost = Plan("lost")
+        lost.call("two", "crm.greet", {"customer": "{{one.output}}"})
+        with pytest.raises(errors.InvalidArgument, match="reads the output of one"):
+            cb.plans.create(lost)
+    with pytest.raises(errors.InvalidArgument):
+        cb.tasks.submit(function="f", args={}, priority=99)
+
+    def spread(*args: int) -> int:
+        return sum(args)
+
+    with pytest.raises(errors.ConfigurationError, match="takes args by name"):
+        worker.function(spread)
 
 
 def test_failures_are_reported_as_they_are(server: Server, cb: Callboard) -> None:
@@ -212,7 +285,7 @@ def test_a_worker_that_the_server_refuses_says_why(server: Server) -> None:
     with Callboard(server.url, server.key("admin")) as cb:
         bound = cb.keys.create(name="bound", role="worker", queues=["mine"]).key
     refused(bound, "queue")
-    with pytest.raises(errors.ConfigurationError, match="runs no model"):
+    with pytest.raises(errors.ConfigurationError, match="runs no model and no function"):
         Worker(server.url, server.key("worker")).run()
 
 

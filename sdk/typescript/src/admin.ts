@@ -103,6 +103,14 @@ export class Workers extends Resource {
   }
 }
 
+/** `cb.functions`: the functions that connected workers run. */
+export class Functions extends Resource {
+  /** Lists functions by name, with their schemas. */
+  list(filters: Filters<"/api/functions"> = {}): Pages<models.Function> {
+    return this.pages("GET", "/api/functions", { filters });
+  }
+}
+
 /** `cb.models`: models with their limits and their use. */
 export class Models extends Resource {
   /** Lists models. */

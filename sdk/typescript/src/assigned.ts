@@ -11,7 +11,11 @@ interface Members {
   id: string;
   model: string;
   queue: string;
+  /** Empty for a call of a function. */
   prompt: string;
+  /** The function to call with `args`, in place of a prompt. */
+  function?: string;
+  args?: Record<string, unknown>;
   systemPrompt?: string;
   context?: Record<string, unknown>;
   messages?: Message[];
@@ -71,6 +75,20 @@ export class Task extends Base {
   ) {
     super();
     Object.assign(this, members);
+    this.prompt ??= "";
+  }
+
+  #cost = 0;
+
+  /** The cost of a function's call so far, in USD. */
+  get cost(): number {
+    return this.#cost;
+  }
+
+  /** Adds to the cost of a function's call, in USD. That of a model comes from the server's price table. */
+  charge(cost: number): void {
+    if (!(cost >= 0 && cost <= 1_000_000)) throw new RangeError(`the cost ${cost} is not within 0 to 1000000`);
+    this.#cost += cost;
   }
 
   /** The turns for a chat model, in the order that the server promises. */

@@ -31,7 +31,29 @@ type Dependencies = { dependsOn?: readonly (Step | string)[]; schema?: OutputSch
 /** The members of a step that calls a model (docs/reference/templates.md); `schema` is that of its output. */
 export type StepOptions = Omit<
   models.StepRequest,
-  "id" | "type" | "prompt" | "dependsOn" | "outputSchema" | "signal" | "schema"
+  "id" | "type" | "prompt" | "function" | "args" | "dependsOn" | "outputSchema" | "signal" | "schema"
+> &
+  Dependencies;
+/** The members of a step that calls a function; `schema` is that of its output. */
+export type CallStepOptions = Pick<
+  models.StepRequest,
+  | "title"
+  | "queue"
+  | "condition"
+  | "requiresApproval"
+  | "timeoutMs"
+  | "retry"
+  | "forEach"
+  | "item"
+  | "maxItems"
+  | "concurrency"
+  | "onItemError"
+  | "minSuccess"
+  | "concurrencyKey"
+  | "concurrencyLimit"
+  | "onConflict"
+  | "fairnessKey"
+  | "weight"
 > &
   Dependencies;
 /** The members of a step that waits for a signal; `schema` is that of the payload. */
@@ -45,6 +67,16 @@ export abstract class Definition {
   step(id: string, prompt: string, options: StepOptions = {}): Step {
     const { schema, dependsOn, ...members } = options;
     return this.#add({ id, prompt, ...members, outputSchema: schema && jsonSchemaOf(schema) }, dependsOn);
+  }
+
+  /**
+   * Adds a step that calls a function of a worker. The strings of `args` may have placeholders; one that is a placeholder
+   * and nothing else, such as `extract.output`, becomes the value with its type.
+   */
+  call(id: string, name: string, args: Record<string, unknown> = {}, options: CallStepOptions = {}): Step {
+    const { schema, dependsOn, ...members } = options;
+    const outputSchema = schema && jsonSchemaOf(schema);
+    return this.#add({ id, function: name, args, ...members, outputSchema }, dependsOn);
   }
 
   /** Adds a step that waits for a signal, whose payload is its output. */
@@ -90,11 +122,17 @@ export abstract class Definition {
 function reads(body: Readonly<models.StepRequest>): Set<string> {
   const prompts = [body.prompt, body.systemPrompt, ...(body.messages ?? []).map((it) => it.content)];
   const lists = typeof body.forEach === "object" ? Object.values(body.forEach ?? {}) : [body.forEach];
-  const found = [...prompts, body.condition, ...lists].flatMap((it) => names(OUTPUT, it));
+  const found = [...prompts, ...texts(body.args), body.condition, ...lists].flatMap((it) => names(OUTPUT, it));
   found.push(...[body.condition, ...lists].flatMap((it) => names(CONDITION, it)));
   const variables = typeof body.forEach === "object" ? Object.keys(body.forEach ?? {}) : [body.item ?? "item"];
   const own = ["input", "env", "meta", ...variables];
   return new Set(found.filter((it) => !own.includes(it)));
+}
+
+/** The strings within args. */
+function texts(args: unknown): string[] {
+  if (typeof args === "string") return [args];
+  return typeof args === "object" && args !== null ? Object.values(args).flatMap(texts) : [];
 }
 
 function names(pattern: RegExp, text: string | null | undefined): string[] {

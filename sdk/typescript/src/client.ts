@@ -1,5 +1,5 @@
 import { Keys, Sessions, Users } from "./accounts.js";
-import { Budgets, BulkJobs, Deliveries, Models, Queues, System, Workers } from "./admin.js";
+import { Budgets, BulkJobs, Deliveries, Functions, Models, Queues, System, Workers } from "./admin.js";
 import { call, type Query } from "./call.js";
 import { EventGap, ServerUnreachable } from "./errors.js";
 import { Hitl } from "./hitl.js";
@@ -50,6 +50,7 @@ export class Callboard {
   readonly budgets: Budgets;
   readonly webhooks: Deliveries;
   readonly workers: Workers;
+  readonly functions: Functions;
   readonly models: Models;
   readonly users: Users;
   readonly keys: Keys;
@@ -69,6 +70,7 @@ export class Callboard {
     this.budgets = new Budgets(this.#transport);
     this.webhooks = new Deliveries(this.#transport);
     this.workers = new Workers(this.#transport);
+    this.functions = new Functions(this.#transport);
     this.models = new Models(this.#transport);
     this.users = new Users(this.#transport);
     this.keys = new Keys(this.#transport);

@@ -62,7 +62,7 @@ function wholeUnits(text: string, end: number): number {
 }
 
 /** The promise, or the reason of the signal if it aborts before. */
-async function unless<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+export async function unless<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
   let abort: () => void = () => {};
   const aborted = new Promise<never>((_, reject) => {
     abort = () => reject(signal.reason);

@@ -576,6 +576,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/functions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The functions that connected workers run, by name. */
+        get: operations["system_list_functions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/health": {
         parameters: {
             query?: never;
@@ -1500,6 +1517,8 @@ export interface components {
         };
         /** @description An approval. */
         Approval: {
+            /** @description The args of the function; in lists, their JSON stands in prompt; not in events. */
+            args?: Record<string, unknown>;
             /** @description The assigned reviewer. */
             assignedTo?: string;
             /** @description The reviewer who has claimed the output. */
@@ -1533,6 +1552,8 @@ export interface components {
              * @description The time of the first escalation.
              */
             escalatedAt?: string;
+            /** @description The function whose value the output is. */
+            function?: string;
             /** @description The length and the last hash of its history. */
             history: components["schemas"]["Chain"];
             /**
@@ -2065,6 +2086,8 @@ export interface components {
              * @description The estimated cost, in USD.
              */
             estimatedCost: number;
+            /** @description The function that the step calls; `prompt` is then its args as JSON. */
+            function?: string;
             /** @description The review of the output: always, threshold or none. */
             gate: string;
             /** @description The step's id. */
@@ -2289,6 +2312,19 @@ export interface components {
             executionId: string;
             /** @description The step that runs anew in any case. */
             fromStep?: string;
+        };
+        /** @description A function that connected workers run. */
+        Function: {
+            /** @description The description, for people. */
+            description?: string;
+            /** @description The JSON Schema of its args. */
+            inputSchema?: Record<string, unknown>;
+            /** @description The name. */
+            name: string;
+            /** @description The JSON Schema of its output. */
+            outputSchema?: Record<string, unknown>;
+            /** @description The connected workers that announce it. */
+            workers: number;
         };
         /** @description The state of the service. */
         Health: {
@@ -3065,6 +3101,8 @@ export interface components {
         };
         /** @description A step. */
         Step: components["schemas"]["Sampling"] & components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
+            /** @description Its args, with `{{…}}` in their strings; not in lists of plans. */
+            args?: Record<string, unknown>;
             /**
              * Format: int32
              * @description The most tasks at once, 1 to 1000; by default one for each item.
@@ -3078,6 +3116,8 @@ export interface components {
             dependsOn: string[];
             /** @description The placeholder of the list for each of whose items it runs, or lists that are walked together. */
             forEach?: components["schemas"]["Lists"];
+            /** @description The function that the step calls in place of a model. */
+            function?: string;
             /** @description `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta. */
             id: string;
             /** @description The name of the variable of an item; by default `item`. */
@@ -3242,6 +3282,8 @@ export interface components {
         };
         /** @description A task; a member that does not exist yet is left out. */
         Task: components["schemas"]["Routing"] & components["schemas"]["Sampling"] & components["schemas"]["Labels"] & components["schemas"]["Flow"] & {
+            /** @description The args of the function; not in lists. */
+            args?: Record<string, unknown>;
             /**
              * Format: int32
              * @description The number of the current or last attempt; 0 before the first.
@@ -3295,6 +3337,8 @@ export interface components {
             fallbackReason?: string;
             /** @description The reason why the model stopped, in the provider's word. */
             finishReason?: string;
+            /** @description The function that a worker calls in place of a prompt. */
+            function?: string;
             /** @description `dt_task_…` */
             id: string;
             /**
@@ -3309,11 +3353,11 @@ export interface components {
             maxTokens?: number;
             /** @description Earlier turns; not in lists. */
             messages?: components["schemas"]["Message"][];
-            /** @description The model's name. */
+            /** @description The model's name; `function:` and the name of the function for a call of one. */
             model: string;
             /** @description The model that was called last. */
             modelUsed?: string;
-            /** @description The model's answer; not in lists. */
+            /** @description The model's answer, or the JSON of a function's value; not in lists. */
             output?: string;
             /** @description The JSON Schema of the output; not in lists. */
             outputSchema?: Record<string, unknown>;
@@ -3634,6 +3678,8 @@ export interface components {
              * @description The time of the last connection.
              */
             connectedAt?: string;
+            /** @description The names of the functions that it runs. */
+            functions?: string[];
             /** @description `wrk_…` */
             id: string;
             /**
@@ -3872,8 +3918,14 @@ export interface components {
             target: components["schemas"]["ScheduleTarget"];
         };
         CreateTask: {
-            /** @description The prompt: at most 1 MiB. */
-            prompt: string;
+            /** @description The prompt: at most 1 MiB; required unless function is given. */
+            prompt?: string | null;
+            /** @description The function that a worker calls in place of a prompt for a model. */
+            function?: string | null;
+            /** @description The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none. */
+            args?: {
+                [key: string]: unknown;
+            } | null;
             /** @description The model; by default `[models] default`. */
             model?: string | null;
             /** @description The queue; by default `default`. */
@@ -4180,8 +4232,14 @@ export interface components {
             content: string;
         };
         NewTask: {
-            /** @description The prompt: at most 1 MiB. */
-            prompt: string;
+            /** @description The prompt: at most 1 MiB; required unless function is given. */
+            prompt?: string | null;
+            /** @description The function that a worker calls in place of a prompt for a model. */
+            function?: string | null;
+            /** @description The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none. */
+            args?: {
+                [key: string]: unknown;
+            } | null;
             /** @description The model; by default `[models] default`. */
             model?: string | null;
             /** @description The queue; by default `default`. */
@@ -4425,8 +4483,14 @@ export interface components {
             id: string;
             /** @description The title of its tasks, with placeholders; by default that of the execution. Not for a wait. */
             title?: string | null;
-            /** @description The prompt, with placeholders: at most 1 MiB; not for a wait. */
+            /** @description The prompt, with placeholders: at most 1 MiB; not for a wait, and not beside function. */
             prompt?: string | null;
+            /** @description The function that a worker calls in place of a prompt for a model. */
+            function?: string | null;
+            /** @description The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none. */
+            args?: {
+                [key: string]: unknown;
+            } | null;
             /** @description System instructions, with placeholders: at most 1 MiB. */
             systemPrompt?: string | null;
             /** @description Earlier turns, with placeholders: at most 1 MiB of content in all. */
@@ -4618,6 +4682,7 @@ export type ExecutionError = components['schemas']['ExecutionError'];
 export type Extended = components['schemas']['Extended'];
 export type Flow = components['schemas']['Flow'];
 export type ForkedFrom = components['schemas']['ForkedFrom'];
+export type Function = components['schemas']['Function'];
 export type Health = components['schemas']['Health'];
 export type Hitl = components['schemas']['Hitl'];
 export type Item = components['schemas']['Item'];
@@ -5908,6 +5973,37 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    system_list_functions: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
                 };
             };
         };

@@ -9,8 +9,14 @@ import { Text } from "./sse.js";
 
 /** The members of a task beside its prompt (docs/reference/tasks.md), and options of the call. */
 export interface TaskOptions
-  extends Omit<models.CreateTask, "prompt" | "outputSchema" | "idempotencyKey">,
+  extends Omit<models.CreateTask, "prompt" | "function" | "args" | "outputSchema" | "idempotencyKey">,
     KeyOptions {}
+
+/** The call of a worker's function, in place of a prompt. */
+export interface Call {
+  function: string;
+  args?: Record<string, unknown>;
+}
 
 /** A task, as the server last showed it: `refresh` and `wait` read it again. */
 export class Task extends itemOf<models.Task>() {
@@ -41,6 +47,11 @@ export class Task extends itemOf<models.Task>() {
   /** The output as a value of a schema; throws `OutputMismatch` if it is none. */
   parse<S extends OutputSchema>(schema: S): Promise<OutputOf<S>> {
     return parsed(schema, this.output ?? "");
+  }
+
+  /** The output as plain JSON, such as the value of a function; throws `OutputMismatch` if it is none. */
+  value(): Promise<unknown> {
+    return parsed({}, this.output ?? "");
   }
 
   /**
@@ -77,7 +88,7 @@ export class Task extends itemOf<models.Task>() {
   }
 }
 
-/** `cb.tasks`: one prompt each, which one worker runs on one model. */
+/** `cb.tasks`: one prompt each, which one worker runs on one model, or one call of a worker's function. */
 export class Tasks extends Resource {
   /**
    * Submits a task, waits for it, and returns its output: a value of `schema`, or the text without one.
@@ -94,15 +105,38 @@ export class Tasks extends Resource {
     return schema === undefined ? (task.output ?? "") : task.parse(schema);
   }
 
-  /** Submits a task. When the promise resolves, the task is on the server's disk. */
-  submit(prompt: string, options: TaskOptions & { schema?: OutputSchema } = {}): Promise<Task> {
-    return this.#submitted(prompt, options);
+  /**
+   * Submits the call of a function, waits for it, and returns its value: a value of `schema`, or plain JSON without one.
+   *
+   * A connected worker must run the function, or the task waits for one. Throws as `run`.
+   */
+  runFunction<S extends OutputSchema>(
+    name: string,
+    args: Record<string, unknown>,
+    options: TaskOptions & WaitOptions & { schema: S },
+  ): Promise<OutputOf<S>>;
+  runFunction(name: string, args?: Record<string, unknown>, options?: TaskOptions & WaitOptions): Promise<unknown>;
+  async runFunction(
+    name: string,
+    args: Record<string, unknown> = {},
+    options: TaskOptions & WaitOptions & { schema?: OutputSchema } = {},
+  ): Promise<unknown> {
+    const { waitMs, signal, schema } = options;
+    const task = await this.#submitted({ function: name, args }, options);
+    await task.wait({ waitMs, signal });
+    return schema === undefined ? task.value() : task.parse(schema);
   }
 
-  async #submitted(prompt: string, options: TaskOptions & WaitOptions & { schema?: OutputSchema }): Promise<Task> {
+  /** Submits a prompt, or the call of a function. When the promise resolves, the task is on the server's disk. */
+  submit(work: string | Call, options: TaskOptions & { schema?: OutputSchema } = {}): Promise<Task> {
+    return this.#submitted(work, options);
+  }
+
+  async #submitted(work: string | Call, options: TaskOptions & WaitOptions & { schema?: OutputSchema }): Promise<Task> {
     const { signal, idempotencyKey, waitMs, schema, ...members } = options;
     const outputSchema = schema && jsonSchemaOf(schema);
-    const body = checked("CreateTask", { prompt, ...members, outputSchema });
+    const named = typeof work === "string" ? { prompt: work } : work;
+    const body = checked("CreateTask", { ...named, ...members, outputSchema });
     return this.#task(
       await this.transport.send("POST", "/api/tasks", { body, key: { value: idempotencyKey }, signal }),
     );

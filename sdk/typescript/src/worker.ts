@@ -16,10 +16,13 @@ import { type Assign, Failure, type Heard, type Registered, type Result, Task } 
 import { backoffMs, LONGEST_RETRY_AFTER_MS, retryAfterMs } from "./call.js";
 import type { Credentials } from "./credentials.js";
 import { ConfigurationError, WorkerRefused } from "./errors.js";
+import { type FunctionHandler, type FunctionOptions, type WorkerFunction, workerFunction } from "./function.js";
 import { called, completed, failed, frame, MAX_FRAME } from "./handler.js";
+import type { OutputSchema } from "./output.js";
 import { VERSION } from "./version.js";
 
 export { Failure, type FailureOptions, type Message, type Result, Task, type Usage } from "./assigned.js";
+export type { FunctionHandler, FunctionOptions } from "./function.js";
 
 /** An attempt ends this long before its time is over, so that its report is in time. */
 const MARGIN_MS = 250;
@@ -72,6 +75,7 @@ export class Worker {
   readonly #credentials: Credentials;
   readonly #options: WorkerOptions;
   readonly #handlers = new Map<string, Handler>();
+  readonly #functions = new Map<string, WorkerFunction>();
   readonly #runs = new Map<string, Run>();
   readonly #waiting = new Set<() => void>();
   #id: string | undefined;
@@ -104,6 +108,19 @@ export class Worker {
    */
   model(names: string | readonly string[], handler: Handler): this {
     for (const name of [names].flat()) this.#handlers.set(name, handler);
+    return this;
+  }
+
+  /**
+   * Runs tasks and steps that call this function. The schemas are announced, and the args are checked before the call.
+   * As for `model`, the function must not block the event loop.
+   */
+  function<Args extends OutputSchema>(
+    name: string,
+    options: FunctionOptions<Args>,
+    handler: FunctionHandler<Args>,
+  ): this {
+    this.#functions.set(name, workerFunction(name, options, handler));
     return this;
   }
 
@@ -162,7 +179,9 @@ export class Worker {
 
   /** As `run`, without signals. */
   async serve(): Promise<void> {
-    if (this.#handlers.size === 0) throw new ConfigurationError('the worker runs no model: call worker.model("*", …)');
+    if (this.#handlers.size + this.#functions.size === 0) {
+      throw new ConfigurationError('the worker runs no model and no function: call worker.model("*", …)');
+    }
     [this.#stopping, this.#stopAt, this.#attempt] = [false, Number.POSITIVE_INFINITY, 0];
     try {
       while (!this.#done()) {
@@ -227,7 +246,18 @@ export class Worker {
     const resume = this.#id === undefined ? undefined : { workerId: this.#id, leases: [...this.#runs.keys()] };
     const models = [...this.#handlers.keys()];
     const version = `typescript-${VERSION}`;
-    return frame({ type: "register", name: name ?? hostname(), version, queues, models, concurrency, resume });
+    const announced = [...this.#functions.values()].map((it) => it.announcement);
+    const functions = announced.length > 0 ? announced : undefined;
+    return frame({
+      type: "register",
+      name: name ?? hostname(),
+      version,
+      queues,
+      models,
+      functions,
+      concurrency,
+      resume,
+    });
   }
 
   /** Takes up the leases and the work; returns the timer of the heartbeats. */
@@ -306,10 +336,16 @@ export class Worker {
     const timer = timeoutMs === undefined ? undefined : setTimeout(late, Math.max(timeoutMs - MARGIN_MS, 1));
     let result: string;
     try {
-      const made = await called(this.#handler(task.model), task, (text) =>
-        this.#send(frame({ type: "delta", lease, text })),
-      );
-      result = completed(lease, task, made, this.#takes);
+      if (task.function === undefined) {
+        const made = await called(this.#handler(task.model), task, (text) =>
+          this.#send(frame({ type: "delta", lease, text })),
+        );
+        result = completed(lease, task, made, this.#takes);
+      } else {
+        const found = this.#functions.get(task.function);
+        if (!found) throw new Failure(`the worker runs no function ${task.function}`, { retryable: false });
+        result = await found.call(lease, task);
+      }
     } catch (error) {
       const wanted = this.#runs.get(lease) === run;
       if (wanted && !(error instanceof Failure))

@@ -83,7 +83,7 @@ test("the client needs nothing of Node.js in a browser", () => {
 
 test("the README has the examples", () => {
   const blocks = [...read(join(HERE, "README.md")).matchAll(/```js\n(.*?)```/gs)].map((it) => it[1]);
-  const examples = ["answer", "stream", "worker"].map((it) => read(join(HERE, `examples/${it}.ts`)));
+  const examples = ["answer", "stream", "worker", "adder", "call"].map((it) => read(join(HERE, `examples/${it}.ts`)));
   assert.deepEqual(blocks, examples);
 });
 

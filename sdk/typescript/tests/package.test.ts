@@ -55,7 +55,7 @@ after(() => ended(dev));
 
 test("the programs of the README work", async () => {
   const blocks = [...readFileSync(join(HERE, "README.md"), "utf8").matchAll(/```js\n(.*?)```/gs)];
-  for (const [index, name] of ["answer", "stream", "worker"].entries()) {
+  for (const [index, name] of ["answer", "stream", "worker", "adder", "call"].entries()) {
     writeFileSync(join(home, `${name}.mjs`), blocks[index]?.[1] ?? "");
   }
   const began = performance.now();
@@ -74,6 +74,9 @@ test("the programs of the README work", async () => {
   const worker = await start("node", ["worker.mjs"], /worker wrk_/, key);
   const submit = ["tasks", "submit", "say hello", "--model", "shout", "--queue", "loud", "--wait"];
   assert.match(await run(BINARY, submit), /SAY HELLO/);
+  const adder = await start("node", ["adder.mjs"], /worker wrk_/, key);
+  assert.equal((await run("node", ["call.mjs"])).trim(), "3");
+  await ended(adder);
   const stopped = performance.now();
   assert.equal(await ended(worker), 0);
   assert.ok(performance.now() - stopped < 10_000);

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Callboard, errors } from "@callboard/client";
+import { type Callboard, errors, Plan } from "@callboard/client";
 import { Failure, type Handler, Task, Worker, type WorkerOptions } from "@callboard/client/worker";
+import { z } from "zod";
 import { all, first, RunningWorker, Server, until } from "./support.js";
 
 const server = new Server();
@@ -62,6 +63,55 @@ test("functions of every kind answer", async () => {
   assert.deepEqual([task.usage?.input, task.usage?.output, task.usage?.cacheRead], [5, 6, 2]);
   assert.deepEqual([task.confidence, task.confidenceSource], [0.25, "reported"]);
   assert.deepEqual([task.finishReason, task.thinking], ["length", "hm"]);
+});
+
+test("functions are called with args of their types", async () => {
+  const apiKey = await server.key("worker");
+  const worker = new Worker({ server: server.url, apiKey, name: "functions", graceMs: 3_000, log: () => {} });
+  const args = z.object({ id: z.number(), tier: z.string().max(4).default("gold") });
+  const output = z.object({ name: z.string(), tier: z.string() });
+  worker.function("lookup_customer", { args, output, description: "Looks a customer up." }, ({ id, tier }, task) => {
+    task.charge(0.25);
+    return { name: `customer ${id}`, tier };
+  });
+  worker.function("crm.greet", { args: { type: "object" } }, async (given) => [`Hello ${JSON.stringify(given)}`]);
+  worker.function("nothing", { args: {} }, () => undefined);
+  worker.function("fails", { args: {} }, () => {
+    throw new Failure("gone", { retryable: false });
+  });
+  const ended = worker.serve();
+  try {
+    const listed = await until(async () => {
+      const found = await all(cb.functions.list());
+      return found.length === 4 ? found : undefined;
+    });
+    const lookup = listed.find((it) => it.name === "lookup_customer");
+    assert.equal(lookup?.description, "Looks a customer up.");
+    assert.deepEqual(lookup?.inputSchema?.required, ["id"]);
+    const ada = await cb.tasks.runFunction("lookup_customer", { id: 7 }, { schema: output, waitMs: 30_000 });
+    assert.deepEqual(ada, { name: "customer 7", tier: "gold" });
+    const task = await cb.tasks.submit({ function: "lookup_customer", args: { id: 8 } });
+    await task.wait({ waitMs: 30_000 });
+    assert.deepEqual(await task.value(), { name: "customer 8", tier: "gold" });
+    assert.deepEqual([task.usage?.totalCost, task.model], [0.25, "function:lookup_customer"]);
+    assert.equal(await cb.tasks.runFunction("nothing", {}, { waitMs: 30_000 }), null);
+    const wrong = cb.tasks.runFunction("lookup_customer", { id: "x", tier: "longer" }, { waitMs: 30_000 });
+    await assert.rejects(wrong, (error: Error) => /args\.id: .*args\.tier: /.test(error.message));
+    await assert.rejects(cb.tasks.runFunction("fails", {}, { waitMs: 30_000 }), /gone/);
+    const plan = new Plan("functions");
+    const one = plan.call("one", "lookup_customer", { id: "{{input.id}}" });
+    plan.call("two", "crm.greet", { customer: one.output }, { dependsOn: [one] });
+    const run = await cb.plans.execute((await cb.plans.create(plan)).id, { id: 9 });
+    await run.wait({ waitMs: 30_000 });
+    const expected = ['Hello {"customer":{"name":"customer 9","tier":"gold"}}'];
+    assert.deepEqual(JSON.parse(run.steps?.two?.output ?? ""), expected);
+    const lost = new Plan("lost");
+    lost.call("two", "crm.greet", { customer: ["{{one.output}}"] });
+    assert.throws(() => lost.body(), /reads the output of one/);
+  } finally {
+    worker.stop();
+    await ended;
+  }
 });
 
 test("failures are reported as they are", async () => {

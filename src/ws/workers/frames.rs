@@ -1,19 +1,25 @@
 //! Frames to messages of the worker's actor, and back: conversions only.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use callboard_domain::confidence::ask::Calls;
+use callboard_domain::function::{
+    self, Announced, MAX_DESCRIPTION, MAX_FUNCTIONS, NAME_PATTERN, Output, Work,
+};
 use callboard_domain::id::WorkerId;
 use callboard_domain::model_limits::Limited;
 use callboard_domain::task::{Completion, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Thinking};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
-    self, Ack, Assign, Complete, Fail, FromWorker, Of, Outcome, Register, Task, ToWorker,
+    self, Ack, Assign, Complete, ErrorBody, Fail, FromWorker, Function, Of, Outcome, Register,
+    Task, ToWorker,
 };
 use callboard_runtime::worker::{
     self, AckResult, Assignment, Called, WorkerCommand, WorkerMessage,
 };
+use serde::de::IgnoredAny;
 
 /// The most leases that one worker may hold, and name in a frame.
 pub(super) const MAX_CONCURRENCY: u32 = 10_000;
@@ -23,6 +29,8 @@ const MAX_VALUES: usize = 32_768;
 const KEPT: usize = 128;
 /// The most calls of one model in an attempt that are counted: an answer, and nine further calls.
 const MAX_CALLS: u32 = 10;
+/// The highest cost of a function's call, in USD.
+const MAX_COST: f64 = 1_000_000.0;
 /// The longest message of a failure that is kept, in bytes of JSON: it stands in the task's row.
 const MAX_MESSAGE: usize = 1_200;
 
@@ -34,15 +42,106 @@ pub(super) enum Heard {
     Answered(ToWorker),
 }
 
+/// The longest schemas of a worker's functions together, in bytes of compact JSON.
+const MAX_SCHEMAS: usize = 1 << 20;
+
 /// A frame from its text.
 pub(super) fn parse(text: &str) -> Result<FromWorker, String> {
-    serde_json::from_str(text).map_err(|error| format!("the frame is not understood: {error}"))
+    let error = match serde_json::from_str(text) {
+        Ok(FromWorker::Complete(complete)) => return Ok(kept(complete)),
+        Ok(frame) => return Ok(frame),
+        Err(error) => format!("the frame is not understood: {error}"),
+    };
+    // The parser goes less deep than an output may.
+    match Parted::of(text) {
+        Some(parted) => parted.frame(),
+        None => Err(error),
+    }
+}
+
+/// A frame without its output, which is a value other than a string. Parsed, each value of a long one would take
+/// more room than in the text.
+struct Parted<'a> {
+    rest: String,
+    output: &'a str,
+}
+
+impl<'a> Parted<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        let span = output_span(text)?;
+        let output = text[span.clone()].trim();
+        let is_value =
+            !output.starts_with('"') && serde_json::from_str::<IgnoredAny>(output).is_ok();
+        let rest = || [&text[..span.start], "null", &text[span.end..]].concat();
+        is_value.then(|| Self { rest: rest(), output })
+    }
+
+    /// The frame with its output.
+    fn frame(self) -> Result<FromWorker, String> {
+        let frame = serde_json::from_str(&self.rest);
+        let frame = frame.map_err(|error| format!("the frame is not understood: {error}"))?;
+        let FromWorker::Complete(complete) = frame else { return Ok(frame) };
+        let output = Output::Json(self.output.to_owned());
+        Ok(kept(Complete { output, ..complete }))
+    }
+}
+
+/// A result, or the failure that it is if its output cannot be kept: another attempt would repeat it.
+fn kept(complete: Complete) -> FromWorker {
+    let fault = match &complete.output {
+        Output::Text(_) => None,
+        Output::Json(json) => function::output_fault(json),
+    };
+    let Some(message) = fault else { return FromWorker::Complete(complete) };
+    FromWorker::Fail(Fail {
+        lease: complete.lease,
+        error: ErrorBody { code: "OUTPUT_INVALID".into(), message },
+        retryable: false,
+        retry_after_ms: None,
+        limits: None,
+        usage: None,
+    })
+}
+
+/// The place of the value of the member `output` of a frame.
+fn output_span(text: &str) -> Option<Range<usize>> {
+    let (mut depth, mut start, mut string, mut is_escaped) = (0_u32, None, None, false);
+    let mut last = "";
+    for (at, byte) in text.bytes().enumerate() {
+        match (byte, string) {
+            _ if is_escaped => is_escaped = false,
+            (b'\\', Some(_)) => is_escaped = true,
+            (b'"', Some(from)) => {
+                string = None;
+                if depth == 1 {
+                    last = &text[from..at];
+                }
+            }
+            (_, Some(_)) => {}
+            (b'"', None) => string = Some(at + 1),
+            (b'{' | b'[', None) => depth += 1,
+            (b':', None) if depth == 1 && last == "output" && start.is_none() => {
+                start = Some(at + 1);
+            }
+            (b',', None) if depth == 1 && start.is_some() => return Some(start?..at),
+            (b'}' | b']', None) => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(start?..at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A long frame from its text. Parsed, each of its values takes more room than in the text.
 pub(super) fn parse_long(text: &str) -> Result<FromWorker, String> {
+    let parted = Parted::of(text);
+    let counted = parted.as_ref().map_or(text, |parted| &parted.rest);
     let (mut commas, mut in_string, mut is_escaped) = (0, false, false);
-    for byte in text.bytes() {
+    for byte in counted.bytes() {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = in_string,
@@ -54,7 +153,7 @@ pub(super) fn parse_long(text: &str) -> Result<FromWorker, String> {
     if commas >= MAX_VALUES {
         return Err(format!("a frame must have at most {MAX_VALUES} values"));
     }
-    parse(text)
+    parted.map_or_else(|| parse(text), Parted::frame)
 }
 
 /// The registration of a worker.
@@ -77,7 +176,10 @@ pub(super) fn registration(register: Register) -> Result<Registration, String> {
         }
     };
     names("queues", &register.queues)?;
-    names("models", &register.models)?;
+    if register.functions.is_empty() || !register.models.is_empty() {
+        names("models", &register.models)?;
+    }
+    let functions = functions(register.functions)?;
     if !(1..=MAX_CONCURRENCY).contains(&register.concurrency) {
         return Err(format!("concurrency must be a whole number from 1 to {MAX_CONCURRENCY}"));
     }
@@ -87,6 +189,7 @@ pub(super) fn registration(register: Register) -> Result<Registration, String> {
         version: short(register.version),
         queues: register.queues,
         models: register.models,
+        functions: functions.into(),
         concurrency: register.concurrency as usize,
     };
     // The server never gave out an unreadable identifier: the worker registers as a new one.
@@ -100,6 +203,47 @@ pub(super) fn registration(register: Register) -> Result<Registration, String> {
     };
     let (leases, unreadable) = leases(&resume.leases);
     Ok(Registration { profile, resume: Some((worker, leases)), unreadable })
+}
+
+/// The functions that a worker announces.
+fn functions(given: Vec<Function>) -> Result<Vec<Announced>, String> {
+    if given.len() > MAX_FUNCTIONS {
+        return Err(format!("functions must be at most {MAX_FUNCTIONS}"));
+    }
+    let mut room = MAX_SCHEMAS;
+    for (index, function) in given.iter().enumerate() {
+        let at = |says: &str| Err(format!("functions[{index}].{says}"));
+        if !function::is_name(&function.name) {
+            return at(&format!("name must match {NAME_PATTERN}"));
+        }
+        if given[..index].iter().any(|other| other.name == function.name) {
+            return at("name must not be given twice");
+        }
+        if function.description.as_ref().is_some_and(|it| it.chars().count() > MAX_DESCRIPTION) {
+            return at(&format!("description must have at most {MAX_DESCRIPTION} characters"));
+        }
+        let schemas =
+            [("inputSchema", &function.input_schema), ("outputSchema", &function.output_schema)];
+        for (name, schema) in schemas {
+            let Some(schema) = schema else { continue };
+            if !schema.is_object() {
+                return at(&format!("{name} must be an object"));
+            }
+            let Some(left) = room.checked_sub(function::json_length(schema)) else {
+                return Err(format!(
+                    "the schemas of functions must have at most {MAX_SCHEMAS} bytes in all"
+                ));
+            };
+            room = left;
+        }
+    }
+    let announced = |Function { name, description, input_schema, output_schema }| Announced {
+        name,
+        description,
+        input_schema,
+        output_schema,
+    };
+    Ok(given.into_iter().map(announced).collect())
 }
 
 fn check_count(leases: &[String]) -> Result<(), String> {
@@ -187,8 +331,12 @@ fn completed(lease: LeaseToken, complete: Complete) -> Result<Heard, String> {
     if complete.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
         return Err("confidence must be a number from 0 to 1".into());
     }
+    if complete.cost.is_some_and(|cost| !(0.0..=MAX_COST).contains(&cost)) {
+        return Err(format!("cost must be a number of USD from 0 to {MAX_COST}"));
+    }
     let source = complete.confidence_source.map(|source| source.as_str().to_owned());
-    let usage = usage_of(complete.usage);
+    let total_cost = complete.cost.unwrap_or_default();
+    let usage = Usage { total_cost, ..usage_of(complete.usage) };
     let completion = Completion {
         usage,
         confidence: complete.confidence,
@@ -303,6 +451,11 @@ fn assign(assignment: Assignment) -> Assign {
             model: task.model().to_owned(),
             queue: spec.queue.clone(),
             prompt: inputs.prompt,
+            function: match (Work::of(&spec.model), &inputs.args) {
+                (Work::Function(name), Some(_)) => Some(name.to_owned()),
+                (Work::Function(_), None) | (Work::Prompt(_), _) => None,
+            },
+            args: inputs.args.map(|args| *args),
             system_prompt: inputs.system_prompt,
             context: inputs.context,
             messages: inputs.messages,

@@ -10,6 +10,7 @@
     reason = "values of all other types are one and the same error"
 )]
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -59,15 +60,18 @@ pub(super) fn evaluate(
     fuel: &mut Fuel,
 ) -> Result<bool, Error> {
     let mut json = HashMap::with_capacity(program.json.len());
-    let mut outputs = HashMap::with_capacity(references.steps.len());
+    let mut texts = HashMap::with_capacity(references.steps.len());
     for step in &references.steps {
-        let output = scope.output(step);
-        outputs.insert(step.as_str(), output);
-        let output = match output {
+        let found = scope.output(step);
+        let output = match found {
             Output::Unknown => return Err(Error::Unfinished(step.clone())),
             Output::Skipped => continue,
-            Output::Completed(output) => output,
+            Output::Completed(output) | Output::Json(output) => output,
         };
+        if let Output::Json(_) = found {
+            fuel.burn_for(output.len(), 1)?;
+        }
+        texts.extend(found.text().map(|text| (step.as_str(), text)));
         if program.json.contains(step) {
             fuel.burn_for(output.len(), 1)?;
             if output.len() > MAX_JSON {
@@ -78,8 +82,16 @@ pub(super) fn evaluate(
         }
     }
     let scratches = program.patterns.iter().map(|_| None).collect();
-    let mut evaluator =
-        Evaluator { program, scope, outputs, json: &json, fuel, scratches, made: 0, item: None };
+    let mut evaluator = Evaluator {
+        program,
+        scope,
+        texts: &texts,
+        json: &json,
+        fuel,
+        scratches,
+        made: 0,
+        item: None,
+    };
     match evaluator.value(&program.root)? {
         Value::Bool(holds) => Ok(holds),
         _ => Err(Error::NotBoolean),
@@ -89,7 +101,8 @@ pub(super) fn evaluate(
 struct Evaluator<'a, 'f, S> {
     program: &'a Program,
     scope: &'a S,
-    outputs: HashMap<&'a str, Output<'a>>,
+    /// The texts of the outputs; none for a skipped step.
+    texts: &'a HashMap<&'a str, Cow<'a, str>>,
     json: &'a HashMap<&'a str, Json>,
     fuel: &'f mut Fuel,
     /// The scratch memory of each pattern, once it was matched.
@@ -170,10 +183,7 @@ impl<'a, S: Scope> Evaluator<'a, '_, S> {
     }
 
     fn output(&self, step: &str) -> Option<&'a str> {
-        match self.outputs.get(step) {
-            Some(Output::Completed(output)) => Some(output),
-            Some(Output::Skipped | Output::Unknown) | None => None,
-        }
+        self.texts.get(step).map(|text| &**text)
     }
 
     fn both(&mut self, pair: &'a [Node; 2]) -> Result<(Value<'a>, Value<'a>), Error> {

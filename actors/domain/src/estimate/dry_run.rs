@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::items::{self, DryItems};
 use super::{DryBudget, Estimate, KnownFork, PastRun, Texts, of_run, of_step, received};
@@ -60,7 +60,8 @@ pub struct DryStep {
     pub id: String,
     /// The length of the longest chain of dependencies before the step.
     pub level: usize,
-    /// The prompt, with all known values filled in; cut if all prompts exceed [`MAX_PROMPTS`].
+    /// The prompt, or the args of a function as JSON, with all known values filled in; cut if all
+    /// prompts exceed [`MAX_PROMPTS`].
     pub prompt: String,
     /// True if the prompt is cut.
     pub prompt_truncated: bool,
@@ -153,15 +154,21 @@ pub fn dry_run(
         weight = step.texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
         let is_rendered = weight <= MAX_WEIGHT;
         let mut prompt = if is_rendered {
-            for text in step.texts().skip(1) {
+            for text in step.texts().skip(1).filter(|_| step.args().is_none()) {
                 text.render_known(scope).map_err(failed)?;
             }
-            step.prompt().render_known(scope).map_err(failed)?
+            let args = step.args().map(|args| args.render_known(scope));
+            match args.transpose().map_err(failed)? {
+                Some(args) => Value::Object(args).to_string(),
+                None => step.prompt().render_known(scope).map_err(failed)?,
+            }
         } else {
-            step.prompt().source().to_owned()
+            let args = step.source().call.as_ref().map(|call| json!(call.args).to_string());
+            args.unwrap_or_else(|| step.prompt().source().to_owned())
         };
         let source = step.source();
-        let model = source.first_model().unwrap_or(defaults.model);
+        let own = source.first_model();
+        let model = own.as_deref().unwrap_or(defaults.model);
         let past = past(step.id(), model).filter(|_| step.for_each().is_none());
         let waits = step.wait();
         let asked = fork.asked.get(step.id()).copied().filter(|_| step.for_each().is_none());

@@ -365,8 +365,8 @@ impl Execution {
 /// an output are no longer, so the rest is never used.
 pub const MAX_OUTPUT: usize = (1 << 20) + 1;
 
-/// The output of a step: the JSON array of its items' outputs, null for those that have none. An output
-/// that is a JSON object or array stands as such, any other as a string.
+/// The output of a step: the JSON array of its items' outputs, null for those that have none. The value of a
+/// function stands as such, and so does an output of a prompt that is a JSON object or array; any other is a string.
 #[derive(Debug)]
 pub struct ItemOutputs {
     array: String,
@@ -380,20 +380,23 @@ impl Default for ItemOutputs {
 }
 
 impl ItemOutputs {
-    /// Adds the next item's output. False if the array is too long now; later items are not needed.
-    pub fn push(&mut self, output: Option<&str>) -> bool {
+    /// Adds the value of the next item, as its JSON. False as [`Self::push`] is.
+    pub fn push_json(&mut self, json: &str) -> bool {
         if self.array.len() > 1 {
             self.array.push(',');
         }
-        match output {
-            None => self.array.push_str("null"),
-            Some(text) => match structured_output(text) {
-                Some(structure) => self.array.push_str(&structure),
-                None => self.array.push_str(&serde_json::Value::from(text).to_string()),
-            },
-        }
+        self.array.push_str(json);
         self.whole = self.array.len() < MAX_OUTPUT;
         self.whole
+    }
+
+    /// Adds the next item's output. False if the array is too long now; later items are not needed.
+    pub fn push(&mut self, output: Option<&str>) -> bool {
+        let Some(text) = output else { return self.push_json("null") };
+        match structured_output(text) {
+            Some(structure) => self.push_json(&structure),
+            None => self.push_json(&serde_json::Value::from(text).to_string()),
+        }
     }
 
     /// The array; an overlong one is cut at [`MAX_OUTPUT`] bytes or little before, and is no JSON.

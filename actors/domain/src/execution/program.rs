@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: the order of events. The machine names the step to decide.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
@@ -332,7 +333,7 @@ impl Program {
             None => execution.step(due.step),
         };
         let amendment = row.map(StepState::amendment).unwrap_or_default();
-        amendment.amend(&mut inputs.prompt);
+        amendment.amend(&mut inputs);
         inputs.output_schema = self.compiled.schema_of(due.step).cloned();
         inputs.confidence = step.source().confidence.clone().map(Box::new);
         let mut request = self.request(step, inputs);
@@ -433,11 +434,9 @@ impl Program {
     fn request(&self, step: &Step, inputs: Inputs) -> Request {
         let source = step.source();
         Request {
-            model: Request::first_model(
-                source.model.clone(),
-                &source.routing,
-                &self.defaults.model,
-            ),
+            model: source
+                .first_model()
+                .map_or_else(|| self.defaults.model.clone(), Cow::into_owned),
             queue: source.queue.clone().unwrap_or_else(|| Request::DEFAULT_QUEUE.into()),
             priority: Request::DEFAULT_PRIORITY,
             timeout_ms: source.timeout_ms.unwrap_or(Request::DEFAULT_TIMEOUT_MS),
@@ -492,6 +491,7 @@ fn rendered(step: &Step, scope: &impl Scope) -> Result<Inputs, render::Error> {
         system_prompt: step.system_prompt().map(|text| text.render(scope)).transpose()?,
         context: None,
         messages: rendered_messages(step, scope)?,
+        args: step.args().map(|args| args.render(scope)).transpose()?.map(Box::new),
         ..Inputs::default()
     })
 }

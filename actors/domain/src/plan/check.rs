@@ -12,6 +12,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::Value;
 
 use super::Step;
+use super::call::{call_faults, foreign};
 use super::limits::{
     MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, check_fraction,
     check_length, check_max_tokens, check_range, check_timeout, check_whole_flow,
@@ -21,12 +22,13 @@ use super::wait::Wait;
 use crate::condition::{Condition, MAX_PLAN_LENGTH, MAX_PLAN_PATTERNS};
 use crate::error::Rule;
 use crate::fuel::{Fuel, OutOfFuel};
+use crate::function::reserved;
 use crate::graph::{Cyclic, Graph};
 use crate::labels::MAX_TITLE_SOURCE;
 use crate::pattern::Patterns;
 use crate::problem::{Code, Problem, shortened};
 use crate::render::members::normal;
-use crate::render::{MAX_PROMPT, PromptTemplate, Reference};
+use crate::render::{ArgsTemplate, MAX_FAULTS, MAX_PROMPT, PromptTemplate, Reference};
 use crate::schema::{FUEL, Schema};
 use crate::task::{MAX_MESSAGES, MAX_TARGET, Message};
 
@@ -206,6 +208,7 @@ impl<'a> Checker<'a> {
             let title = checked.title();
             let (prompt, system_prompt) = checked.prompts();
             let messages = checked.messages();
+            let args = checked.call();
             checked.targets();
             checked.depends_on();
             checked.cycle(sources, cycle);
@@ -221,6 +224,7 @@ impl<'a> Checker<'a> {
                 prompt,
                 system_prompt,
                 messages,
+                args,
                 condition,
                 for_each,
                 wait,
@@ -328,7 +332,7 @@ impl StepChecker<'_, '_, '_> {
     }
 
     fn prompts(&mut self) -> (PromptTemplate, Option<PromptTemplate>) {
-        if self.source.wait.is_some() {
+        if self.source.wait.is_some() || self.source.call.is_some() {
             return (PromptTemplate::parse("").0, None);
         }
         let prompt = self.text("prompt", &self.source.prompt);
@@ -337,7 +341,7 @@ impl StepChecker<'_, '_, '_> {
     }
 
     fn messages(&mut self) -> Vec<PromptTemplate> {
-        if self.source.wait.is_some() {
+        if self.source.wait.is_some() || self.source.call.is_some() {
             return Vec::new();
         }
         let messages = &self.source.messages;
@@ -349,6 +353,23 @@ impl StepChecker<'_, '_, '_> {
             self.template(&format!("messages[{index}].content"), &message.content)
         };
         messages.iter().enumerate().map(content).collect()
+    }
+
+    /// The args of a call; the fields that a step with one has no use for are reported here.
+    fn call(&mut self) -> Option<ArgsTemplate> {
+        let call = self.source.call.as_ref().filter(|_| self.source.wait.is_none())?;
+        let at = format!("steps[{}]", self.index);
+        self.checker.problems.extend(foreign(self.source, &at));
+        for (name, rule, says) in call_faults(call) {
+            self.breaks(rule, name, &says);
+        }
+        let before = self.checker.problems.len();
+        Some(ArgsTemplate::parse(&call.args, &mut |place, source| {
+            if self.checker.problems.len() > before + MAX_FAULTS {
+                return PromptTemplate::parse("").0;
+            }
+            self.template(&format!("args{place}"), source)
+        }))
     }
 
     fn text(&mut self, name: &str, source: &str) -> PromptTemplate {
@@ -432,8 +453,18 @@ impl StepChecker<'_, '_, '_> {
                 );
             }
         }
-        if self.source.wait.is_some() {
+        if self.source.wait.is_some() || self.source.call.is_some() {
             return;
+        }
+        let listed = (0..).zip(&self.source.routing.models);
+        let listed = listed.map(|(index, model)| (format!("models[{index}]"), model));
+        let named = self.source.model.iter().map(|model| ("model".to_owned(), model));
+        for (name, model) in
+            named.chain(listed).filter(|_| !self.checker.is_stored).collect::<Vec<_>>()
+        {
+            if let Some(says) = reserved(model) {
+                self.breaks(Rule::Reserved, &name, says);
+            }
         }
         let routing = self.source.routing.faults(self.source.model.is_some());
         for (name, rule, says) in routing.into_iter().chain(self.source.sampling.faults()) {

@@ -2,12 +2,15 @@
 //!
 //! Deliberately absent: defaults. A source holds only the fields that the client set.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::map::MapSource;
 use super::wait::WaitSource;
 use crate::confidence::ask::Ask;
+use crate::function::{Call, json_length};
 use crate::retry::Policy;
 use crate::schema::is_brief_source;
 use crate::task::{FlowSource, Message, Routing, Sampling};
@@ -82,6 +85,9 @@ pub struct StepSource {
     /// The signal that a step of the type `wait` waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitSource>,
+    /// The function that the step calls in place of a model, with templates in its args.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Call>,
     /// The models in place of `model`, and the service tier.
     #[serde(default, skip_serializing_if = "Routing::is_none")]
     pub routing: Routing,
@@ -157,10 +163,14 @@ pub(crate) fn are_brief(steps: &[StepSource]) -> bool {
 }
 
 impl StepSource {
-    /// The model that is called first; `None` if the step names none.
+    /// The model that is called first, or the name of the function among models; `None` if the step names none.
     #[must_use]
-    pub fn first_model(&self) -> Option<&str> {
-        self.model.as_deref().or_else(|| self.routing.models.first().map(String::as_str))
+    pub fn first_model(&self) -> Option<Cow<'_, str>> {
+        if let Some(call) = &self.call {
+            return Some(Cow::Owned(call.model()));
+        }
+        let model = self.model.as_deref();
+        model.or_else(|| self.routing.models.first().map(String::as_str)).map(Cow::Borrowed)
     }
 
     /// The size, in bytes.
@@ -170,7 +180,8 @@ impl StepSource {
         let depends_on = self.depends_on.iter().map(String::len).sum::<usize>();
         let texts =
             self.prompt.len() + of(&self.system_prompt) + of(&self.condition) + of(&self.title);
-        let texts = texts + self.map.size();
+        let call = self.call.as_ref().map_or(0, |call| json_length(&call.args));
+        let texts = texts + self.map.size() + call;
         let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
         let texts = texts + self.sampling.stop.iter().map(String::len).sum::<usize>();
         let texts = texts + self.confidence.as_ref().map_or(0, |ask| of(&ask.rubric));

@@ -127,6 +127,7 @@ fn foreign(step: &StepSource, at: &str) -> Vec<Problem> {
         ("systemPrompt", step.system_prompt.is_some()),
         ("messages", !step.messages.is_empty()),
         ("model", step.model.is_some()),
+        ("function", step.call.is_some()),
         ("queue", step.queue.is_some()),
         ("requiresApproval", step.requires_approval),
         ("retry", step.retry.is_some()),

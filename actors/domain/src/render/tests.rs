@@ -314,3 +314,95 @@ proptest! {
         prop_assert_eq!(text.render(&Known { input, outputs: HashMap::new() }), Ok(expected));
     }
 }
+
+struct Called {
+    known: Known,
+    value: &'static str,
+}
+
+impl Scope for Called {
+    fn input(&self) -> &Map<String, Value> {
+        self.known.input()
+    }
+
+    fn output(&self, step: &str) -> Output<'_> {
+        if step == "called" { Output::Json(self.value) } else { self.known.output(step) }
+    }
+
+    fn env(&self, name: &str) -> Option<&str> {
+        self.known.env(name)
+    }
+
+    fn meta(&self, meta: Meta) -> Option<&str> {
+        self.known.meta(meta)
+    }
+
+    fn is_json(&self, step: &str) -> bool {
+        step == "number"
+    }
+}
+
+fn args(value: &'static str, args: Value) -> Result<Value, String> {
+    let args = args.as_object().cloned().expect("args are an object");
+    let mut scope = Called { known: known(), value };
+    scope.known.outputs.extend([("number", Some("7")), ("digits", Some("7"))]);
+    let template = ArgsTemplate::parse(&args, &mut |_, text| parsed(text));
+    template.render(&scope).map(Value::Object).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_string_that_is_one_placeholder_takes_the_value_with_its_type() {
+    let given = json!({
+        "count": "{{input.count}}", "flag": "{{ input.flag }}", "nested": {"list": ["{{input.nested}}", 1]},
+        "big": "{{input.big}}", "none": "{{input.none}}", "absent": "{{input.absent}}", "skipped": "{{skipped.output}}",
+        "text": "{{plain.output}}", "json": "{{json-1.output}}", "level": "{{json-1.output.risk.level}}",
+        "number": "{{number.output}}", "digits": "{{digits.output}}", "region": "{{env.REGION}}",
+        "{{input.name}}": "a name is no template", "plain": "as it is",
+    });
+    let expected = json!({
+        "count": 2.5, "flag": true, "nested": {"list": [{"b": [1, {"z": "ü", "a": null}]}, 1]},
+        "big": 12_345_678_901_234_567_u64, "none": null, "absent": null, "skipped": null, "text": "just text",
+        "json": {"risk": {"level": "HIGH"}, "list": ["a", "b"]}, "level": "HIGH",
+        "number": 7, "digits": "7", "region": "eu",
+        "{{input.name}}": "a name is no template", "plain": "as it is",
+    });
+    assert_eq!(args("null", given), Ok(expected));
+}
+
+#[test]
+fn any_other_string_inserts_text_and_its_values_are_no_templates() {
+    let given = json!({"a": "no. {{input.count}}", "b": " {{input.flag}}", "c": "{{input.text}}"});
+    let expected = json!({"a": "no. 2.5", "b": " true", "c": "{{input.secret}}"});
+    assert_eq!(args("null", given), Ok(expected));
+}
+
+#[test]
+fn the_value_of_a_function_has_its_type_in_args_and_no_quotes_in_texts() {
+    for (value, typed, text) in [
+        (r#""a \"b\"""#, json!("a \"b\""), json!("<a \"b\">")),
+        ("7", json!(7), json!("<7>")),
+        ("null", Value::Null, json!("<>")),
+        (r#"{"b": [1]}"#, json!({"b": [1]}), json!("<{\"b\": [1]}>")),
+    ] {
+        let given = json!({"typed": "{{called.output}}", "text": "<{{called.output}}>"});
+        assert_eq!(args(value, given), Ok(json!({"typed": typed, "text": text})));
+    }
+    let within = json!({"a": "{{called.output.b.0}}"});
+    assert_eq!(args(r#"{"b": [1]}"#, within.clone()), Ok(json!({"a": 1})));
+    let missing = args("7", within).expect_err("7 has no members");
+    assert_eq!(missing, "{{called.output.b.0}} refers to a missing field");
+}
+
+#[test]
+fn rendered_args_have_at_most_256_kib_of_json() {
+    let mut scope = known();
+    scope.input.insert("long".into(), "x".repeat(MAX_ARGS / 2).into());
+    let given = |count: usize| {
+        let args = json!({"a": vec!["{{input.long}}"; count]});
+        let template =
+            ArgsTemplate::parse(args.as_object().expect("an object"), &mut |_, text| parsed(text));
+        template.render(&scope).map(|_| ())
+    };
+    assert_eq!(given(1), Ok(()));
+    assert_eq!(given(2), Err(Error::ArgsTooLong));
+}

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Completion, Ending, EndingCode};
+use super::{Completion, Ending, EndingCode, Inputs};
 use crate::execution::clipped;
 
 /// The words between a prompt and the mismatch of the last output.
@@ -99,9 +99,10 @@ impl Amendment {
         }
     }
 
-    /// Adds the mismatch of the last output to the prompt.
-    pub fn amend(&self, prompt: &mut String) {
-        if let Some(mismatch) = &self.mismatch {
+    /// Adds the mismatch of the last output to the prompt. A function is called again with the same args.
+    pub fn amend(&self, inputs: &mut Inputs) {
+        if let (Some(mismatch), None) = (&self.mismatch, &inputs.args) {
+            let prompt = &mut inputs.prompt;
             prompt.push_str(CORRECTION);
             prompt.push_str(mismatch);
             prompt.push_str("\nAnswer again, with nothing but the corrected answer.");

@@ -37,7 +37,7 @@ impl Request {
     pub fn asks_the_same(&self, spec: &Spec, inputs: &Inputs) -> bool {
         let further = inputs.prompt.strip_prefix(&self.inputs.prompt);
         let is_same_prompt = further.is_some_and(|it| it.is_empty() || it.starts_with(CORRECTION));
-        let Inputs { prompt: _, system_prompt, context, messages, output_schema, confidence } =
+        let Inputs { prompt: _, system_prompt, context, messages, output_schema, confidence, args } =
             inputs;
         is_same_prompt
             && self.inputs.system_prompt == *system_prompt
@@ -45,6 +45,7 @@ impl Request {
             && self.inputs.messages == *messages
             && self.inputs.output_schema == *output_schema
             && self.inputs.confidence == *confidence
+            && self.inputs.args == *args
             && self.model == spec.model
             && self.routing == spec.routing
             && self.max_tokens == spec.max_tokens
@@ -113,7 +114,7 @@ mod tests {
     fn a_correction_is_no_difference_and_any_other_addition_is() {
         let (spec, mut inputs) = asked(request("p"));
         let amendment = crate::task::Amendment { mismatch: Some("x".into()), max_tokens: None };
-        amendment.amend(&mut inputs.prompt);
+        amendment.amend(&mut inputs);
         assert!(request("p").asks_the_same(&spec, &inputs));
         inputs.prompt = "p\n\nFeedback:\nshorter".into();
         assert!(!request("p").asks_the_same(&spec, &inputs));

@@ -85,7 +85,7 @@ impl Task {
     #[must_use]
     pub fn amended(&self, mut inputs: Inputs) -> Inputs {
         if let Some(correction) = &self.correction {
-            correction.amendment.amend(&mut inputs.prompt);
+            correction.amendment.amend(&mut inputs);
         }
         inputs
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{FailureKind, Flow, Gate, Message, Routing, Sampling, ServiceTier};
 use crate::Timestamp;
 use crate::confidence::ask::{Ask, Expected};
+use crate::function::{Work, json_length};
 use crate::id::{BatchId, ExecutionId, TaskId};
 use crate::labels::Labels;
 use crate::retry::Policy;
@@ -24,7 +25,7 @@ pub struct Spec {
     pub id: TaskId,
     /// The account (user or key) that submitted the task.
     pub account: String,
-    /// The model's name.
+    /// The model's name, or `function:` and the name of the function ([`Work`]).
     pub model: String,
     /// The queue's name.
     pub queue: String,
@@ -74,6 +75,12 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The work: a prompt, or the call of a function.
+    #[must_use]
+    pub fn work(&self) -> Work<'_> {
+        Work::of(&self.model)
+    }
+
     /// The models that the task may call.
     #[must_use]
     pub fn called(&self) -> Called<'_> {
@@ -249,7 +256,7 @@ impl Request {
 /// The texts that a task was created with: written once, beside the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Inputs {
-    /// The prompt; the last user message.
+    /// The prompt; the last user message. Empty for a call of a function.
     pub prompt: String,
     /// The first system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -266,6 +273,9 @@ pub struct Inputs {
     /// The method by which the confidence is to be made. Boxed, because few tasks have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Box<Ask>>,
+    /// The args of a call of a function; `None` for a prompt. Boxed, because most tasks have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Box<serde_json::Map<String, serde_json::Value>>>,
 }
 
 impl Inputs {
@@ -288,7 +298,8 @@ impl Inputs {
     pub fn length(&self) -> usize {
         let system_prompt = self.system_prompt.as_ref().map_or(0, String::len);
         let schema = self.output_schema.as_ref().map_or(0, Schema::length);
-        self.prompt.len() + system_prompt + Message::weight(&self.messages) + schema
+        let args = self.args.as_ref().map_or(0, json_length);
+        self.prompt.len() + system_prompt + Message::weight(&self.messages) + schema + args
     }
 }
 

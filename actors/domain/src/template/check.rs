@@ -10,6 +10,7 @@ use super::version::{Version, slug};
 use crate::cost;
 use crate::error::Rule;
 use crate::fuel::{Fuel, OutOfFuel};
+use crate::function::reserved;
 use crate::plan::{
     self, Checker, Compiles, Declared, Inputs, check_flow, check_fraction, check_length,
     check_max_tokens, check_tags, check_timeout, compile_schema,
@@ -166,6 +167,11 @@ fn check_defaults(problems: &mut Vec<Problem>, defaults: &Defaults, depth: Compi
             check_length(problems, field, target, 1, MAX_TARGET);
         }
     }
+    let listed = (0..).zip(&routing.models);
+    let listed = listed.map(|(index, model)| (format!("defaults.models[{index}]"), model));
+    let named = model.iter().map(|model| ("defaults.model".to_owned(), model));
+    let faults = named.chain(listed).filter_map(|(field, model)| Some((field, reserved(model)?)));
+    problems.extend(faults.map(|(field, says)| Problem::rule(Rule::Reserved, field, says)));
     for (name, rule, says) in routing.faults(model.is_some()).into_iter().chain(sampling.faults()) {
         problems.push(Problem::rule(rule, format!("defaults.{name}"), says));
     }

@@ -124,9 +124,19 @@ impl TemplateSource {
             confidence: step.confidence.as_ref().or(defaults.confidence.as_ref()).cloned(),
             ..step.clone()
         };
+        // A function has no model.
+        let of_call = |step: &StepSource| StepSource {
+            queue: step.queue.as_ref().or(defaults.queue.as_ref()).cloned(),
+            timeout_ms: step.timeout_ms.or(defaults.timeout_ms),
+            flow: step.flow.or(&defaults.flow),
+            output_schema: step.output_schema.as_ref().or(defaults.output_schema.as_ref()).cloned(),
+            ..step.clone()
+        };
         // A wait calls no model, and without a timeoutMs of its own it waits as long as its execution.
-        let filled = |step: &StepSource| {
-            if step.wait.is_some() { step.clone() } else { filled(step) }
+        let filled = |step: &StepSource| match (&step.wait, &step.call) {
+            (Some(_), _) => step.clone(),
+            (None, Some(_)) => of_call(step),
+            (None, None) => filled(step),
         };
         let mut steps: Vec<_> = self.steps.iter().map(filled).collect();
         // The template's own schema is the last step's.

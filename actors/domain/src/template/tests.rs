@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::error::Rule;
+use crate::function::Call;
 use crate::plan::Step;
 use crate::problem::{Code, Problem};
 
@@ -208,4 +209,43 @@ fn private_templates_are_for_their_author_and_admins() {
 fn a_source_is_stored_and_read_back() {
     let stored = serde_json::to_string(&review()).unwrap();
     assert_eq!(serde_json::from_str::<TemplateSource>(&stored).unwrap(), review());
+}
+
+#[test]
+fn the_defaults_of_models_are_none_of_a_step_that_calls_a_function() {
+    let call = Some(Call { function: "lookup".into(), args: serde_json::Map::default() });
+    let source = TemplateSource {
+        steps: vec![
+            StepSource { call, prompt: String::new(), ..step("extract", &[], "") },
+            step("report", &["extract"], "{{extract.output}}"),
+        ],
+        defaults: Some(Defaults {
+            model: Some("m".to_owned()),
+            queue: Some("q".to_owned()),
+            max_tokens: Some(5),
+            temperature: Some(0.5),
+            ..Defaults::default()
+        }),
+        ..review()
+    };
+    let template = compile(source);
+    let deployed = template.deploy(&Overrides::default(), &[]).unwrap().plan;
+    let [called, asked] = [0, 1].map(|step| deployed.steps()[step].source());
+    assert_eq!(
+        (called.model.as_deref(), called.max_tokens, called.temperature),
+        (None, None, None)
+    );
+    assert_eq!((called.queue.as_deref(), asked.model.as_deref()), (Some("q"), Some("m")));
+    let models = |id: &str, model: &str| Overrides {
+        models: [(id.to_owned(), model.to_owned())].into(),
+        ..Overrides::default()
+    };
+    for (overrides, field, rule) in [
+        (models("extract", "m"), "modelOverrides.extract", Rule::Unknown),
+        (models("report", "function:f"), "modelOverrides.report", Rule::Reserved),
+    ] {
+        let problems = template.deploy(&overrides, &[]).unwrap_err();
+        let Problem { field: found, code, .. } = problems.first();
+        assert_eq!((found.as_str(), *code), (field, Code::Validation(rule)));
+    }
 }

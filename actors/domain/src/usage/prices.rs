@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{Tokens, Usage};
+use crate::function::Work;
 use crate::task::ServiceTier;
 
 /// The output that a reservation assumes for a model without a known maximum, in tokens.
@@ -40,6 +41,15 @@ pub struct Price {
     /// The longest output that the model generates, in tokens.
     pub max_output_tokens: Option<u64>,
 }
+
+/// The entry of a function, whose cost its worker reports.
+static NO_TOKENS: Price = Price {
+    rates: Some(Rates { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0 }),
+    tiers: Vec::new(),
+    flex: None,
+    priority: None,
+    max_output_tokens: None,
+};
 
 /// A fault of a price table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,9 +92,12 @@ impl Prices {
     }
 
     /// The entry of a model: by its exact name, then with one provider prefix after the other removed
-    /// (`openrouter/openai/gpt-5`, `openai/gpt-5`, `gpt-5`).
+    /// (`openrouter/openai/gpt-5`, `openai/gpt-5`, `gpt-5`). A function's tokens cost nothing.
     #[must_use]
     pub fn get(&self, model: &str) -> Option<&Price> {
+        if let Work::Function(_) = Work::of(model) {
+            return Some(&NO_TOKENS);
+        }
         let mut name = model;
         loop {
             if let Some(price) = self.models.get(name) {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::access::{Account, Role};
+use crate::function::Announced;
 use crate::id::{Environment, KeyId, TaskId};
 use crate::task::LeaseId;
 
@@ -21,6 +22,7 @@ fn profile() -> Profile {
         version: "1".into(),
         queues: vec!["default".into()],
         models: vec!["gpt-*".into(), "small".into()],
+        functions: [].into(),
         concurrency: 2,
     }
 }
@@ -35,7 +37,18 @@ fn a_model_is_announced_by_name_by_prefix_or_by_a_star() {
     let profile = profile();
     assert!(profile.runs("gpt-5") && profile.runs("small"));
     assert!(!profile.runs("smaller") && !profile.runs("gp"));
-    assert!(Profile { models: vec!["*".into()], ..profile }.runs("anything"));
+    let every = Profile { models: vec!["*".into(), "function:f".into()], ..profile };
+    assert!(every.runs("anything"));
+    assert!(!every.runs("function:f"), "no model is a function");
+    let announced = |name: &str| Announced {
+        name: name.into(),
+        description: None,
+        input_schema: None,
+        output_schema: None,
+    };
+    let called = Profile { functions: [announced("f")].into(), ..every };
+    assert!(called.runs("function:f") && !called.runs("function:g") && called.runs("f"));
+    assert!(Profile { functions: [announced("*")].into(), ..called }.runs("function:g"));
 }
 
 #[test]

@@ -370,6 +370,7 @@ impl Whole {
             // One that nothing is submitted to, until a case does.
             queues: vec!["run".into()],
             models: vec!["*".into()],
+            functions: [].into(),
             concurrency: 16,
         };
         let (outgoing, commands) = mpsc::unbounded_channel();

@@ -2,9 +2,11 @@
 
 use callboard_domain::approval::{Approval, Decider, Record, check_four_eyes};
 use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::plan::FOREIGN;
 use callboard_domain::query::{Approvals, Page};
 use callboard_domain::schema::Schema;
 use callboard_domain::{Error, Rule};
+use serde::de::IgnoredAny;
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, unreadable, within};
@@ -124,7 +126,15 @@ impl Handle {
         // An edit that equals the output is none, as it was sent or as it was repaired.
         let is_edit = |edit: &String| found.commit(edit) != found.opening.shown;
         let mut edit = modified_output.filter(is_edit);
-        if let (Some(text), true) = (&edit, found.decision.is_none() && found.task.checked) {
+        let is_open = found.decision.is_none();
+        if let (Some(text), true) = (&edit, is_open && found.task.work().function().is_some())
+            && let Err(error) = serde_json::from_str::<IgnoredAny>(text)
+        {
+            let message =
+                format!("modifiedOutput must be JSON, as the output of a function is: {error}");
+            return Err(Error::invalid("modifiedOutput", Rule::Format, message));
+        }
+        if let (Some(text), true) = (&edit, is_open && found.task.checked) {
             let repaired = self.check_edit(environment, &by.account, &found, text).await?;
             edit = repaired.or(edit).filter(is_edit);
         }
@@ -270,10 +280,12 @@ impl Handle {
         given: Option<&str>,
         reason: &str,
     ) -> Result<(), Error> {
-        let length = match given {
-            Some(prompt) => prompt.len(),
-            None => self.task(environment, task).await?.inputs.prompt.len(),
-        };
+        let inputs = self.task(environment, task).await?.inputs;
+        if let (Some(_), Some(_)) = (&inputs.args, given) {
+            let message = format!("retryPrompt {FOREIGN}: leave it out to call it again");
+            return Err(Error::invalid("retryPrompt", Rule::Unknown, message));
+        }
+        let length = given.map_or(inputs.prompt.len(), str::len);
         if length + reason.len() + "\n\nFeedback:\n".len() > MAX_PROMPT {
             let message = format!(
                 "the prompt with the reason behind it must have at most {MAX_PROMPT} bytes"

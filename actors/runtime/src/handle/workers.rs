@@ -1,10 +1,11 @@
 //! Workers and their connections (docs/reference/workers.md).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::Error;
+use callboard_domain::function::Announced;
 use callboard_domain::id::{Environment, TaskId, WorkerId};
 use callboard_domain::query::{Page, Tasks};
 use callboard_domain::task::{LeaseToken, Task};
@@ -21,6 +22,26 @@ impl Handle {
     #[must_use]
     pub fn workers(&self, environment: Environment) -> Vec<View> {
         self.node.workers.list(environment)
+    }
+
+    /// The functions that reachable workers announce, by name, each with the number of these workers. Where workers
+    /// describe a function differently, the description is that of the one that connected last.
+    #[must_use]
+    pub fn functions(&self, environment: Environment) -> Vec<(Announced, usize)> {
+        let moment = self.moment();
+        let mut views = self.node.workers.list(environment);
+        views.retain(|view| view.worker.is_reachable(moment));
+        views.sort_by_key(|view| view.connected_at);
+        let mut found: BTreeMap<String, (Announced, usize)> = BTreeMap::new();
+        let profiles = views.into_iter().filter_map(|view| view.worker.profile);
+        for announced in profiles.flat_map(|profile| profile.functions.to_vec()) {
+            if announced.name == Announced::EVERY {
+                continue;
+            }
+            let before = found.get(&announced.name).map_or(0, |(_, workers)| *workers);
+            found.insert(announced.name.clone(), (announced, before + 1));
+        }
+        found.into_values().collect()
     }
 
     /// The tasks whose leases the workers of an account hold now.

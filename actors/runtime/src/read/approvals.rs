@@ -11,6 +11,7 @@ use callboard_domain::query::{Approvals, Page, Window};
 use callboard_domain::task::Inputs;
 use callboard_domain::unit::ReviewTexts;
 use callboard_store::{Error, Filter, Order, Query, Store};
+use serde_json::Value;
 
 use super::together;
 use crate::node::Node;
@@ -50,7 +51,10 @@ pub struct ApprovalDetail {
 impl ApprovalDetail {
     /// The same for a list, which holds a hundred of these: only the beginning of long texts.
     fn listed(mut self) -> Self {
-        let prompt = std::mem::take(&mut self.inputs.prompt);
+        let prompt = match self.inputs.args.take() {
+            Some(args) => Value::Object(*args).to_string(),
+            None => std::mem::take(&mut self.inputs.prompt),
+        };
         self.inputs = Inputs { prompt, ..Inputs::default() };
         let texts = [&mut self.inputs.prompt, &mut self.output].into_iter().chain(&mut self.edit);
         for text in texts {

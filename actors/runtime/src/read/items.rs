@@ -9,6 +9,7 @@ use callboard_domain::execution::{
 };
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::query::{Items, Window};
+use callboard_domain::render::Output;
 use callboard_domain::task::Task;
 use callboard_store::{Error, Store};
 
@@ -47,7 +48,7 @@ pub(crate) async fn output<'k>(
     store: &dyn Store,
     environment: Environment,
     made: &OutputLocation,
-    known: impl Fn(TaskId) -> Option<&'k str>,
+    known: impl Fn(TaskId) -> Option<Output<'k>>,
 ) -> Result<Option<String>, Error> {
     match made {
         OutputLocation::One(source) => tables::output(store, environment, *source).await,
@@ -59,7 +60,15 @@ pub(crate) async fn output<'k>(
                     Some(task) if fresh.is_none() => of_task(store, environment, *task).await?,
                     Some(_) | None => None,
                 };
-                if !outputs.push(fresh.or(stored.as_deref())) {
+                let stored = stored.as_ref().map(|(is_value, output)| {
+                    if *is_value { Output::Json(output) } else { Output::Completed(output) }
+                });
+                let is_whole = match fresh.or(stored) {
+                    Some(Output::Completed(text)) => outputs.push(Some(text)),
+                    Some(Output::Json(json)) => outputs.push_json(json),
+                    Some(Output::Unknown | Output::Skipped) | None => outputs.push(None),
+                };
+                if !is_whole {
                     break;
                 }
             }
@@ -68,15 +77,16 @@ pub(crate) async fn output<'k>(
     }
 }
 
+/// The output of a task, with true if it is the JSON of a function's value.
 async fn of_task(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
-) -> Result<Option<String>, Error> {
-    match tables::task(store, environment, task).await? {
-        Some(mut found) => Ok(Some(found.output(store, environment).await?.unwrap_or_default())),
-        None => Ok(None),
-    }
+) -> Result<Option<(bool, String)>, Error> {
+    let Some(mut found) = tables::task(store, environment, task).await? else { return Ok(None) };
+    let output = found.output(store, environment).await?;
+    let is_value = output.is_some() && found.task.spec.work().function().is_some();
+    Ok(Some((is_value, output.unwrap_or_default())))
 }
 
 /// The tasks of dispatched items that have not ended.
@@ -154,7 +164,7 @@ pub(crate) async fn page(
             task = tables::task(store, environment, id).await?.map(|found| found.task);
         }
         if let (Stage::Completed, Some(id), false) = (row.stage, row.task, row.erased)
-            && let Some(output) = of_task(store, environment, id).await?
+            && let Some((_, output)) = of_task(store, environment, id).await?
         {
             outputs.insert(item, output);
         }

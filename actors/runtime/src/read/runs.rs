@@ -360,7 +360,8 @@ pub(crate) async fn past(
             if step.wait.is_some() || is_copy {
                 continue;
             }
-            let model = step.first_model().unwrap_or(&node.settings.task_defaults.model).to_owned();
+            let model = step.first_model();
+            let model = model.as_deref().unwrap_or(&node.settings.task_defaults.model).to_owned();
             let took = u64::try_from(completed.since(started).as_millis()).unwrap_or(u64::MAX);
             let past = PastRun { cost: row.usage.total_cost, duration_ms: took };
             samples.entry((step.id.clone(), model)).or_default().push(past);

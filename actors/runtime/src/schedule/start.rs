@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::access::Action;
 use callboard_domain::error::Rule;
+use callboard_domain::function::{MAX_ARGS, json_length};
 use callboard_domain::id::PlanId;
 use callboard_domain::plan::HitlSource;
 use callboard_domain::render::MAX_PROMPT;
@@ -82,6 +83,11 @@ impl Target {
         inputs.system_prompt.iter_mut().for_each(|text| occurrence.fill(text));
         inputs.messages.iter_mut().for_each(|message| occurrence.fill(&mut message.content));
         inputs.context.iter_mut().for_each(|context| occurrence.fill_map(context));
+        inputs.args.iter_mut().for_each(|args| occurrence.fill_map(args));
+        if inputs.args.as_ref().is_some_and(|args| json_length(args) > MAX_ARGS) {
+            let why = format!("args has more than {MAX_ARGS} bytes of JSON at {}", occurrence.at);
+            return Err(Error::invalid("args", Rule::Length, why));
+        }
         if inputs.prompt.len() > MAX_PROMPT {
             let why = format!("prompt has more than {MAX_PROMPT} bytes at {}", occurrence.at);
             return Err(Error::invalid("prompt", Rule::Length, why));

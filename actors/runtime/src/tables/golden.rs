@@ -248,6 +248,14 @@ fn the_rows_of_tasks_are_pinned() {
     let golden =
         pinned("made-v1-with-schema", serde_json::to_string(&made).expect("JSON").as_bytes());
     assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
+    assert!(made.inputs.as_ref().is_some_and(|inputs| inputs.args.is_none()), "it is a prompt");
+    let args = serde_json::from_str(r#"{"b":1,"a":[null]}"#).expect("JSON");
+    let spec = Spec { model: "function:f".into(), ..made.spec.as_ref().clone() };
+    let inputs = Inputs { args: Some(Box::new(args)), ..Inputs::default() };
+    let called = InputsRow { spec: spec.into(), inputs: Some(inputs) };
+    let golden =
+        pinned("made-v3-with-args", serde_json::to_string(&called).expect("JSON").as_bytes());
+    assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), called);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use callboard_domain::Error;
+use callboard_domain::function::Output;
 use callboard_domain::model_limits::Reported;
 use callboard_domain::task::{Completion, Failure, LeaseId, LeaseToken, Task};
 use tokio::sync::oneshot;
@@ -63,7 +64,7 @@ pub(crate) struct WorkerResult {
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// The model's output. The task fills in the cost.
-    Output(String, Completion),
+    Output(Output, Completion),
     /// The attempt failed.
     Failure(Failure),
 }

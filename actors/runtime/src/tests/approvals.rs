@@ -440,7 +440,11 @@ async fn reviewed(bench: &Bench, id: ExecutionId, decided: &mut Vec<TaskId>) -> 
             match command {
                 WorkerCommand::Assign(given) => {
                     let output = given.inputs.prompt.clone();
-                    worker.link.say(WorkerMessage::Completed(given.lease, output, completion()));
+                    worker.link.say(WorkerMessage::Completed(
+                        given.lease,
+                        output.into(),
+                        completion(),
+                    ));
                 }
                 WorkerCommand::Close => return None,
                 WorkerCommand::Leases(..)

@@ -93,7 +93,11 @@ async fn echo(mut worker: Worker, applied: Applied) {
             WorkerCommand::Assign(assignment) => {
                 let prompt = assignment.inputs.prompt.clone();
                 given.insert(assignment.lease, prompt.clone());
-                worker.link.say(WorkerMessage::Completed(assignment.lease, prompt, completion()));
+                worker.link.say(WorkerMessage::Completed(
+                    assignment.lease,
+                    prompt.into(),
+                    completion(),
+                ));
             }
             WorkerCommand::Ack(lease, _, AckResult::Applied) => {
                 let step = given[&lease].split('(').next().unwrap_or_default().to_owned();

@@ -71,7 +71,11 @@ async fn reader(mut worker: Worker, bad: Option<&'static str>, applied: Applied)
                     worker.link.say(WorkerMessage::Failed(lease, failure(false)));
                     continue;
                 }
-                worker.link.say(WorkerMessage::Completed(lease, answer(&prompt), completion()));
+                worker.link.say(WorkerMessage::Completed(
+                    lease,
+                    answer(&prompt).into(),
+                    completion(),
+                ));
             }
             WorkerCommand::Ack(lease, _, AckResult::Applied) => {
                 let prompt = given[&lease.to_string()].clone();
@@ -391,7 +395,7 @@ async fn a_thousand_items_end_though_the_process_crashes_at_commit_after_commit(
         worker = bench.resumed(50, Some((&worker, leases))).await;
         open.retain(|(lease, _)| worker.kept.contains(lease));
         for (lease, prompt) in &open {
-            worker.link.say(WorkerMessage::Completed(*lease, answer(prompt), completion()));
+            worker.link.say(WorkerMessage::Completed(*lease, answer(prompt).into(), completion()));
         }
         let is_over = loop {
             if faulty.has_failed() {
@@ -401,7 +405,11 @@ async fn a_thousand_items_end_though_the_process_crashes_at_commit_after_commit(
                 Ok(Some(WorkerCommand::Assign(assignment))) => {
                     let (lease, prompt) = (assignment.lease, assignment.inputs.prompt);
                     assert!(!counted.contains_key(&prompt), "{prompt} again, after {crashes}");
-                    worker.link.say(WorkerMessage::Completed(lease, answer(&prompt), completion()));
+                    worker.link.say(WorkerMessage::Completed(
+                        lease,
+                        answer(&prompt).into(),
+                        completion(),
+                    ));
                     open.push((lease, prompt));
                 }
                 Ok(Some(WorkerCommand::Ack(lease, _, result))) => {

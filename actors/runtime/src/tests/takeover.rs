@@ -218,6 +218,7 @@ async fn work(handle: &Handle, completed: &Mutex<Vec<TaskId>>) {
         version: "0".into(),
         queues: vec!["default".into()],
         models: vec!["*".into()],
+        functions: [].into(),
         concurrency: 4,
     };
     let (outgoing, commands) = mpsc::unbounded_channel();
@@ -232,7 +233,7 @@ async fn work(handle: &Handle, completed: &Mutex<Vec<TaskId>>) {
                 let lease = assignment.lease;
                 given.insert(format!("{lease:?}"), assignment.task.spec.id);
                 let output = "out".to_owned();
-                worker.link.say(WorkerMessage::Completed(lease, output, completion()));
+                worker.link.say(WorkerMessage::Completed(lease, output.into(), completion()));
             }
             WorkerCommand::Ack(lease, Of::Complete, AckResult::Applied) => {
                 let task = given[&format!("{lease:?}")];

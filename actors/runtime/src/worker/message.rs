@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::confidence::ask::Calls;
+use callboard_domain::function::Output;
 use callboard_domain::model_limits::{Limited, Reported};
 use callboard_domain::task::{Completion, Failure, Inputs, LeaseToken, Task};
 use callboard_domain::trace::TraceContext;
@@ -86,7 +87,7 @@ pub enum WorkerMessage {
     /// A piece of an output.
     Delta(LeaseToken, String),
     /// An output.
-    Completed(LeaseToken, String, Completion),
+    Completed(LeaseToken, Output, Completion),
     /// A failure.
     Failed(LeaseToken, Failure),
     /// The provider's own limits, which came with the answer that follows.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use callboard_domain::plan::{HitlSource, ListSource, OnItemError, RetrySource, StepSource};
 use callboard_domain::retry::Policy;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::wait;
@@ -38,6 +38,13 @@ pub struct StepBody<'a> {
     /// The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
+    /// The function that the step calls in place of a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    /// Its args, with `{{…}}` in their strings; not in lists of plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    args: Option<&'a Map<String, Value>>,
     /// The first system message, with `{{…}}`; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt: Option<&'a str>,
@@ -152,7 +159,10 @@ impl<'a> StepBody<'a> {
             signal: step.wait.as_ref().map(|wait| wait.signal.as_str()),
             schema: step.wait.as_ref().and_then(|wait| wait.schema.as_ref()),
             title: step.title.as_deref(),
-            prompt: Some(step.prompt.as_str()).filter(|_| step.wait.is_none()),
+            prompt: Some(step.prompt.as_str())
+                .filter(|_| step.wait.is_none() && step.call.is_none()),
+            function: step.call.as_ref().map(|call| call.function.as_str()),
+            args: step.call.as_ref().map(|call| &call.args),
             system_prompt: step.system_prompt.as_deref(),
             messages: MessageBody::all(&step.messages),
             model: step.model.as_deref(),
@@ -183,6 +193,7 @@ impl<'a> StepBody<'a> {
     pub fn summary(step: &'a StepSource) -> Self {
         Self {
             prompt: None,
+            args: None,
             system_prompt: None,
             messages: None,
             output_schema: None,

@@ -1,6 +1,7 @@
 //! The dry run of an execution (docs/reference/executions.md).
 
 use callboard_domain::estimate::{ConditionState, DryBudget, DryRun, DryStep, Estimate};
+use callboard_domain::function::Work;
 use callboard_domain::id::{ExecutionId, PlanId};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -65,6 +66,9 @@ pub struct DryStepBody<'a> {
     /// The signal that a wait waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<&'a str>,
+    /// The function that the step calls; `prompt` is then its args as JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
     /// The prompt, rendered; a reference to an output stays as it was written. Empty for a wait.
     prompt: &'a str,
     /// True if the prompt was cut: a dry run shows at most 2 MiB of prompts.
@@ -178,6 +182,7 @@ impl<'a> DryStepBody<'a> {
             level: step.level,
             kind: step.signal.as_ref().map(|_| "wait"),
             signal: step.signal.as_deref(),
+            function: Work::of(&step.model).function(),
             prompt: &step.prompt,
             prompt_truncated: step.prompt_truncated,
             model: &step.model,

@@ -205,17 +205,20 @@ impl<'a> Fields<'a> {
         Ok(self.required(name, rule).unwrap_or_default())
     }
 
-    /// Like [`Self::required_or_default`], but not required if `member`, which is read later, is
-    /// `value`.
+    /// Like [`Self::required_or_default`], but not required if one of `others`, which are read later, is there: a
+    /// member with this value, or with any.
     #[expect(clippy::missing_errors_doc, reason = "it has the form of the others and never fails")]
     pub fn required_unless<T: Default>(
         &mut self,
         name: &'static str,
         rule: impl Parse<T>,
-        member: &str,
-        value: &str,
+        others: &[(&str, Option<&str>)],
     ) -> Result<T, Refused> {
-        if self.members.get(member).and_then(Value::as_str) == Some(value) {
+        let is_there = |(member, value): &(&str, Option<&str>)| {
+            let found = self.members.get(*member).filter(|found| !found.is_null());
+            found.is_some_and(|found| value.is_none() || found.as_str() == *value)
+        };
+        if others.iter().any(is_there) {
             return self.or_default(name, rule);
         }
         self.required_or_default(name, rule)

@@ -123,13 +123,12 @@ impl Members<'_> {
         self.required(name, rule, text);
     }
 
-    /// A member that must be given unless `_member` has a value.
+    /// A member that must be given unless another is.
     pub fn required_unless<T>(
         &mut self,
         name: &'static str,
         rule: impl Parse<T>,
-        _member: &str,
-        _value: &str,
+        _others: &[(&str, Option<&str>)],
         text: &'static str,
     ) {
         self.optional(name, rule, text);

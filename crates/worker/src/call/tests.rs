@@ -86,6 +86,7 @@ async fn text_is_gathered_for_a_moment_and_the_rest_goes_before_the_result() {
     let expected = Complete {
         lease: "a".into(),
         output: "abcde".into(),
+        cost: None,
         usage: Usage { input: 3, output: 2, cache_read: 1, cache_write: 0, calls: 1 },
         confidence: Some(0.5),
         confidence_source: Some(ConfidenceSource::Logprobs),
@@ -126,7 +127,7 @@ async fn a_slow_server_does_not_hold_up_the_model() {
     let (frame, texts) = run_it(Scripted { pieces, end: End::Complete }, 1).await;
     assert_eq!(start.elapsed(), Duration::from_secs(20));
     assert_eq!(texts, ["x"], "nobody took more, and nobody waited");
-    assert!(matches!(frame, FromWorker::Complete(complete) if complete.output.len() == 200));
+    assert!(matches!(frame, FromWorker::Complete(complete) if complete.output.length() == 200));
 }
 
 #[tokio::test(start_paused = true)]

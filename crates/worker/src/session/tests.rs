@@ -14,6 +14,7 @@ fn register() -> Register {
         version: "1".into(),
         queues: vec!["default".into()],
         models: vec!["*".into()],
+        functions: Vec::new(),
         concurrency: 4,
         resume: None,
     }
@@ -42,6 +43,8 @@ fn assign(lease: &str) -> Box<Assign> {
             model: "m".into(),
             queue: "default".into(),
             prompt: "p".into(),
+            function: None,
+            args: None,
             system_prompt: None,
             context: None,
             messages: Vec::new(),
@@ -63,7 +66,8 @@ fn assign(lease: &str) -> Box<Assign> {
 fn complete(lease: &str) -> FromWorker {
     FromWorker::Complete(Complete {
         lease: lease.into(),
-        output: format!("output of {lease}"),
+        output: format!("output of {lease}").into(),
+        cost: None,
         usage: Usage { input: 1, output: 1, ..Usage::default() },
         confidence: None,
         confidence_source: None,

@@ -26,7 +26,10 @@ class Task(Base):
     id: str
     model: str
     queue: str
-    prompt: str
+    prompt: str = ""
+    function: str | None = None
+    """The function to call with `args`, in place of a prompt."""
+    args: dict[str, Any] | None = None
     system_prompt: str | None = None
     context: dict[str, Any] | None = None
     messages: Sequence[Message] = ()
@@ -49,11 +52,18 @@ class Task(Base):
     attempt: int = 1
     timeout_ms: int | None = None
     _cancelled: threading.Event = PrivateAttr(default_factory=threading.Event)
+    _cost: float = PrivateAttr(default=0.0)
 
     @property
     def cancelled(self) -> bool:
         """True once nobody wants the result. A coroutine is cancelled; a function in a thread asks here."""
         return self._cancelled.is_set()
+
+    def charge(self, cost: float) -> None:
+        """Adds to the cost of a function's call, in USD. That of a model comes from the server's price table."""
+        if not 0 <= cost <= 1_000_000:
+            raise ValueError(f"the cost {cost} is not within 0 to 1000000")
+        self._cost += cost
 
     def chat(self) -> list[dict[str, str]]:
         """The turns for a chat model, in the order that the server promises."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from . import _core, models
 from .errors import InvalidArgument
-from .params import StepOptions, TemplateOptions
+from .params import CallOptions, StepOptions, TemplateOptions
 
 # A placeholder of another step's output; a text in quotes stands as it is.
 OUTPUT = re.compile(r"""\{\{\s*(?:"[^"]*"|'[^']*'|([a-z][a-z0-9-]*)\s*(?:\.output|\[\s*["']output))""")
@@ -50,6 +50,19 @@ class Definition:
     ) -> Step:
         """Adds a step that calls a model. `schema` is the type or the JSON Schema of its output."""
         fields: dict[str, Any] = {"id": id, "prompt": prompt, **options}
+        if schema is not None:
+            fields["output_schema"] = _core.schema_of(schema)
+        return self._add(fields, depends_on)
+
+    def call(
+        self, id: str, function: str, args: Mapping[str, Any] | None = None, *, depends_on: Iterable[Step | str] = (),
+        schema: Any = None, **options: Unpack[CallOptions],
+    ) -> Step:
+        """Adds a step that calls a function of a worker. The strings of `args` may have placeholders.
+
+        A string that is one placeholder and nothing else, such as `extract.output`, becomes the value with its type.
+        """
+        fields: dict[str, Any] = {"id": id, "function": function, "args": dict(args or {}), **options}
         if schema is not None:
             fields["output_schema"] = _core.schema_of(schema)
         return self._add(fields, depends_on)
@@ -101,12 +114,24 @@ class Definition:
 
 def _reads(body: Mapping[str, Any]) -> set[str]:
     prompts = [body.get("prompt"), body.get("systemPrompt"), *(it["content"] for it in body.get("messages") or ())]
-    found = {name for text in prompts for name in OUTPUT.findall(text or "")}
+    found = {name for text in (*prompts, *_texts(body.get("args"))) for name in OUTPUT.findall(text or "")}
     lists = body.get("forEach") or ""
     variables = set(lists) if isinstance(lists, dict) else {body.get("item") or "item"}
     for text in (body.get("condition"), *(lists.values() if isinstance(lists, dict) else [lists])):
         found |= {*OUTPUT.findall(text or ""), *CONDITION.findall(text or "")}
     return found - {"", "input", "env", "meta"} - variables
+
+
+def _texts(args: Any) -> Iterator[str]:
+    """The strings within args."""
+    if isinstance(args, str):
+        yield args
+    elif isinstance(args, Mapping):
+        for it in args.values():
+            yield from _texts(it)
+    elif isinstance(args, list):
+        for it in args:
+            yield from _texts(it)
 
 
 class Plan(Definition):

@@ -304,6 +304,8 @@ class DryStep(Base):
     """The ids of the steps that must complete first."""
     estimated_cost: float
     """The estimated cost, in USD."""
+    function: str | None = None
+    """The function that the step calls; `prompt` is then its args as JSON."""
     gate: str
     """The review of the output: always, threshold or none."""
     id: str
@@ -399,6 +401,21 @@ class ForkedFrom(Base):
     """The execution whose completed steps it takes over."""
     from_step: str | None = None
     """The step that runs anew in any case."""
+
+
+class Function(Base):
+    """A function that connected workers run."""
+
+    description: str | None = None
+    """The description, for people."""
+    input_schema: dict[str, Any] | None = None
+    """The JSON Schema of its args."""
+    name: str
+    """The name."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of its output."""
+    workers: int
+    """The connected workers that announce it."""
 
 
 class Health(Base):
@@ -911,6 +928,8 @@ class Statistics(Base):
 class Step(Sampling, Routing, Flow):
     """A step."""
 
+    args: dict[str, Any] | None = None
+    """Its args, with `{{…}}` in their strings; not in lists of plans."""
     concurrency: int | None = None
     """The most tasks at once, 1 to 1000; by default one for each item."""
     condition: str | None = None
@@ -921,6 +940,8 @@ class Step(Sampling, Routing, Flow):
     """The ids of the steps that must complete first."""
     for_each: str | dict[str, str] | None = None
     """The placeholder of the list for each of whose items it runs, or lists that are walked together."""
+    function: str | None = None
+    """The function that the step calls in place of a model."""
     id: str
     """`^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta."""
     item: str | None = None
@@ -1105,6 +1126,8 @@ class Worker(Base):
     """The number of tasks that it runs at the same time."""
     connected_at: AwareDatetime | None = None
     """The time of the last connection."""
+    functions: list[str] | None = None
+    """The names of the functions that it runs."""
     id: str
     """`wrk_…`"""
     last_heartbeat_at: AwareDatetime
@@ -1597,7 +1620,13 @@ class StepRequest(Base):
     title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
     """The title of its tasks, with placeholders; by default that of the execution. Not for a wait."""
     prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
-    """The prompt, with placeholders: at most 1 MiB; not for a wait."""
+    """The prompt, with placeholders: at most 1 MiB; not for a wait, and not beside function."""
+    function: Annotated[
+        str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9_.-]*$")
+    ] = None
+    """The function that a worker calls in place of a prompt for a model."""
+    args: dict[str, Any] | None = None
+    """The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none."""
     system_prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
     """System instructions, with placeholders: at most 1 MiB."""
     messages: list[MessageRequest] | None = None
@@ -1756,6 +1785,8 @@ class Pagination(Base):
 class Approval(Base):
     """An approval."""
 
+    args: dict[str, Any] | None = None
+    """The args of the function; in lists, their JSON stands in prompt; not in events."""
     assigned_to: str | None = None
     """The assigned reviewer."""
     claimed_by: str | None = None
@@ -1774,6 +1805,8 @@ class Approval(Base):
     """The time at which the texts of the task were erased."""
     escalated_at: AwareDatetime | None = None
     """The time of the first escalation."""
+    function: str | None = None
+    """The function whose value the output is."""
     history: Chain
     """The length and the last hash of its history."""
     item: int | None = None
@@ -2105,6 +2138,8 @@ class StepResult(Base):
 class Task(Routing, Sampling, Labels, Flow):
     """A task; a member that does not exist yet is left out."""
 
+    args: dict[str, Any] | None = None
+    """The args of the function; not in lists."""
     attempt: int
     """The number of the current or last attempt; 0 before the first."""
     awaiting_approval: bool
@@ -2137,6 +2172,8 @@ class Task(Routing, Sampling, Labels, Flow):
     """The failure after which the task went on to this model."""
     finish_reason: str | None = None
     """The reason why the model stopped, in the provider's word."""
+    function: str | None = None
+    """The function that a worker calls in place of a prompt."""
     id: str
     """`dt_task_…`"""
     item: int | None = None
@@ -2146,11 +2183,11 @@ class Task(Routing, Sampling, Labels, Flow):
     messages: list[Message] | None = None
     """Earlier turns; not in lists."""
     model: str
-    """The model's name."""
+    """The model's name; `function:` and the name of the function for a call of one."""
     model_used: str | None = None
     """The model that was called last."""
     output: str | None = None
-    """The model's answer; not in lists."""
+    """The model's answer, or the JSON of a function's value; not in lists."""
     output_schema: dict[str, Any] | None = None
     """The JSON Schema of the output; not in lists."""
     plan_execution_id: str | None = None
@@ -2263,8 +2300,14 @@ class CreateTask(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
-    prompt: Annotated[str, Field(max_length=1048576, min_length=1)]
-    """The prompt: at most 1 MiB."""
+    prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
+    """The prompt: at most 1 MiB; required unless function is given."""
+    function: Annotated[
+        str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9_.-]*$")
+    ] = None
+    """The function that a worker calls in place of a prompt for a model."""
+    args: dict[str, Any] | None = None
+    """The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none."""
     model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
     """The model; by default `[models] default`."""
     queue: Annotated[str | None, Field(max_length=128, min_length=1)] = None
@@ -2431,8 +2474,14 @@ class NewTask(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
-    prompt: Annotated[str, Field(max_length=1048576, min_length=1)]
-    """The prompt: at most 1 MiB."""
+    prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
+    """The prompt: at most 1 MiB; required unless function is given."""
+    function: Annotated[
+        str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9_.-]*$")
+    ] = None
+    """The function that a worker calls in place of a prompt for a model."""
+    args: dict[str, Any] | None = None
+    """The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none."""
     model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
     """The model; by default `[models] default`."""
     queue: Annotated[str | None, Field(max_length=128, min_length=1)] = None

@@ -235,6 +235,8 @@ class StepRequest(TypedDict):
     id: str
     title: NotRequired[str | None]
     prompt: NotRequired[str | None]
+    function: NotRequired[str | None]
+    args: NotRequired[dict[str, Any] | None]
     system_prompt: NotRequired[str | None]
     messages: NotRequired[list[MessageRequest] | None]
     model: NotRequired[str | None]
@@ -361,6 +363,26 @@ class StepOptions(TypedDict):
     confidence: NotRequired[ConfidenceRequest | None]
 
 
+class CallOptions(TypedDict):
+    title: NotRequired[str | None]
+    queue: NotRequired[str | None]
+    condition: NotRequired[str | None]
+    requires_approval: NotRequired[bool | None]
+    timeout_ms: NotRequired[int | None]
+    retry: NotRequired[RetryRequest | None]
+    for_each: NotRequired[str | dict[str, str]]
+    item: NotRequired[str | None]
+    max_items: NotRequired[int | None]
+    concurrency: NotRequired[int | None]
+    on_item_error: NotRequired[Literal["fail", "skip"] | None]
+    min_success: NotRequired[float | None]
+    concurrency_key: NotRequired[str | None]
+    concurrency_limit: NotRequired[int | None]
+    on_conflict: NotRequired[Literal["queue", "reject", "cancel_running"] | None]
+    fairness_key: NotRequired[str | None]
+    weight: NotRequired[int | None]
+
+
 class TemplateOptions(TypedDict):
     description: NotRequired[str | None]
     title: NotRequired[str | None]
@@ -397,7 +419,9 @@ class DeployFields(TypedDict):
 
 
 class CreateTask(TypedDict):
-    prompt: str
+    prompt: NotRequired[str | None]
+    function: NotRequired[str | None]
+    args: NotRequired[dict[str, Any] | None]
     model: NotRequired[str | None]
     queue: NotRequired[str | None]
     system_prompt: NotRequired[str | None]
@@ -460,7 +484,9 @@ class ExecutePlan(TypedDict):
 
 
 class NewTask(TypedDict):
-    prompt: str
+    prompt: NotRequired[str | None]
+    function: NotRequired[str | None]
+    args: NotRequired[dict[str, Any] | None]
     model: NotRequired[str | None]
     queue: NotRequired[str | None]
     system_prompt: NotRequired[str | None]

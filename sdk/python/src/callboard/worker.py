@@ -23,13 +23,14 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from . import _core, _login
 from ._assigned import Failure, Message, Result, Task, Usage
+from ._function import Function
 from ._version import __version__
 from .errors import ConfigurationError, WorkerRefused
 
@@ -48,6 +49,7 @@ FOR_GOOD = (4400, 4401, 4403)
 
 Handler = Callable[[Task], "str | Result | Awaitable[str | Result] | AsyncIterable[str | Result] | Iterator[str | Result]"]
 H = TypeVar("H", bound=Handler)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass
@@ -94,6 +96,7 @@ class Worker:
         self._queues, self._concurrency, self._grace = list(queues), concurrency, grace
         self._ssl = ssl_context
         self._handlers: dict[str, Handler] = {}
+        self._functions: dict[str, Function] = {}
         self._runs: dict[str, _Run] = {}
         self._id: str | None = None
         self._takes: frozenset[str] = frozenset()
@@ -115,6 +118,26 @@ class Worker:
             return handler
 
         return decorate
+
+    @overload
+    def function(self, call: F, /) -> F: ...
+    @overload
+    def function(self, call: None = None, /, *, name: str | None = None) -> Callable[[F], F]: ...
+
+    def function(self, call: F | None = None, /, *, name: str | None = None) -> F | Callable[[F], F]:
+        """Runs tasks and steps that call this function, under its own name or another.
+
+        The schemas of args and result come from the signature: the args are checked before the call, and what it
+        returns becomes JSON. A parameter of the type `Task` gets the task. A coroutine runs in the event loop, as for
+        `model`; another function runs in a thread. Raise a `Failure` for a call that has no result.
+        """
+
+        def decorate(call: F) -> F:
+            known = Function(name or call.__name__, call)
+            self._functions[known.name] = known
+            return call
+
+        return decorate if call is None else decorate(call)
 
     def run(self) -> None:
         """Runs until it is told to stop. Raises `WorkerRefused` if the server does not take it."""
@@ -144,8 +167,9 @@ class Worker:
 
     async def serve(self) -> None:
         """As `run`, within a running event loop and without signals."""
-        if not self._handlers:
-            raise ConfigurationError("the worker runs no model: decorate a function with @worker.model(\"*\")")
+        if not self._handlers and not self._functions:
+            raise ConfigurationError("the worker runs no model and no function: decorate one with "
+                                     "@worker.model(\"*\") or @worker.function")
         self._loop = asyncio.get_running_loop()
         self._stopping, self._changed, self._stop_at = asyncio.Event(), asyncio.Event(), math.inf
         self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="callboard")
@@ -203,6 +227,7 @@ class Worker:
         await socket.send(_frame(
             type="register", name=self._name, version=f"python-{__version__}", queues=self._queues,
             models=list(self._handlers), concurrency=self._concurrency,
+            functions=[it.announcement() for it in self._functions.values()] or None,
             resume=None if self._id is None else {"workerId": self._id, "leases": list(self._runs)},
         ))
         first = json.loads(await asyncio.wait_for(socket.recv(), 30))
@@ -295,8 +320,15 @@ class Worker:
         """Runs a task and keeps its result until the acknowledgement."""
         limit = None if run.task.timeout_ms is None else max(run.task.timeout_ms / 1000 - MARGIN, 0.001)
         try:
-            result = await asyncio.wait_for(self._call(lease, run.task), limit)
-            run.result = self._complete(lease, run.task, result)
+            if run.task.function is None:
+                result = await asyncio.wait_for(self._call(lease, run.task), limit)
+                run.result = self._complete(lease, run.task, result)
+            else:
+                function = self._functions.get(run.task.function)
+                if function is None:
+                    raise Failure(f"the worker runs no function {run.task.function}", retryable=False)
+                value = await asyncio.wait_for(self._value(function, run.task), limit)
+                run.result = _returned(lease, run.task, value)
         except (asyncio.TimeoutError, TimeoutError) as error:
             run.result = _fail(lease, Failure(str(error) or "the call took too long", code="TASK_TIMEOUT"))
         except Failure as error:
@@ -333,6 +365,14 @@ class Worker:
                         await self._send(_frame(type="delta", lease=lease, text=part))
         return Result(last.output if last.output is not None else "".join(text), last.usage, last.confidence,
                       last.finish_reason, last.thinking)
+
+    async def _value(self, function: Function, task: Task) -> Any:
+        """The result of a function as plain JSON."""
+        arguments = function.arguments(task)
+        if inspect.iscoroutinefunction(function.call):
+            return function.value(await function.call(**arguments))
+        result = await self._in_thread(partial(function.call, **arguments))
+        return function.value(await result if inspect.isawaitable(result) else result)
 
     async def _pieces(self, value: Any) -> AsyncGenerator[Any, None]:
         if hasattr(value, "__aiter__"):
@@ -386,6 +426,18 @@ def _unicode(text: str) -> str:
 def _frame(**members: Any) -> str:
     """A frame, without the members that are None."""
     return json.dumps({name: it for name, it in members.items() if it is not None}, ensure_ascii=False)
+
+
+def _returned(lease: str, task: Task, value: Any) -> str:
+    """The frame of a function's result, which may be null."""
+    members = {"type": "complete", "lease": lease, "output": value, **({"cost": task._cost} if task._cost else {})}
+    try:
+        frame = _unicode(json.dumps(members, ensure_ascii=False, allow_nan=False))
+    except ValueError as error:
+        raise Failure(f"the result is no JSON: {error}", retryable=False) from None
+    if len(frame.encode()) > MAX_FRAME:
+        raise Failure(f"the output does not fit a frame of {MAX_FRAME} bytes", retryable=False)
+    return frame
 
 
 def _tokens(*texts: str) -> int:

@@ -237,19 +237,23 @@ function Overrides({
             </tr>
           </thead>
           <tbody>
-            {steps.map(({ id, model, queue }) => (
+            {steps.map(({ id, model, queue, function: calls }) => (
               <tr key={id}>
                 <th scope="row" translate="no" className="mono">
                   {id}
                 </th>
                 <td>
-                  <input
-                    className="input"
-                    aria-label={`Model of ${id}`}
-                    placeholder={model ?? "default"}
-                    value={models[id] ?? ""}
-                    onChange={(event) => setModels({ ...models, [id]: event.target.value })}
-                  />
+                  {calls ? (
+                    <span className="soft">calls {calls}</span>
+                  ) : (
+                    <input
+                      className="input"
+                      aria-label={`Model of ${id}`}
+                      placeholder={model ?? "default"}
+                      value={models[id] ?? ""}
+                      onChange={(event) => setModels({ ...models, [id]: event.target.value })}
+                    />
+                  )}
                 </td>
                 <td>
                   <input

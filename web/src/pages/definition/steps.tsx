@@ -68,7 +68,16 @@ const StepRow = memo(function StepRow({
             <span>starts at once</span>
           )}
           <span className="faint">·</span>
-          <span>{model ?? "default model"}</span>
+          {step.function ? (
+            <span>
+              calls{" "}
+              <span translate="no" className="mono">
+                {step.function}
+              </span>
+            </span>
+          ) : (
+            <span>{model ?? "default model"}</span>
+          )}
           {queue && (
             <>
               <span className="faint">·</span>
@@ -91,7 +100,7 @@ const StepRow = memo(function StepRow({
           </div>
         )}
         <details>
-          <summary>Prompt</summary>
+          <summary>{step.function ? "Args" : "Prompt"}</summary>
           {step.systemPrompt && (
             <>
               <h3>System</h3>
@@ -105,7 +114,9 @@ const StepRow = memo(function StepRow({
             </div>
           ))}
           {(step.systemPrompt || step.messages?.length) && <h3>Prompt</h3>}
-          <div className="text definition-prompt">{step.prompt}</div>
+          <div className="text definition-prompt">
+            {step.function ? JSON.stringify(step.args ?? {}, null, 2) : step.prompt}
+          </div>
         </details>
       </div>
     </li>

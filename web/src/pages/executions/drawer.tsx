@@ -136,7 +136,15 @@ function Figures({ step }: { step: StepView }) {
           "–"
         )}
       </Fact>
-      <Fact name="Model">{task?.model ?? step.model ?? "–"}</Fact>
+      {step.function ? (
+        <Fact name="Function">
+          <span translate="no" className="mono">
+            {step.function}
+          </span>
+        </Fact>
+      ) : (
+        <Fact name="Model">{task?.model ?? step.model ?? "–"}</Fact>
+      )}
       <Fact name="Queue">{task?.queue ?? step.queue ?? "–"}</Fact>
       {result?.reusedFrom && (
         <Fact name="Taken over">
@@ -262,11 +270,13 @@ function Around({
 
 function Prompt({ taskId }: { taskId: string }) {
   const { data } = useApi("/api/tasks/{id}", { path: { id: taskId } });
-  if (!data?.prompt) return null;
+  const text = data?.args ? JSON.stringify(data.args, null, 2) : data?.prompt;
+  if (!text) return null;
+  const title = data?.args ? "Args" : "Prompt";
   return (
     <section>
-      <h3>Prompt</h3>
-      <LongText text={data.prompt} label="Prompt" />
+      <h3>{title}</h3>
+      <LongText text={text} label={title} />
       <div className="executions-command">
         <Command>{`callboard tasks show ${taskId}`}</Command>
       </div>

@@ -18,7 +18,14 @@ import { HEIGHT, placed, WIDTH } from "./layout";
 import { type Items, itemsLine, type StepView } from "./steps";
 
 type StepNode = Node<
-  { state: string; items?: Items; selected: boolean; gate: boolean; select: (id: string) => void },
+  {
+    state: string;
+    items?: Items;
+    calls?: string;
+    selected: boolean;
+    gate: boolean;
+    select: (id: string) => void;
+  },
   "step"
 >;
 
@@ -41,6 +48,11 @@ const StepBox = memo(function StepBox({ id, data }: NodeProps<StepNode>) {
       >
         <span className="executions-node-id">
           <span className="cut">{id}</span>
+          {data.calls && (
+            <span className="executions-node-items" data-tip={`Calls the function ${data.calls}`}>
+              ƒ
+            </span>
+          )}
           {data.items && <span className="executions-node-items">{itemsLine(data.items)}</span>}
         </span>
         <span className="status" data-tone={look.tone}>
@@ -86,9 +98,9 @@ export default function Graph({
 
   const nodes = useMemo(
     () =>
-      steps.map(({ id, state, items, requiresApproval }): StepNode => {
+      steps.map(({ id, state, items, function: calls, requiresApproval }): StepNode => {
         const position = places.get(id) ?? { x: 0, y: 0 };
-        const data = { state, items, selected: id === selected, gate: requiresApproval, select };
+        const data = { state, items, calls, selected: id === selected, gate: requiresApproval, select };
         const known = cache.current.get(id);
         // A node that did not change is the same object, so it is not drawn again.
         if (known && known.position === position && JSON.stringify(known.data) === JSON.stringify(data))

@@ -15,6 +15,8 @@ export type StepView = {
   state: string;
   result: StepResult | undefined;
   model?: string;
+  /** The function that the step calls in place of a model. */
+  function?: string;
   queue?: string;
   condition?: string;
   requiresApproval: boolean;

@@ -120,9 +120,15 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
           <Turns messages={task.messages} />
         </Source>
       )}
-      <Source title="Prompt" open>
-        <LongText label="Prompt" text={item.prompt ?? ""} />
-      </Source>
+      {item.function ? (
+        <Source title={`Args of ${item.function}`} open>
+          <Reader label="Args" text={item.args ? JSON.stringify(item.args) : (item.prompt ?? "")} />
+        </Source>
+      ) : (
+        <Source title="Prompt" open>
+          <LongText label="Prompt" text={item.prompt ?? ""} />
+        </Source>
+      )}
       {context && Object.keys(context).length > 0 && (
         <Source title="Context">
           <Reader label="Context" text={JSON.stringify(context)} />

@@ -65,7 +65,10 @@ export function Reject({ item, reason, setReason, onClose, onReject }: Props) {
           </button>
         </header>
         <div ref={text}>
-          <Field label="Reason" hint={retry ? "The model gets it as feedback." : "Kept in the history."}>
+          <Field
+            label="Reason"
+            hint={retry && !item.function ? "The model gets it as feedback." : "Kept in the history."}
+          >
             {(props) => (
               <textarea
                 {...props}
@@ -97,9 +100,9 @@ export function Reject({ item, reason, setReason, onClose, onReject }: Props) {
         )}
         <label className="check">
           <input type="checkbox" checked={retry} onChange={(event) => setRetry(event.target.checked)} />
-          Try again, with the reason in the prompt
+          {item.function ? "Call the function again" : "Try again, with the reason in the prompt"}
         </label>
-        {retry && (
+        {retry && !item.function && (
           <Field label="Prompt" hint="As before, unless you change it.">
             {(props) => (
               <textarea

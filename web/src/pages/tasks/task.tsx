@@ -95,9 +95,15 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
               <Output taskId={task.id} status={task.status} output={task.output} />
             </div>
           </Panel>
-          <Panel title="Prompt">
-            <LongText text={task.prompt ?? ""} label="Text: prompt" />
-          </Panel>
+          {task.function ? (
+            <Panel title="Args">
+              <LongText text={JSON.stringify(task.args ?? {}, null, 2)} label="Text: args" />
+            </Panel>
+          ) : (
+            <Panel title="Prompt">
+              <LongText text={task.prompt ?? ""} label="Text: prompt" />
+            </Panel>
+          )}
           {task.systemPrompt && (
             <Panel title="System prompt">
               <LongText text={task.systemPrompt} label="Text: system prompt" />
@@ -144,7 +150,15 @@ function Figures({ task }: { task: Task }) {
   const { usage } = task;
   return (
     <dl className="facts tasks-facts">
-      <Fact name="Model">{task.model}</Fact>
+      {task.function ? (
+        <Fact name="Function">
+          <span translate="no" className="mono">
+            {task.function}
+          </span>
+        </Fact>
+      ) : (
+        <Fact name="Model">{task.model}</Fact>
+      )}
       <Fact name="Queue">
         <Link href={`/tasks?queue=${encodeURIComponent(task.queue)}`}>{task.queue}</Link>
       </Fact>
@@ -250,7 +264,7 @@ function Actions({ task }: { task: Task }) {
   });
   return (
     <>
-      {may("tasks: create") && (
+      {may("tasks: create") && !task.function && (
         <Button icon="undo" onClick={() => setAgain(draft())}>
           Submit again
         </Button>

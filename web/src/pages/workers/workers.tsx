@@ -56,6 +56,13 @@ export default function Workers() {
       cell: (worker) => names(worker.models, "none"),
     },
     {
+      id: "functions",
+      header: "Functions",
+      width: "minmax(100px, 1fr)",
+      phone: false,
+      cell: (worker) => names(worker.functions ?? [], "none"),
+    },
+    {
       id: "version",
       header: "Version",
       width: "80px",

@@ -67,8 +67,13 @@ impl Scope for WithOutputs<'_> {
         match self.execution.step(number).map(|row| row.stage) {
             Some(Stage::Skipped) => Output::Skipped,
             Some(Stage::Completed) => {
-                let output = self.outputs.known.get(&number);
-                output.map_or(Output::Unknown, |output| Output::Completed(output))
+                let step = &self.program.compiled.plan.steps()[usize::from(number)];
+                let is_value = step.args().is_some() && step.for_each().is_none();
+                match self.outputs.known.get(&number) {
+                    None => Output::Unknown,
+                    Some(output) if is_value => Output::Json(output),
+                    Some(output) => Output::Completed(output),
+                }
             }
             Some(
                 Stage::Waiting
@@ -93,6 +98,12 @@ impl Scope for WithOutputs<'_> {
 
     fn item(&self, name: &str) -> Option<&Value> {
         self.each?.variable(self.item?, name)
+    }
+
+    fn is_json(&self, step: &str) -> bool {
+        let compiled = &self.program.compiled;
+        let number = compiled.plan.position(step).and_then(|at| u16::try_from(at).ok());
+        number.is_some_and(|number| compiled.schema_of(number).is_some())
     }
 }
 

@@ -45,6 +45,7 @@ impl Player {
             version: "0".into(),
             queues: vec!["default".into(), PAUSED.into(), RATED.into(), own_queue(number)],
             models: vec!["*".into()],
+            functions: [].into(),
             concurrency,
         };
         Self {
@@ -191,7 +192,7 @@ impl Player {
                 let most = oracle.leases.get(&lease).map_or(0, |lease| lease.max_tokens);
                 let usage = Usage { output: most * share / 100, ..Usage::default() };
                 let completion = Completion { confidence, usage, ..completion() };
-                WorkerMessage::Completed(lease, output, completion)
+                WorkerMessage::Completed(lease, output.into(), completion)
             }
             Err(retryable) => {
                 let ending = Ending { code: EndingCode::ProviderError, message: "no".into() };

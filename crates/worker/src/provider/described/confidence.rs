@@ -170,7 +170,11 @@ async fn three_samples_of_a_text_agree_on_every_interface() {
         let says = ["Paris", "paris", "Lyon", " PARIS "];
         let scripts = says.map(|text| interface.says(text, None)).to_vec();
         let (found, asked) = result(interface, lease(&samples(), false), scripts).await;
-        assert_eq!((found.output.as_str(), asked.len()), ("Paris", 4), "{interface:?}");
+        assert_eq!(
+            (found.output.clone().of_prompt().as_str(), asked.len()),
+            ("Paris", 4),
+            "{interface:?}"
+        );
         assert!(near(found.confidence, 2.0 / 3.0), "{interface:?}: {:?}", found.confidence);
         assert_eq!(found.confidence_source, Some(ConfidenceSource::Samples), "{interface:?}");
         assert_eq!((found.usage.input, found.usage.output, found.judge), (36, 28, None));
@@ -282,7 +286,11 @@ async fn auto_takes_the_log_probabilities_of_the_answer_alone() {
     for (interface, first) in [(Gemini, Some(refused)), (AnthropicApi, None)] {
         let scripts = first.into_iter().chain([interface.says("Paris", None)]).collect();
         let (found, asked) = result(interface, lease(&auto, false), scripts).await;
-        assert_eq!((found.output.as_str(), found.confidence), ("Paris", None), "{interface:?}");
+        assert_eq!(
+            (found.output.clone().of_prompt().as_str(), found.confidence),
+            ("Paris", None),
+            "{interface:?}"
+        );
         assert_eq!(found.confidence_source, Some(ConfidenceSource::None), "{interface:?}");
         assert_eq!(asked.last().and_then(|body| body.get("logprobs")), None, "{interface:?}");
     }

@@ -214,6 +214,14 @@ class AsyncWorkers(AsyncResource):
         return await self._one(models.Worker, "POST", "/api/workers/{id}/drain", id=id)
 
 
+class AsyncFunctions(AsyncResource):
+    """`cb.functions`: the functions that connected workers run."""
+
+    def list(self) -> AsyncPages[models.Function]:
+        """Lists functions by name, with their schemas."""
+        return self._pages(models.Function, "GET", "/api/functions")
+
+
 class AsyncModels(AsyncResource):
     """`cb.models`: models with their limits and their use."""
 

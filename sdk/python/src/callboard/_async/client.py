@@ -47,6 +47,7 @@ class AsyncCallboard(AsyncTransport):
         self.budgets: Final = admin.AsyncBudgets(self)
         self.webhooks: Final = admin.AsyncWebhooks(self)
         self.workers: Final = admin.AsyncWorkers(self)
+        self.functions: Final = admin.AsyncFunctions(self)
         self.models: Final = admin.AsyncModels(self)
         self.users: Final = admin.AsyncUsers(self)
         self.keys: Final = admin.AsyncKeys(self)

@@ -215,6 +215,14 @@ class Workers(Resource):
         return self._one(models.Worker, "POST", "/api/workers/{id}/drain", id=id)
 
 
+class Functions(Resource):
+    """`cb.functions`: the functions that connected workers run."""
+
+    def list(self) -> Pages[models.Function]:
+        """Lists functions by name, with their schemas."""
+        return self._pages(models.Function, "GET", "/api/functions")
+
+
 class Models(Resource):
     """`cb.models`: models with their limits and their use."""
 

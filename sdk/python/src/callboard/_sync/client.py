@@ -48,6 +48,7 @@ class Callboard(Transport):
         self.budgets: Final = admin.Budgets(self)
         self.webhooks: Final = admin.Webhooks(self)
         self.workers: Final = admin.Workers(self)
+        self.functions: Final = admin.Functions(self)
         self.models: Final = admin.Models(self)
         self.users: Final = admin.Users(self)
         self.keys: Final = admin.Keys(self)

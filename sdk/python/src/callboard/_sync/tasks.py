@@ -52,6 +52,11 @@ class Task(Bound, models.Task):
         found: T = _core.parsed(schema, self.output or "")
         return found
 
+    @property
+    def value(self) -> Any:
+        """The output as plain JSON, such as the value of a function; raises `OutputMismatch` if it is none."""
+        return _core.parsed({}, self.output or "")
+
     def text(self, timeout: float | None = None) -> Generator[str, None, None]:
         """The pieces of the output, as the model writes them; together they are `output`.
 
@@ -86,7 +91,7 @@ class Task(Bound, models.Task):
 
 
 class Tasks(Resource):
-    """`cb.tasks`: one prompt each, which one worker runs on one model."""
+    """`cb.tasks`: one prompt each, which one worker runs on one model, or one call of a worker's function."""
 
     @overload
     def run(
@@ -117,11 +122,43 @@ class Tasks(Resource):
         task.wait(timeout)
         return task.output or "" if schema is None else _core.parsed(schema, task.output or "")
 
+    @overload
+    def run_function(
+        self, function: str, args: Mapping[str, Any] | None = None, *, schema: None = None,
+        timeout: float | None = None, idempotency_key: str | None = None, **options: Unpack[TaskOptions],
+    ) -> Any: ...
+    @overload
+    def run_function(
+        self, function: str, args: Mapping[str, Any] | None = None, *, schema: type[T], timeout: float | None = None,
+        idempotency_key: str | None = None, **options: Unpack[TaskOptions],
+    ) -> T: ...
+    @overload
+    def run_function(
+        self, function: str, args: Mapping[str, Any] | None = None, *, schema: Mapping[str, Any],
+        timeout: float | None = None, idempotency_key: str | None = None, **options: Unpack[TaskOptions],
+    ) -> Any: ...
+
+    def run_function(
+        self, function: str, args: Mapping[str, Any] | None = None, *, schema: Any = None,
+        timeout: float | None = None, idempotency_key: str | None = None, **options: Unpack[TaskOptions],
+    ) -> Any:
+        """Submits the call of a function, waits for it, and returns its value: an instance of `schema`, or plain JSON.
+
+        A connected worker must run the function, or the task waits for one. Raises as `run`.
+        """
+        task = self.submit(
+            function=function, args=args, schema=schema, idempotency_key=idempotency_key, **options
+        )
+        task.wait(timeout)
+        return task.value if schema is None else _core.parsed(schema, task.output or "")
+
     def submit(
-        self, prompt: str, *, schema: Any = None, idempotency_key: str | None = None, **options: Unpack[TaskOptions]
+        self, prompt: str | None = None, *, function: str | None = None, args: Mapping[str, Any] | None = None,
+        schema: Any = None, idempotency_key: str | None = None, **options: Unpack[TaskOptions],
     ) -> Task:
-        """Submits a task. When it returns, the task is on the server's disk."""
-        values: dict[str, Any] = {"prompt": prompt, **options}
+        """Submits a prompt, or the call of a function. When it returns, the task is on the server's disk."""
+        given = {"prompt": prompt, "function": function, "args": args}
+        values: dict[str, Any] = {**{name: it for name, it in given.items() if it is not None}, **options}
         if schema is not None:
             values["output_schema"] = _core.schema_of(schema)
         body = _core.checked(models.CreateTask, values)

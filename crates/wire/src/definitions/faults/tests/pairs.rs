@@ -13,6 +13,8 @@ fn fields() -> Vec<(&'static str, Value, &'static [&'static str])> {
         ("title", json!("t {{input.x}}"), &["prompt"]),
         ("systemPrompt", json!("s"), &["prompt"]),
         ("messages", json!([{"role": "user", "content": "c"}]), &["prompt"]),
+        ("function", json!("f"), &[]),
+        ("args", json!({"a": "{{input.x}}"}), &["function"]),
         ("dependsOn", json!(["z"]), &[]),
         ("condition", json!("true"), &[]),
         ("requiresApproval", json!(true), &["prompt"]),
@@ -51,6 +53,24 @@ fn fields() -> Vec<(&'static str, Value, &'static [&'static str])> {
 /// The fields of a step that waits; each other one is refused beside `type: wait` and those that need it.
 const OF_WAITS: [&str; 6] = ["dependsOn", "condition", "timeoutMs", "type", "signal", "schema"];
 
+/// The fields of a step that calls a model; each is refused beside `function`, and beside those that need it.
+const OF_MODELS: [&str; 14] = [
+    "prompt",
+    "systemPrompt",
+    "messages",
+    "model",
+    "models",
+    "fallbackOn",
+    "serviceTier",
+    "maxTokens",
+    "temperature",
+    "topP",
+    "seed",
+    "stop",
+    "frequencyPenalty",
+    "confidence",
+];
+
 /// The fields of a step that calls a model of which one is refused beside the other.
 const AGAINST: [(&str, &str, &str); 2] =
     [("model", "models", "format"), ("model", "fallbackOn", "unknown")];
@@ -59,6 +79,10 @@ const AGAINST: [(&str, &str, &str); 2] =
 fn refused<'f>(one: &'f str, other: &'f str) -> Option<(&'f str, &'static str)> {
     let waits = |name| ["type", "signal", "schema"].contains(&name);
     if waits(one) && !OF_WAITS.contains(&other) {
+        return Some((other, "unknown"));
+    }
+    let calls = |name| ["function", "args"].contains(&name);
+    if calls(one) && OF_MODELS.contains(&other) {
         return Some((other, "unknown"));
     }
     let against = |it: &&(&str, &str, &str)| (it.0, it.1) == (one, other);
@@ -81,7 +105,7 @@ fn every_two_fields_of_a_step_mean_something_or_one_is_refused() {
         for (other, ..) in &fields[number + 1..] {
             let expected = refused(one, other).or_else(|| refused(other, one));
             let all = [&[*one, *other][..], needs(one), needs(other)].concat();
-            let is_wait = all.contains(&"type");
+            let (is_wait, is_call) = (all.contains(&"type"), all.contains(&"function"));
             let mut step: Map<_, _> = all.iter().map(|name| value(name)).collect();
             step.insert("id".into(), json!("a"));
             // A field that is refused in a wait needs nothing: it is alone there.
@@ -89,6 +113,8 @@ fn every_two_fields_of_a_step_mean_something_or_one_is_refused() {
                 step.retain(|name, _| {
                     ["id", "type", "signal", one, other].contains(&name.as_str())
                 });
+            } else if is_call {
+                step.retain(|name, _| name != "prompt" || [*one, *other].contains(&"prompt"));
             } else if !is_wait {
                 step.extend([value("prompt")]);
             }
