@@ -16,6 +16,7 @@ mod approvals;
 mod audit;
 mod auth;
 mod backup;
+mod batches;
 pub mod body;
 mod body_budget;
 mod browser;
@@ -193,6 +194,17 @@ fn table() -> Routes {
         .get   ("/api/bulk",                        may(A::BulkRead),         bulk::list)
         .get   ("/api/bulk/{id}",                   may(A::BulkRead),         bulk::get)
         .delete("/api/bulk/{id}",                   may(A::BulkRun),          bulk::stop)
+
+        .post  ("/api/batches",                     may(A::BatchesRun),       batches::create)
+        .get   ("/api/batches",                     may(A::BatchesRead),      batches::list)
+        .get   ("/api/batches/{id}",                may(A::BatchesRead),      batches::get)
+        .delete("/api/batches/{id}",                may(A::BatchesDelete),    batches::delete)
+        .get   ("/api/batches/{id}/rows",           may(A::BatchesRead),      batches::rows)
+        .get   ("/api/batches/{id}/export",         may(A::BatchesRead),      batches::export)
+        .post  ("/api/batches/{id}/pause",          may(A::BatchesRun),       batches::pause)
+        .post  ("/api/batches/{id}/resume",         may(A::BatchesRun),       batches::resume)
+        .post  ("/api/batches/{id}/cancel",         may(A::BatchesRun),       batches::cancel)
+        .post  ("/api/batches/{id}/retry",          may(A::BatchesRun),       batches::retry)
 
         .post  ("/api/budgets",                     may(A::BudgetsManage),    budgets::create)
         .get   ("/api/budgets",                     may(A::BudgetsRead),      budgets::list)

@@ -260,6 +260,29 @@ fn of(path: &str) -> &'static [&'static str] {
         "budgets set" => &["budgets set bdg_01m7ydhr2c7n0k4q8w3e5rtv6p --limit 80"],
         "budgets delete" => &["budgets delete bdg_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "usage" => &["usage --group-by tag", "usage --group-by day --from 2026-11-01T00:00:00Z"],
+        "batches create" => &[
+            "batches create mails.csv --template classify --key id --watch",
+            "batches create rows.jsonl --template classify@1.2.0 --concurrency 20 --max-cost 5",
+        ],
+        "batches list" => &["batches list", "batches list --status running -o json"],
+        "batches show" => &["batches show bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "batches watch" => &["batches watch bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "batches rows" => &[
+            "batches rows bat_01m7ydhr2c7n0k4q8w3e5rtv6p --status failed",
+            "batches rows bat_01m7ydhr2c7n0k4q8w3e5rtv6p --limit 100 -o jsonl",
+        ],
+        "batches export" => &[
+            "batches export bat_01m7ydhr2c7n0k4q8w3e5rtv6p -o csv > result.csv",
+            "batches export bat_01m7ydhr2c7n0k4q8w3e5rtv6p -o jsonl --columns key,output",
+        ],
+        "batches pause" => &["batches pause bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "batches resume" => &["batches resume bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "batches cancel" => &["batches cancel bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "batches retry" => &[
+            "batches retry bat_01m7ydhr2c7n0k4q8w3e5rtv6p --watch",
+            "batches retry bat_01m7ydhr2c7n0k4q8w3e5rtv6p --code PROVIDER_ERROR,WORKER_LOST",
+        ],
+        "batches delete" => &["batches delete bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "bulk cancel" => &[
             "bulk cancel --queue nightly --status pending --dry-run",
             "bulk cancel --queue nightly --status pending --expect 120 --wait",

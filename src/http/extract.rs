@@ -297,5 +297,6 @@ named! {
     DeliveryId = "delivery",
     ScheduleId = "schedule",
     BulkId = "bulk job",
+    TemplateBatchId = "batch",
     BudgetId = "budget",
 }

@@ -12,9 +12,9 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, backup, browser, budgets, bulk, chat, cluster, events, executions,
-    metrics, models, oidc, plans, queues, schedules, setup, signals, signing_key, streams, system,
-    table, tasks, templates, webhooks,
+    accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
+    executions, metrics, models, oidc, plans, queues, schedules, setup, signals, signing_key,
+    streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -111,6 +111,16 @@ use crate::ws;
         bulk::stop,
         bulk::list,
         bulk::get,
+        batches::create,
+        batches::list,
+        batches::get,
+        batches::delete,
+        batches::rows,
+        batches::export,
+        batches::pause,
+        batches::resume,
+        batches::cancel,
+        batches::retry,
         budgets::create,
         budgets::list,
         budgets::get,

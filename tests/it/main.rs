@@ -8,6 +8,7 @@ mod approvals;
 mod approvals_survive;
 mod backup;
 mod bad_input;
+mod batches;
 mod bench;
 mod budgets;
 mod cli;

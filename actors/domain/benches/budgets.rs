@@ -209,6 +209,7 @@ fn renders() {
             start_at: None,
             forked_from: None,
             occurrence: None,
+            row_of: None,
             created_at: NOW,
             trace: None,
         };

@@ -115,6 +115,12 @@ names! {
         BulkRead = "bulk: read",
         /// Start a bulk job.
         BulkRun = "bulk: run",
+        /// See batches and their rows.
+        BatchesRead = "batches: read",
+        /// Create, pause, resume, cancel and retry batches.
+        BatchesRun = "batches: run",
+        /// Delete a batch with all its rows.
+        BatchesDelete = "batches: delete",
     }
 }
 
@@ -153,9 +159,11 @@ const fn row(action: Action) -> [bool; 4] {
         Action::DeliveriesRedeliver => [YES,  YES,     NO,    NO ],
         Action::QueuesManage        => [YES,  YES,     NO,    NO ],
         Action::BulkRun             => [YES,  YES,     NO,    NO ],
+        Action::BatchesRun          => [YES,  YES,     NO,    NO ],
         // ... and reading as viewer
         Action::BudgetsRead         => [YES,  YES,     YES,   NO ],
         Action::BulkRead            => [YES,  YES,     YES,   NO ],
+        Action::BatchesRead         => [YES,  YES,     YES,   NO ],
         Action::QueuesRead          => [YES,  YES,     YES,   NO ],
         Action::ExecutionsRead      => [YES,  YES,     YES,   NO ],
         Action::SchedulesRead       => [YES,  YES,     YES,   NO ],
@@ -170,6 +178,8 @@ const fn row(action: Action) -> [bool; 4] {
         Action::AuditRead           => [YES,  NO,      NO,    NO ],
         Action::BackupsCreate       => [YES,  NO,      NO,    NO ],
         Action::ClusterManage       => [YES,  NO,      NO,    NO ],
+        // ... and what cannot be brought back
+        Action::BatchesDelete       => [YES,  NO,      NO,    NO ],
         // ... and the limits of models count for all accounts
         Action::ModelsManage        => [YES,  NO,      NO,    NO ],
     }
@@ -238,7 +248,10 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::WorkersRead
         | Action::EventsRead
         | Action::BulkRead
-        | Action::BulkRun => true,
+        | Action::BulkRun
+        | Action::BatchesRead
+        | Action::BatchesRun
+        | Action::BatchesDelete => true,
     }
 }
 

@@ -83,6 +83,18 @@ names! {
         BulkStarted = "bulk.started",
         /// A bulk job was stopped.
         BulkStopped = "bulk.stopped",
+        /// A batch was created.
+        BatchCreated = "batch.created",
+        /// A batch was paused.
+        BatchPaused = "batch.paused",
+        /// A batch was resumed.
+        BatchResumed = "batch.resumed",
+        /// A batch was cancelled.
+        BatchCancelled = "batch.cancelled",
+        /// Failed rows of a batch were run anew.
+        BatchRetried = "batch.retried",
+        /// A batch was deleted with all its rows.
+        BatchDeleted = "batch.deleted",
         /// A queue was paused, resumed or limited.
         QueueChanged = "queue.changed",
         /// A worker was ordered to drain.

@@ -29,6 +29,8 @@ names! {
         Budget = "budget",
         /// A bulk job.
         Bulk = "bulk",
+        /// A batch.
+        Batch = "batch",
         /// A webhook delivery.
         Webhook = "webhook",
         /// A schedule.
@@ -125,6 +127,20 @@ names! {
         BudgetExceeded = "budget.exceeded",
         /// A bulk job has acted on all its tasks.
         BulkCompleted = "bulk.completed",
+        /// The rows of a batch are durable, and the first ones start.
+        BatchCreated = "batch.created",
+        /// Rows of a batch have started or ended; at most one a second.
+        BatchProgress = "batch.progress",
+        /// A batch starts no further row.
+        BatchPaused = "batch.paused",
+        /// A batch starts rows again.
+        BatchResumed = "batch.resumed",
+        /// Every row of a batch has ended.
+        BatchCompleted = "batch.completed",
+        /// A batch was cancelled.
+        BatchCancelled = "batch.cancelled",
+        /// A batch was deleted with all its rows.
+        BatchDeleted = "batch.deleted",
         /// A webhook was delivered.
         WebhookDelivered = "webhook.delivered",
         /// A webhook delivery failed with no attempt left.

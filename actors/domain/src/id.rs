@@ -127,6 +127,8 @@ identifiers! {
     TaskId = "dt_task_";
     /// A batch of tasks submitted together.
     BatchId = "dt_batch_";
+    /// A batch: one template over many rows.
+    TemplateBatchId = "bat_";
     /// A plan: a graph of steps.
     PlanId = "dt_plan_";
     /// One run of a plan.

@@ -8,6 +8,7 @@ pub mod access;
 pub mod account;
 pub mod approval;
 pub mod audit;
+pub mod batch;
 pub mod budget;
 pub mod bulk;
 pub mod calibration;

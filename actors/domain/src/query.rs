@@ -3,10 +3,10 @@
 //! Deliberately absent: their evaluation, which is the store's, except for the few tasks that a worker
 //! holds.
 
-use crate::id::PlanId;
+use crate::id::{PlanId, TemplateBatchId};
 use crate::task::{Status, Task};
 use crate::template::{Industry, Visibility};
-use crate::{Timestamp, approval, audit, delivery, execution};
+use crate::{Timestamp, approval, audit, batch, delivery, execution};
 
 /// The requested part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Tasks {
     pub created_after: Option<Timestamp>,
     /// The end of the instants of creation, exclusive.
     pub created_before: Option<Timestamp>,
+    /// Tasks of the rows of this batch.
+    pub batch: Option<TemplateBatchId>,
     /// The sort key.
     pub order: TaskOrder,
     /// Ascending, or else descending.
@@ -56,6 +58,7 @@ impl Tasks {
                 && self.model.as_ref().is_none_or(|model| *model == spec.model)
                 && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
                 && self.tags.iter().all(|tag| spec.tags.contains(tag))
+                && (self.batch.is_none() || self.batch == spec.origin.rows)
                 && self.created_after.is_none_or(|after| at >= after)
                 && self.created_before.is_none_or(|before| at < before)
         };
@@ -121,6 +124,8 @@ pub struct Executions {
     pub created_after: Option<Timestamp>,
     /// Started before this instant.
     pub created_before: Option<Timestamp>,
+    /// Rows of this batch.
+    pub batch: Option<TemplateBatchId>,
     /// The page.
     pub window: Window,
 }
@@ -136,6 +141,8 @@ pub struct Approvals {
     pub tags: Vec<String>,
     /// The reviewer who is assigned or who decided.
     pub reviewer: Option<String>,
+    /// Outputs of the rows of this batch.
+    pub batch: Option<TemplateBatchId>,
     /// The page.
     pub window: Window,
 }
@@ -173,6 +180,38 @@ pub struct Schedules {
     pub enabled: Option<bool>,
     /// The page.
     pub window: Window,
+}
+
+/// A filter of batches, which are listed newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batches {
+    /// Any of these statuses; every status if empty.
+    pub statuses: Vec<batch::Status>,
+    /// The template.
+    pub template: Option<String>,
+    /// The version of the template.
+    pub version: Option<String>,
+    /// The tags that a batch must have, all of them.
+    pub tags: Vec<String>,
+    /// Created at this instant or later.
+    pub from: Option<Timestamp>,
+    /// Created before this instant.
+    pub to: Option<Timestamp>,
+    /// The page.
+    pub window: Window,
+}
+
+/// A filter of the rows of a batch, which are listed in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Any of these statuses; every status if empty.
+    pub statuses: Vec<batch::RowStatus>,
+    /// Any of these codes of errors; every row if empty.
+    pub codes: Vec<String>,
+    /// The number of the row after which the page begins, from 0.
+    pub after: Option<u32>,
+    /// The most rows of the page.
+    pub limit: usize,
 }
 
 /// A filter of the audit log, which is listed newest first.

@@ -12,7 +12,7 @@
 use std::time::Instant;
 
 use callboard_domain::Timestamp;
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::id::{Environment, TaskId, TemplateBatchId};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::schedule::Started;
 use callboard_domain::task::State;
@@ -25,7 +25,7 @@ use crate::node::Node;
 use crate::planted::{Fault, is_planted};
 use crate::ports::Tracer;
 use crate::shard::{Shard, TaskAddress};
-use crate::{approval, delivery, execution, schedule, tables, task};
+use crate::{approval, batch, delivery, execution, schedule, tables, task};
 
 /// A commit that failed, or whose fate is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -179,6 +179,7 @@ impl PendingCommit {
                 Change::Approval(step, _) => {
                     let address = TaskAddress { environment, task: step.next.id() };
                     approval::perform(node, address, &step.effects);
+                    tell_batch(node, environment, step.next.task.origin.rows);
                 }
                 Change::Execution(_, step) => {
                     let execution = step.next.head.spec.id;
@@ -187,6 +188,8 @@ impl PendingCommit {
                         .iter()
                         .for_each(|effect| execution::perform(node, address, *effect));
                     if step.next.is_finished() {
+                        let row_of = step.next.head.spec.row_of.as_ref();
+                        tell_batch(node, environment, row_of.map(|of| of.batch));
                         run_ended(node, environment, Started::Execution(execution));
                     }
                     if step.next.has_due() {
@@ -209,6 +212,14 @@ impl PendingCommit {
             }
         }
         unit
+    }
+}
+
+/// Tells the batch of an execution that one of its rows runs no more, or has a place to give or to take.
+fn tell_batch(node: &Node, environment: Environment, batch: Option<TemplateBatchId>) {
+    if let Some(batch) = batch {
+        let address = batch::Address { environment, batch };
+        node.shard(batch.partition()).batches.send(address, batch::Message::Look);
     }
 }
 

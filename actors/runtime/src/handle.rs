@@ -7,6 +7,7 @@
 
 mod accounts;
 mod approvals;
+mod batches;
 mod budgets;
 mod bulk;
 mod deliveries;
@@ -43,6 +44,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
+pub use batches::{BatchBegun, BatchOrder};
 pub use bulk::BulkOrder;
 pub use forks::Fork;
 pub use models::ModelView;

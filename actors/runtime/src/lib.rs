@@ -7,6 +7,7 @@
 
 pub mod accounts;
 mod approval;
+pub mod batch;
 mod budgets;
 mod bulk;
 mod capacity;

@@ -31,6 +31,7 @@ use ractor::ActorRef;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::accounts::{self, AuditLog, Register};
+use crate::batch::LiveBatches;
 use crate::budgets::{Budgets, Reservation};
 use crate::bulk::Bulks;
 use crate::catalog::{self, Catalog};
@@ -128,6 +129,7 @@ pub(crate) struct Node {
     pub(crate) models: Models,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) bulks: Bulks,
+    pub(crate) batches: LiveBatches,
     pub(crate) flow: Flow,
     pub(crate) holdings: Arc<AccountHoldings>,
     /// Held by whoever makes a budget or the settings of a queue, of which there may be so many only.
@@ -183,6 +185,7 @@ impl Node {
             budgets: Arc::default(),
             bulks: Bulks::default(),
             counting: tokio::sync::Mutex::default(),
+            batches: LiveBatches::default(),
             flow: Flow::new(Arc::clone(&queues)),
             holdings: Arc::new(AccountHoldings::new(settings.caps)),
             cancelling_left_work: tokio::sync::Mutex::default(),

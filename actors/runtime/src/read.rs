@@ -3,6 +3,7 @@
 pub mod approvals;
 pub(crate) mod audit;
 pub(crate) mod batch;
+pub mod batches;
 pub(crate) mod deliveries;
 pub mod items;
 pub mod runs;
@@ -107,7 +108,7 @@ pub(crate) async fn matching(
     Ok(found.into_iter().map(TaskId::from_u128).collect())
 }
 
-fn query(environment: Environment, tasks: &Tasks) -> Query {
+pub(crate) fn query(environment: Environment, tasks: &Tasks) -> Query {
     let text = |text: &String| tables::term_of(text);
     let mut filters = Vec::new();
     if !tasks.statuses.is_empty() {
@@ -118,6 +119,8 @@ fn query(environment: Environment, tasks: &Tasks) -> Query {
     if !tasks.tags.is_empty() {
         filters.push(Filter::AllOf(term::TAG, tasks.tags.iter().map(text).collect()));
     }
+    let batch = tasks.batch.map(|id| tables::number_term(id.as_u128()));
+    filters.extend(batch.map(|batch| Filter::AnyOf(term::BATCH, vec![batch])));
     if tasks.created_after.is_some() || tasks.created_before.is_some() {
         let (from, to) = (tasks.created_after.map(first_at), tasks.created_before.map(first_at));
         filters.push(Filter::Documents { from, to });

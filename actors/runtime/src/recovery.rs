@@ -15,6 +15,7 @@ use callboard_domain::task::{Effect, State, Task};
 use callboard_store::{Error, Outcome};
 
 use crate::approval;
+use crate::batch;
 use crate::node::{Node, PAGE};
 use crate::permits::Permits;
 use crate::shard::TaskAddress;
@@ -56,6 +57,7 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
     }
     count += recover_executions(node, environment, &executions).await?;
     count += recover_schedules(node, environment).await?;
+    count += batch::recover(node, environment).await?;
     list_deliveries(node, environment).await?;
     Ok(count + recover_deliveries(node, environment).await?)
 }

@@ -34,7 +34,8 @@ use crate::execution;
 use crate::node::Node;
 use crate::tables::{
     self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, HISTORY, HeadRow, LIVE_APPROVALS, PLANS, REMOVALS,
-    approvals, deliveries, execution_list, execution_term, executions, schedule_list, schedules,
+    approvals, batch_list, batch_term, deliveries, execution_list, execution_term, executions,
+    schedule_list, schedules,
 };
 
 use rows::Parts;
@@ -69,6 +70,7 @@ pub(crate) async fn run(node: Arc<Node>) {
                 now: node.now(),
                 begun: started,
                 lot: PendingRemovals::new(),
+                on_request: false,
                 removed: Removed::default(),
             };
             if let Err(error) = look.all().await {
@@ -98,6 +100,8 @@ struct Sweep<'n> {
     now: Timestamp,
     begun: Instant,
     lot: PendingRemovals<'n>,
+    /// True if what has ended goes, whatever its age.
+    on_request: bool,
     removed: Removed,
 }
 
@@ -172,7 +176,9 @@ impl Sweep<'_> {
         };
         // The removal guard keeps the execution asleep from here on; it may have run until here.
         let head = ENDED_EXECUTIONS.get(store, number, &id.as_u128()).await?;
-        let goes = |head: &HeadRow| self.policy.execution_expired(head.ended_at(), self.now);
+        let goes = |head: &HeadRow| {
+            self.on_request || self.policy.execution_expired(head.ended_at(), self.now)
+        };
         let Some(mut head) = head.filter(goes) else { return Ok(()) };
         let begun = executions::begun(store, environment, id).await?;
         let spec = begun.as_ref().map(|begun| &*begun.spec);
@@ -363,12 +369,49 @@ impl Sweep<'_> {
     }
 }
 
-/// The number of executions of a plan, and of the schedules that run it.
+/// Removes an ended execution with its tasks, and these tasks, whatever their age. Returns false if the execution is
+/// in use, or a webhook about it is on its way: it is there still.
+pub(crate) async fn remove(
+    node: &Node,
+    environment: Environment,
+    execution: ExecutionId,
+    tasks: &[TaskId],
+) -> Result<bool, Error> {
+    let mut sweep = Sweep {
+        node,
+        environment,
+        policy: node.settings.retention,
+        now: node.now(),
+        begun: Instant::now(),
+        lot: PendingRemovals::new(),
+        on_request: true,
+        removed: Removed::default(),
+    };
+    let store = node.store();
+    let is_there = async || Ok(executions::head(store, environment, execution).await?.is_some());
+    if is_there().await? {
+        sweep.execution(execution).await?;
+        sweep.commit().await?;
+        if is_there().await? {
+            return Ok(false);
+        }
+    }
+    for task in tasks {
+        let seen = rows::seen_of_task(environment, *task);
+        let rest = rows::own(store, environment, task.as_u128()).await?;
+        sweep.remove(task.as_u128(), seen, rest).await?;
+    }
+    sweep.commit().await?;
+    Ok(true)
+}
+
+/// The number of executions of a plan, and of the schedules and batches that run it.
 async fn uses_of(node: &Node, environment: Environment, plan: PlanId) -> Result<u64, Error> {
     let mut uses = 0;
     for (list, field) in [
         (execution_list(environment), execution_term::PLAN),
         (schedule_list(environment), schedules::PLAN),
+        (batch_list(environment), batch_term::PLAN),
     ] {
         let filters = vec![Filter::AnyOf(field, vec![plan.as_u128().to_be_bytes().into()])];
         let (order, descending) = (Order::Document, false);

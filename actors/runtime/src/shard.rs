@@ -12,6 +12,7 @@ use callboard_store::{Epoch, Partition, Store};
 use ractor::ActorRef;
 
 use crate::approval::ApprovalKind;
+use crate::batch::BatchKind;
 use crate::delivery::DeliveryKind;
 use crate::directory::Directory;
 use crate::execution::ExecutionKind;
@@ -48,6 +49,7 @@ pub(crate) struct Shard {
     pub(crate) approvals: Arc<DirectoryOf<ApprovalKind>>,
     pub(crate) deliveries: Arc<DirectoryOf<DeliveryKind>>,
     pub(crate) schedules: Arc<DirectoryOf<ScheduleKind>>,
+    pub(crate) batches: Arc<DirectoryOf<BatchKind>>,
     pub(crate) handoff: HandoffCache<TaskAddress, LoadedTask>,
     pub(crate) new_executions: HandoffCache<execution::Address, (Execution, Arc<Program>)>,
     /// Executions that are being removed, and must not be woken.
@@ -74,6 +76,7 @@ impl Shard {
             approvals: Arc::default(),
             deliveries: Arc::default(),
             schedules: Arc::default(),
+            batches: Arc::default(),
             handoff: HandoffCache::default(),
             new_executions: HandoffCache::default(),
             leaving: Holds::default(),
@@ -95,6 +98,7 @@ impl Shard {
         self.approvals.close();
         self.deliveries.close();
         self.schedules.close();
+        self.batches.close();
     }
 
     pub(crate) fn open(&self) {
@@ -103,6 +107,7 @@ impl Shard {
         self.approvals.open();
         self.deliveries.open();
         self.schedules.open();
+        self.batches.open();
         self.timers(timers::Message::Begin);
     }
 

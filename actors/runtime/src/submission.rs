@@ -6,13 +6,14 @@
 //! not wait for the disk: each submission is finished by a continuation of its own, which goes on after its
 //! client has left. Deliberately absent: the checks of a request, which were made before.
 
-mod creation;
+pub(crate) mod creation;
 pub(crate) mod prices;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_domain::batch::RowOf;
 use callboard_domain::budget::Money;
 use callboard_domain::digest::Digest;
 use callboard_domain::execution::{Execution, ForkedFrom, Template};
@@ -59,11 +60,11 @@ pub(crate) struct Submission {
     pub(crate) partition: u8,
     /// The submission's share of [`MAX_PENDING_KIB`].
     pub(crate) admitted: OwnedSemaphorePermit,
-    /// The occurrence of a schedule that the submission is.
+    /// The occurrence of a schedule, or the row of a batch, that the submission is.
     pub(crate) scheduled: Option<Box<Scheduled>>,
 }
 
-/// An occurrence of a schedule: the number of its work, and its own rows.
+/// An occurrence of a schedule or a row of a batch: the number of its work, and its own rows.
 #[derive(Debug)]
 pub(crate) struct Scheduled {
     pub(crate) number: u128,
@@ -139,6 +140,7 @@ pub(crate) struct StartExecution {
     pub(crate) start_at: Option<Timestamp>,
     pub(crate) forked_from: Option<Box<ForkedFrom>>,
     pub(crate) occurrence: Option<Box<Occurrence>>,
+    pub(crate) row_of: Option<Box<RowOf>>,
     pub(crate) named: Named,
 }
 

@@ -1,8 +1,8 @@
 //! Start, recover, drain: the root of the supervision tree.
 //!
 //! ```text
-//!   System ─┬▶ executions, tasks, approvals, deliveries, schedules, timers,
-//!           │  submissions   of each shard
+//!   System ─┬▶ executions, tasks, approvals, deliveries, schedules, batches,
+//!           │  timers, submissions   of each shard
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           └▶ workers ─▶ Worker
@@ -25,6 +25,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accounts::{self, Accounts};
 use crate::approval::ApprovalItem;
+use crate::batch::BatchItem;
 use crate::budgets;
 use crate::bulk;
 use crate::catalog::Publisher;
@@ -205,6 +206,7 @@ impl Actor for Root {
             supervise::<ApprovalItem>(&node, &shard.approvals, &root).await?;
             supervise::<DeliveryItem>(&node, &shard.deliveries, &root).await?;
             supervise::<ScheduleItem>(&node, &shard.schedules, &root).await?;
+            supervise::<BatchItem>(&node, &shard.batches, &root).await?;
             let first =
                 shard.timers.set(timers).is_ok() && shard.submissions.set(submissions).is_ok();
             debug_assert!(first, "a shard is started once");

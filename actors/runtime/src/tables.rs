@@ -7,6 +7,7 @@
 //! Deliberately absent: the rows themselves, each kind in a file of its own.
 
 pub(crate) mod approvals;
+pub(crate) mod batches;
 mod control;
 pub(crate) mod deliveries;
 pub(crate) mod event_words;
@@ -23,6 +24,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::account::{User, WorkLeft};
 use callboard_domain::approval::{self, Record};
 use callboard_domain::audit;
+use callboard_domain::batch::{Batch, Row};
 use callboard_domain::bulk;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::delivery::Delivery;
@@ -235,6 +237,8 @@ pub(crate) mod text {
     pub(crate) const ROW: u8 = 7;
     /// The salt of the digest of a body that was submitted with an idempotency key; empty once it is erased.
     pub(crate) const KEY_SALT: u8 = 8;
+    /// The input of a row of a batch, under the number of its execution, until that is started.
+    pub(crate) const ROW_INPUT: u8 = 9;
     /// The reason why the reviewers were given more time for the n-th time is `EXTENSION + n`.
     pub(crate) const EXTENSION: u8 = 32;
     /// The first list of an execution's `forEach` steps; the list of number n is `LIST + n`.
@@ -244,6 +248,10 @@ pub(crate) mod text {
 pub(crate) const SCHEDULES: LongTable<ScheduleRow> = LongTable::new(0x90, 1);
 /// The outcomes of occurrences, by schedule and instant.
 pub(crate) const SCHEDULE_RUNS: Table<[u8; 24], RunRow> = Table::new(0x31, 1);
+
+pub(crate) const BATCHES: LongTable<Batch> = LongTable::new(0x91, 1);
+/// The rows of batches, by batch and number.
+pub(crate) const BATCH_ROWS: Table<(u128, u32), Row> = Table::new(0x48, 1);
 
 /// Deliveries that have not ended.
 pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x89, 1);
@@ -273,6 +281,10 @@ pub(crate) const fn delivery_list(environment: Environment) -> [u8; 2] {
 
 pub(crate) const fn schedule_list(environment: Environment) -> [u8; 2] {
     [0x90, environment.number()]
+}
+
+pub(crate) const fn batch_list(environment: Environment) -> [u8; 2] {
+    [0x91, environment.number()]
 }
 
 /// The list of the audit log, which both environments share.
@@ -312,6 +324,8 @@ pub(crate) mod term {
     pub(crate) const TAG: u8 = 3;
     /// Set while a reviewer is waited for.
     pub(crate) const HELD: u8 = 4;
+    /// The batch that the task is of, by its number.
+    pub(crate) const BATCH: u8 = 5;
 }
 
 /// The index terms of executions.
@@ -321,6 +335,21 @@ pub(crate) mod execution_term {
     pub(crate) const PLAN: u8 = 1;
     pub(crate) const TEMPLATE: u8 = 2;
     pub(crate) const TAG: u8 = 3;
+    /// The code of the error, of a failed one.
+    pub(crate) const CODE: u8 = 4;
+}
+
+/// The index terms of batches.
+pub(crate) mod batch_term {
+    /// The status on the wire.
+    pub(crate) const STATUS: u8 = 0;
+    pub(crate) const TEMPLATE: u8 = 1;
+    pub(crate) const VERSION: u8 = 2;
+    pub(crate) const TAG: u8 = 3;
+    /// The plan that the rows run, by its number.
+    pub(crate) const PLAN: u8 = 4;
+    /// The idempotency key, as a digest.
+    pub(crate) const KEY: u8 = 5;
 }
 
 /// The index terms of approvals.
@@ -333,6 +362,8 @@ pub(crate) mod approval_term {
     pub(crate) const TAG: u8 = 2;
     /// The assigned reviewer, or the decider.
     pub(crate) const REVIEWER: u8 = 3;
+    /// The batch that the task is of, by its number.
+    pub(crate) const BATCH: u8 = 4;
 }
 
 /// The index terms of deliveries.
@@ -405,6 +436,11 @@ pub(crate) struct IdempotencyRow {
 
 /// The longest term that stands for itself in the index; a longer one is replaced by its digest.
 const PLAIN_TERM: usize = 15;
+
+/// A number as a term of the index.
+pub(crate) fn number_term(number: u128) -> Box<[u8]> {
+    Box::from(number.to_be_bytes())
+}
 
 /// A text as a term of the index.
 pub(crate) fn term_of(text: &str) -> Box<[u8]> {

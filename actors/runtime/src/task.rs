@@ -193,6 +193,9 @@ impl Held<TaskItem> {
         let (Some(before), Some(after)) = (before, &self.item.task) else { return };
         let Some(leased_at) = before.leased_at().filter(|_| self.item.is_idle()) else { return };
         let now = self.node.now();
+        if let Some(batch) = after.spec.origin.rows {
+            self.node.batches.spend((self.address.environment, batch), before.paid(), after.paid());
+        }
         if self.address.environment == Environment::Live {
             self.node.metrics.attempt_ended(before, after, now.since(leased_at));
         }

@@ -55,7 +55,7 @@ pub(super) async fn run(access: &Access) -> Result<(), Failure> {
     match access.output.format() {
         Format::Table => print(&findings.iter().map(shown).collect::<String>())?,
         Format::Json => access.output.item(&Value::Array(items), |_| String::new())?,
-        Format::Jsonl => {
+        Format::Jsonl | Format::Csv => {
             access.output.list("findings", &Page { data: items, pagination: Value::Null }, &[])?;
         }
     }

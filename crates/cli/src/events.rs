@@ -85,7 +85,7 @@ fn show(format: Format, name: &str, body: &Value) -> Result<(), Failure> {
     match format {
         Format::Table => print(&line(name, body)),
         Format::Json => print_json(&format!("{:#}\n", whole(name, body))),
-        Format::Jsonl => print_json(&format!("{}\n", whole(name, body))),
+        Format::Jsonl | Format::Csv => print_json(&format!("{}\n", whole(name, body))),
     }
 }
 

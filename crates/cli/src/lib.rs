@@ -10,6 +10,7 @@ mod access;
 mod audit;
 mod auth;
 mod backup;
+mod batches;
 mod budgets;
 mod bulk;
 mod cluster;
@@ -88,6 +89,8 @@ pub enum Command {
     Budgets(Remote<budgets::Budgets>),
     /// Sum up the usage of tasks by tag, account, template, model or day.
     Usage(budgets::Usage),
+    /// Run a template over the rows of a file: create, watch, list, export and retry batches.
+    Batches(Remote<batches::Batches>),
     /// Cancel, retry, reprioritize or reject all tasks that match, in the background.
     Bulk(Remote<bulk::Bulk>),
     /// List, pause, resume, limit and purge queues.
@@ -123,6 +126,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Webhooks(asked) => block_on(webhooks::run(asked)),
         Command::Budgets(asked) => block_on(budgets::run(asked)),
         Command::Usage(asked) => block_on(budgets::usage(asked)),
+        Command::Batches(asked) => block_on(batches::run(asked)),
         Command::Bulk(asked) => block_on(bulk::run(asked)),
         Command::Queues(asked) => block_on(queues::run(asked)),
         Command::Workers(asked) => block_on(workers::run(asked)),

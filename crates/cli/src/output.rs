@@ -33,12 +33,14 @@ pub enum Format {
     Json,
     /// One JSON value a line; of a list, each item.
     Jsonl,
+    /// Comma-separated values, of an export.
+    Csv,
 }
 
 /// The options of a command's output.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Output {
-    /// Format of the data: table, json, or jsonl (one value a line).
+    /// Format of the data: table, json, or jsonl (one value a line); csv of an export.
     #[arg(
         short = 'o',
         long = "output",
@@ -89,6 +91,7 @@ impl Output {
             },
             Format::Json => print_json(&format!("{data:#}\n")),
             Format::Jsonl => print_json(&format!("{data}\n")),
+            Format::Csv => Err(no_csv()),
         }
     }
 
@@ -110,6 +113,7 @@ impl Output {
                 let whole = json!({"data": page.data, "pagination": page.pagination});
                 print_json(&format!("{whole:#}\n"))?;
             }
+            Format::Csv => return Err(no_csv()),
             Format::Jsonl => {
                 let lines = page.data.iter().fold(String::new(), |mut lines, item| {
                     let _ = writeln!(lines, "{item}");
@@ -185,6 +189,11 @@ fn more(page: &Page) -> Option<String> {
     page.pagination["hasMore"]
         .as_bool()?
         .then(|| format!("{} to {next} of {total}; --offset {next} shows more", offset + 1))
+}
+
+/// The refusal of a format that only exports have.
+fn no_csv() -> Failure {
+    Failure::Usage("-o csv is for batches export; this command has table, json and jsonl".into())
 }
 
 /// Writes to standard output.

@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::approvals::ApprovalBody;
+use super::batches::BatchBody;
 use super::budgets::BudgetBody;
 use super::bulk::BulkBody;
 use super::common::{Iso, tags};
@@ -147,6 +148,7 @@ pub fn action(name: &str) -> Action {
         Some(ResourceKind::Worker) => Action::WorkersRead,
         Some(ResourceKind::Budget) => Action::BudgetsRead,
         Some(ResourceKind::Bulk) => Action::BulkRead,
+        Some(ResourceKind::Batch) => Action::BatchesRead,
         Some(ResourceKind::Webhook) => Action::DeliveriesRead,
         Some(ResourceKind::Schedule) => Action::SchedulesRead,
         Some(ResourceKind::Queue) | None => Action::EventsRead,
@@ -216,7 +218,7 @@ impl Wanted {
                     && self.tags.is_none()
                     && self.queue.is_none()
             }
-            Subject::Schedule(_) | Subject::Bulk(_) | Subject::Budget(_) => {
+            Subject::Schedule(_) | Subject::Bulk(_) | Subject::Batch(_) | Subject::Budget(_) => {
                 self.is_of_no_item() && self.queue.is_none()
             }
             Subject::Queue(queue) => {
@@ -373,6 +375,12 @@ fn stored(place: u64, row: &tables::Event) -> String {
         Subject::Bulk(job) => {
             let resource = json!({"kind": "bulk", "id": job.id.to_string(), "version": job.done()});
             tail(name, at, &resource, &BulkBody::of(job))
+        }
+        Subject::Batch(of) => {
+            let (batch, progress) = &**of;
+            let id = batch.id.to_string();
+            let resource = json!({"kind": "batch", "id": id, "version": batch.revision});
+            tail(name, at, &resource, &BatchBody::in_event(batch, *progress))
         }
         Subject::Queue(queue) => {
             let resource = json!({"kind": "queue", "id": queue.name, "version": place});

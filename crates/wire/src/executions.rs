@@ -1,7 +1,7 @@
 //! Executions on the wire (docs/reference/executions.md).
 
 use callboard_domain::execution::{Cause, Execution, Head, Progress, State};
-use callboard_domain::id::{ExecutionId, PlanId};
+use callboard_domain::id::{ExecutionId, PlanId, TemplateBatchId};
 use callboard_domain::task::{Ending, Task};
 use callboard_runtime::read::runs::{ExecutionDetail, Overview};
 use serde::{Serialize, Serializer};
@@ -42,6 +42,13 @@ pub struct ExecutionBody<'a> {
     /// The version that was deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_version: Option<&'a str>,
+    /// The batch that it is a row of: `bat_…`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    batch_id: Option<Text<TemplateBatchId>>,
+    /// The key of that row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
     /// pending, running, completed, failed or cancelled.
     status: &'static str,
     /// The tags of the plan and of the request.
@@ -177,6 +184,8 @@ impl<'a> ExecutionBody<'a> {
             plan_id: Text(spec.plan),
             template_id: template.map(|template| template.id.as_str()),
             template_version: template.map(|template| template.version.as_str()),
+            batch_id: spec.row_of.as_ref().map(|of| Text(of.batch)),
+            key: spec.row_of.as_ref().map(|of| of.key.as_str()),
             status: state.status().as_str(),
             tags: &spec.tags,
             callback_url: spec.callback_url.as_deref(),

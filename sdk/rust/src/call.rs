@@ -124,6 +124,13 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// Asks for a text of the content type `kind`, which [`crate::Client::stream`] opens.
+    #[must_use]
+    pub fn accepting(mut self, kind: &'static str) -> Self {
+        self.accept = kind;
+        self
+    }
+
     /// Takes a 401 as an answer to the call's own content, such as a password, and not to the token.
     #[must_use]
     pub fn without_renewal(mut self) -> Self {

@@ -194,6 +194,9 @@ impl Client {
 
     async fn open(&self, call: &Call<'_>, timeout: Option<Duration>) -> Result<Response, Error> {
         let mut may_renew = call.renews;
+        // A large body takes its time.
+        let megabytes = call.body.as_ref().map_or(0, |(_, body)| body.len() as u64 >> 20);
+        let for_body = Duration::from_secs(megabytes);
         let mut repeats = if call.is_safe_to_repeat() { 0..REPEATS } else { 0..0 };
         loop {
             let bearer = self.bearer().await?;
@@ -209,10 +212,10 @@ impl Client {
                 request = request.header(CONTENT_TYPE, *kind).body(body.clone());
             }
             if let Some(timeout) = timeout {
-                request = request.timeout(timeout);
+                request = request.timeout(timeout + for_body);
             }
             // The head of an answer has this time in any case, its body only if `timeout` says so.
-            let answered = tokio::time::timeout(ANSWER_TIMEOUT, request.send()).await;
+            let answered = tokio::time::timeout(ANSWER_TIMEOUT + for_body, request.send()).await;
             let response = answered
                 .map_err(|_| self.too_late())?
                 .map_err(|error| self.not_answered(&error))?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::batch::RowOf;
 use crate::budget::{Budget, Money};
 use crate::id::{ExecutionId, PlanId};
 use crate::labels::Labels;
@@ -54,6 +55,9 @@ pub struct Spec {
     /// The occurrence of the schedule that started this, or the execution that this one is a fork of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurrence: Option<Box<Occurrence>>,
+    /// The batch and the row that the execution is of. Boxed, because few executions are of a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_of: Option<Box<RowOf>>,
     /// The instant of the request.
     pub created_at: Timestamp,
     /// The request, in the trace of its caller. Boxed, because few executions have one.

@@ -8,7 +8,7 @@ use super::{FailureKind, Flow, Gate, Message, Routing, Sampling, ServiceTier};
 use crate::Timestamp;
 use crate::confidence::ask::{Ask, Expected};
 use crate::function::{Work, json_length};
-use crate::id::{BatchId, ExecutionId, TaskId};
+use crate::id::{BatchId, ExecutionId, TaskId, TemplateBatchId};
 use crate::labels::Labels;
 use crate::retry::Policy;
 use crate::schema::Schema;
@@ -315,6 +315,9 @@ pub struct Origin {
     /// The item of the step's list that the task is for, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u16>,
+    /// The batch that the execution is a row of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<TemplateBatchId>,
     /// The template that the execution was deployed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
@@ -341,6 +344,7 @@ impl Origin {
             batch,
             step,
             item: _,
+            rows: _,
             template: _,
             retry_of,
             first_account: _,

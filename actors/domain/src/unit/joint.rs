@@ -358,7 +358,8 @@ impl<'p> Joint<'p> {
         let name = self.step.next.graph().name(step).to_owned();
         let template = spec.template.as_ref().map(|template| template.id.clone());
         let (step_of, trace) = (Some((spec.id, name)), spec.trace.clone());
-        let origin = Origin { step: step_of, item, template, trace, ..Origin::default() };
+        let rows = spec.row_of.as_ref().map(|of| of.batch);
+        let origin = Origin { step: step_of, item, rows, template, trace, ..Origin::default() };
         let (mut created, inputs) = request.accepted(task, spec.account.clone(), origin);
         created.retry = retry;
         self.unit.create(created, inputs);

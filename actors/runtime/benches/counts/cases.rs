@@ -137,6 +137,7 @@ fn chain(times: usize) {
             start_at: None,
             forked_from: None,
             occurrence: None,
+            row_of: None,
             created_at: NOW,
             trace: None,
         };
@@ -230,6 +231,7 @@ fn step() -> StepState {
         start_at: None,
         forked_from: None,
         occurrence: None,
+        row_of: None,
         created_at: NOW,
         trace: None,
     };

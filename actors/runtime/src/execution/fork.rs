@@ -110,6 +110,7 @@ fn copied(
     let origin = Origin {
         step: Some((head.id, name)),
         item,
+        rows: head.row_of.as_ref().map(|of| of.batch),
         template: head.template.as_ref().map(|template| template.id.clone()),
         copy_of: Some(of.spec.id),
         trace: head.trace.clone(),

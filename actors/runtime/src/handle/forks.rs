@@ -180,6 +180,7 @@ impl Handle {
             start_at: None,
             forked_from: None,
             occurrence: occurrence.clone(),
+            row_of: None,
             created_at: now,
             trace: None,
         };

@@ -85,7 +85,7 @@ impl Prepared {
     /// The execution of this run, which begins at once.
     pub(super) fn begin(self, runs: Runs, options: Options, named: Named) -> StartExecution {
         let Self { compiled, review, input, .. } = self;
-        let (start_at, forked_from, occurrence) = (None, None, None);
+        let (start_at, forked_from, occurrence, row_of) = (None, None, None, None);
         StartExecution {
             runs,
             compiled,
@@ -95,6 +95,7 @@ impl Prepared {
             start_at,
             forked_from,
             occurrence,
+            row_of,
             named,
         }
     }
@@ -239,6 +240,22 @@ impl Handle {
         environment: Environment,
         caller: Caller<'_>,
         id: &str,
+        mut deploy: Deploy,
+    ) -> Result<(Deployed, Prepared), Error> {
+        let input = std::mem::take(&mut deploy.start.input);
+        let (deployed, mut prepared) = self.deployment(environment, caller, id, deploy).await?;
+        if let Some(schema) = &prepared.compiled.input_schema {
+            prepared.input = self.checked_input(caller.account, schema, input).await?;
+        }
+        Ok((deployed, prepared))
+    }
+
+    /// The deploy of a template, without an input.
+    pub(super) async fn deployment(
+        &self,
+        environment: Environment,
+        caller: Caller<'_>,
+        id: &str,
         deploy: Deploy,
     ) -> Result<(Deployed, Prepared), Error> {
         let Deploy { start, version, models, queues } = deploy;
@@ -257,8 +274,6 @@ impl Handle {
             let hitl = template.source().hitl.as_ref();
             HitlSource::check_not_less(made.hitl.as_ref(), hitl, &made.plan.source().steps)?;
         }
-        let input =
-            self.checked_input(caller.account, template.input_schema(), start.input).await?;
         let deployed = Deployed {
             template: id.to_owned(),
             version: template.version().to_string(),
@@ -268,7 +283,7 @@ impl Handle {
         };
         let review = ReviewPolicy { hitl: made.hitl.clone() };
         let compiled = Arc::new(CompiledPlan::of_template(template, made));
-        let template = Some(template_of(&deployed));
+        let (template, input) = (Some(template_of(&deployed)), Map::new());
         Ok((deployed, Prepared { compiled, plan: None, template, review, input }))
     }
 
@@ -299,7 +314,7 @@ impl Handle {
 
     /// The input with its defaults, checked by the schema: here and now if that is brief, else on a
     /// thread that no other request waits for.
-    async fn checked_input(
+    pub(crate) async fn checked_input(
         &self,
         account: &str,
         schema: &Schema,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use callboard_domain::Timestamp;
 use callboard_domain::approval::{Action, Approval, Entry, Salt, State};
 use callboard_domain::execution::program::CompiledPlan;
-use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
 use callboard_domain::machine::Machine;
 use callboard_domain::query::{Approvals, Page, Window};
 use callboard_domain::task::Inputs;
@@ -148,7 +148,7 @@ pub(crate) async fn approvals(
 
 /// The number of undecided approvals of production, expired ones too.
 pub(crate) async fn count_undecided(store: &dyn Store) -> Result<u64, Error> {
-    Ok(store.query(&open(Environment::Live, 0)).await?.total)
+    Ok(store.query(&open(Environment::Live, None, 0)).await?.total)
 }
 
 /// The tasks whose output is held and undecided, expired approvals too.
@@ -156,14 +156,19 @@ pub(crate) async fn undecided(
     store: &dyn Store,
     environment: Environment,
 ) -> Result<Vec<TaskId>, Error> {
-    let found = store.query(&open(environment, usize::MAX)).await?.documents;
+    let found = store.query(&open(environment, None, usize::MAX)).await?.documents;
     Ok(found.into_iter().map(TaskId::from_u128).collect())
 }
 
-fn open(environment: Environment, limit: usize) -> Query {
+/// The query for undecided outputs, of a batch or of all.
+pub(crate) fn open(
+    environment: Environment,
+    batch: Option<TemplateBatchId>,
+    limit: usize,
+) -> Query {
     let statuses = vec![State::Pending, State::Assigned, State::Escalated, State::Expired];
     let window = Window { limit, offset: 0 };
-    asked(environment, &Approvals { statuses, window, ..Approvals::default() })
+    asked(environment, &Approvals { statuses, window, batch, ..Approvals::default() })
 }
 
 fn asked(environment: Environment, query: &Approvals) -> Query {
@@ -179,6 +184,8 @@ fn asked(environment: Environment, query: &Approvals) -> Query {
     }
     let reviewer = query.reviewer.as_ref();
     filters.extend(reviewer.map(|who| Filter::AnyOf(term::REVIEWER, vec![text(who)])));
+    let batch = query.batch.map(|id| tables::number_term(id.as_u128()));
+    filters.extend(batch.map(|batch| Filter::AnyOf(term::BATCH, vec![batch])));
     Query {
         list: approval_list(environment),
         filters,

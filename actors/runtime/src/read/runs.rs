@@ -310,6 +310,10 @@ pub(crate) async fn executions(
         let tags = query.tags.iter().map(|tag| term_of(tag)).collect();
         filters.push(Filter::AllOf(execution_term::TAG, tags));
     }
+    if let Some(batch) = query.batch {
+        let (from, to) = callboard_domain::batch::executions(batch);
+        filters.push(Filter::Documents { from: Some(from), to: Some(to) });
+    }
     if query.created_after.is_some() || query.created_before.is_some() {
         let (from, to) = (query.created_after.map(first_at), query.created_before.map(first_at));
         filters.push(Filter::Documents { from, to });

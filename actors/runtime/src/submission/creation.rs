@@ -220,6 +220,7 @@ impl Creation<'_> {
             start_at,
             forked_from,
             occurrence,
+            row_of,
             named,
         } = begin;
         let Named { tags: own, callback_url, mut labels } = named;
@@ -261,6 +262,7 @@ impl Creation<'_> {
             start_at,
             forked_from,
             occurrence,
+            row_of,
             created_at: now,
             trace: self.trace.clone(),
         };
@@ -317,7 +319,7 @@ impl Creation<'_> {
     }
 }
 
-fn plan_row(source: &PlanSource, account: String, now: Timestamp) -> PlanRow {
+pub(crate) fn plan_row(source: &PlanSource, account: String, now: Timestamp) -> PlanRow {
     PlanRow {
         name: source.name.clone(),
         description: source.description.clone(),

@@ -139,6 +139,7 @@ fn listed(environment: Environment, approval: &Approval) -> Listed {
     let decided = approval.decision.as_ref().map(|decision| decision.by.name().to_owned());
     let reviewer = decided.or_else(|| approval.assignee.map(|user| user.to_string()));
     terms.extend(reviewer.map(|reviewer| (term::REVIEWER, term_of(&reviewer))));
+    terms.extend(task.origin.rows.map(|id| (term::BATCH, super::number_term(id.as_u128()))));
     let since = Some(approval.opening.since.as_millis());
     Listed { list: approval_list(environment), terms, sort: [since, None] }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval::Approval;
+use callboard_domain::batch::{Batch, Progress as BatchProgress};
 use callboard_domain::bulk::Job;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{DispatchState, Execution, Head, Progress};
@@ -61,6 +62,9 @@ pub(crate) struct EventRow {
     /// The bulk job that the event happened to, as it was then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bulk: Option<Job>,
+    /// The batch that the event happened to, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    batch: Option<OfBatch>,
     /// The budget that the event happened to, as it was then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<BudgetEvent>,
@@ -145,6 +149,9 @@ pub struct WorkerRow {
     pub queues: Vec<String>,
 }
 
+/// A batch, and the number of its rows in each status.
+type OfBatch = Box<(Batch, BatchProgress)>;
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
@@ -177,6 +184,8 @@ pub enum Subject {
     Queue(QueueChanged),
     /// A bulk job.
     Bulk(Job),
+    /// A batch, and the number of its rows in each status.
+    Batch(OfBatch),
     /// A budget of many tasks.
     Budget(BudgetEvent),
     /// A webhook, and its task unless that was removed.
@@ -218,6 +227,7 @@ impl EventRow {
             schedule: None,
             queue: None,
             bulk: None,
+            batch: None,
             budget: None,
             progress: None,
             items: Vec::new(),
@@ -246,6 +256,14 @@ impl EventRow {
 
     pub(crate) fn of_bulk(event: &'static str, at: Timestamp, job: Job) -> Self {
         Self { bulk: Some(job), ..Self::blank(event, at) }
+    }
+
+    pub(crate) fn of_batch(
+        event: &'static str,
+        at: Timestamp,
+        batch: (Batch, BatchProgress),
+    ) -> Self {
+        Self { batch: Some(Box::new(batch)), ..Self::blank(event, at) }
     }
 
     pub(crate) fn of_budget(event: &'static str, at: Timestamp, budget: BudgetEvent) -> Self {
@@ -342,6 +360,7 @@ impl EventRow {
         // A record without any subject is of a kind that a newer program knows.
         let subject = self.worker.map(Subject::Worker).or(self.queue.map(Subject::Queue));
         let subject = subject.or(self.bulk.map(Subject::Bulk));
+        let subject = subject.or(self.batch.map(Subject::Batch));
         let subject = subject.or(self.budget.map(Subject::Budget));
         Ok(subject
             .into_iter()

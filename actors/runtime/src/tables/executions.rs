@@ -19,7 +19,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::budget::Budget;
 use callboard_domain::execution::program::ReviewPolicy;
 use callboard_domain::execution::{
-    Cause, Due, Execution, Fact, Head, Spec, Stage, State, StepState,
+    Cause, Due, Execution, Fact, Head, Spec, Stage, State, Status, StepState,
 };
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{Environment, ExecutionId};
@@ -158,6 +158,17 @@ impl HeadRow {
         self.only_awaits || matches!(self.state, State::Scheduled { .. })
     }
 
+    /// The code of the error of a failed execution.
+    pub(crate) fn failed_with(&self) -> Option<&'static str> {
+        let has_failed = matches!(self.state, State::Failed { .. });
+        self.error.as_ref().filter(|_| has_failed).map(|cause| cause.ending.code.as_str())
+    }
+
+    /// The number of runs: the first one, and one for each retry.
+    pub(crate) const fn runs(&self) -> u32 {
+        self.run
+    }
+
     /// The end of the execution; `None` while it has not ended.
     pub(crate) const fn ended_at(&self) -> Option<Timestamp> {
         self.state.ended_at()
@@ -274,6 +285,9 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
     ];
     if let Some(template) = &spec.template {
         terms.push((execution_term::TEMPLATE, term_of(&template.id)));
+    }
+    if let (Status::Failed, Some(cause)) = (execution.status(), &execution.head.error) {
+        terms.push((execution_term::CODE, term_of(cause.ending.code.as_str())));
     }
     let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| (execution_term::TAG, tag)));

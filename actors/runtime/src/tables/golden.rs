@@ -91,6 +91,7 @@ pub(crate) fn full_task() -> Task {
             batch: Some(BatchId::from_u128(ID)),
             step: Some((ExecutionId::from_u128(ID), "step-1".into())),
             item: None,
+            rows: None,
             template: Some("t-v1".into()),
             retry_of: Some(TaskId::from_u128(ID)),
             first_account: None,
@@ -586,6 +587,7 @@ fn full_execution() -> Execution {
         start_at: None,
         forked_from: None,
         occurrence: None,
+        row_of: None,
         created_at: NOW,
         trace: None,
     };

@@ -81,7 +81,7 @@ pub(super) async fn run(
         (Format::Table, _, _) => print(&table(&COLUMNS, &shown))?,
         (Format::Json, Some(_), Some(finding)) => print_json(&format!("{finding:#}\n"))?,
         (Format::Json, _, _) => print_json(&format!("{:#}\n", Value::Array(shown)))?,
-        (Format::Jsonl, _, _) => {}
+        (Format::Jsonl | Format::Csv, _, _) => {}
     }
     let broken = findings.iter().filter(|finding| finding.broken.is_some()).count();
     match broken {
@@ -118,7 +118,7 @@ async fn all(client: &Client, access: &Access) -> Result<Vec<Finding>, Failure> 
 /// Reports one of many items at once, if the format is line by line.
 fn tell_line(access: &Access, finding: &Finding) -> Result<(), Failure> {
     match access.output.format() {
-        Format::Jsonl => print_json(&format!("{}\n", finding.json())),
+        Format::Jsonl | Format::Csv => print_json(&format!("{}\n", finding.json())),
         Format::Table | Format::Json => Ok(()),
     }
 }

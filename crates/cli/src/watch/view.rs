@@ -47,7 +47,7 @@ impl View {
                 Style::Board(Board::default())
             }
             Format::Table => Style::Lines,
-            Format::Jsonl => Style::Events,
+            Format::Jsonl | Format::Csv => Style::Events,
             Format::Json => Style::Nothing,
         })
     }

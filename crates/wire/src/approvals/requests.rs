@@ -2,9 +2,11 @@
 
 use callboard_domain::Rule;
 use callboard_domain::approval::{SYSTEM, State};
+use callboard_domain::id::TemplateBatchId;
 use callboard_domain::query::Approvals;
 use callboard_domain::render::MAX_PROMPT;
 
+use crate::batches::batch_id;
 use crate::common::{Paging, tags};
 use crate::hitl::review_time;
 use crate::read::rule::{self, Parse};
@@ -28,6 +30,8 @@ request! {
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Assigned to this user.
         reviewer_id: Option<String> = optional("reviewerId", name()),
+        /// Only outputs of the rows of this batch.
+        batch: Option<TemplateBatchId> = optional("batch", batch_id()),
         /// True also lists overdue ones; by default false.
         include_expired: Option<bool> = optional("includeExpired", rule::flag()),
         /// The page.
@@ -47,6 +51,8 @@ request! {
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Only items that this reviewer is assigned to or has decided.
         reviewer_id: Option<String> = optional("reviewerId", name()),
+        /// Only outputs of the rows of this batch.
+        batch: Option<TemplateBatchId> = optional("batch", batch_id()),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
@@ -126,6 +132,7 @@ impl From<ListPending> for Approvals {
             queue: list.queue,
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
+            batch: list.batch,
             window: list.page.window(),
         }
     }
@@ -138,6 +145,7 @@ impl From<ListApprovals> for Approvals {
             queue: list.queue,
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
+            batch: list.batch,
             window: list.page.window(),
         }
     }

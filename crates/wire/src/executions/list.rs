@@ -1,11 +1,12 @@
 //! The executions to list: the parameters of the query.
 
 use callboard_domain::execution::Status;
-use callboard_domain::id::PlanId;
+use callboard_domain::id::{PlanId, TemplateBatchId};
 use callboard_domain::query::Executions;
 use callboard_domain::{Error, Rule, Timestamp};
 use serde_json::json;
 
+use crate::batches::batch_id;
 use crate::common::{Paging, tags};
 use crate::read::rule::{self, Parse};
 use crate::read::shape;
@@ -27,6 +28,8 @@ request! {
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
         /// Started before this instant.
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
+        /// Only rows of this batch.
+        batch: Option<TemplateBatchId> = optional("batch", batch_id()),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
@@ -54,6 +57,7 @@ impl From<ListExecutions> for Executions {
             tags: list.tags.unwrap_or_default(),
             created_after: list.created_after,
             created_before: list.created_before,
+            batch: list.batch,
             window,
         }
     }

@@ -94,7 +94,7 @@ pub struct StepResult<'a> {
 
 impl<'a> StepResult<'a> {
     /// The step of this number; `waiting` gives the obstacle of a pending task.
-    pub(super) fn of(
+    pub(crate) fn of(
         detail: &'a ExecutionDetail,
         number: u16,
         waiting: impl Fn(&Task) -> Waiting,
@@ -103,6 +103,16 @@ impl<'a> StepResult<'a> {
         let Some(row) = execution.step(number) else { return Self::default() };
         let items = detail.items.get(&number).copied().map(ItemCountsBody::from);
         Self { items, ..Self::without_items(detail, number, row, waiting) }
+    }
+
+    /// The status.
+    pub(crate) const fn status(&self) -> &'static str {
+        self.status
+    }
+
+    /// The confidence in the output.
+    pub(crate) const fn confidence(&self) -> Option<f64> {
+        self.confidence
     }
 
     fn without_items(

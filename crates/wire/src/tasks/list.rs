@@ -1,10 +1,12 @@
 //! The tasks to list: the parameters of the query.
 
 use callboard_domain::Timestamp;
+use callboard_domain::id::TemplateBatchId;
 use callboard_domain::query::{TaskOrder, Tasks};
 use callboard_domain::task::Status;
 
 use super::name;
+use crate::batches::batch_id;
 use crate::common::{Paging, tags};
 use crate::read::rule::{self, Parse};
 use crate::read::shape;
@@ -26,6 +28,8 @@ request! {
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
         /// Created before this instant.
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
+        /// Only tasks of the rows of this batch.
+        batch: Option<TemplateBatchId> = optional("batch", batch_id()),
         /// The member to order by; by default createdAt.
         order_by: Option<TaskOrder> = optional("orderBy", rule::one_of(&ORDERS, order_name)),
         /// The direction of the order; by default desc.
@@ -79,6 +83,7 @@ impl From<ListTasks> for Tasks {
             tags: list.tags.unwrap_or_default(),
             created_after: list.created_after,
             created_before: list.created_before,
+            batch: list.batch,
             order: list.order_by.unwrap_or_default(),
             ascending: list.order == Some(Direction::Ascending),
             window,

@@ -32,6 +32,7 @@ fn started(steps: usize) -> Step<Execution> {
         start_at: None,
         forked_from: None,
         occurrence: None,
+        row_of: None,
         created_at: NOW,
         trace: None,
     };

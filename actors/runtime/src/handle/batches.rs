@@ -1,0 +1,298 @@
+//! Batches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_domain::Error;
+use callboard_domain::batch::{Batch, Spent, Status};
+use callboard_domain::budget::Money;
+use callboard_domain::digest::Digest;
+use callboard_domain::id::{Environment, PlanId, TemplateBatchId};
+use callboard_domain::query::{Batches, Page, Rows};
+use callboard_domain::template::Caller;
+use tokio::sync::oneshot;
+
+use super::runs::{Deploy, Start};
+use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
+use crate::batch::{self, Address, BatchUpload, Message, Retry};
+use crate::catalog::Known;
+use crate::read::batches::{self as read, BatchView, RowPage};
+use crate::submission::creation::plan_row;
+use crate::tables::{PlanRow, batches, plans};
+
+/// A batch to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchOrder {
+    /// The template.
+    pub template: String,
+    /// Another version than the highest.
+    pub version: Option<String>,
+    /// The name, for people.
+    pub name: Option<String>,
+    /// The tags of the executions.
+    pub tags: Vec<String>,
+    /// The cost from which no further row is started.
+    pub max_cost: Option<Money>,
+    /// The most rows that run at a time.
+    pub concurrency: u32,
+}
+
+/// The beginning of an upload.
+#[derive(Debug)]
+pub enum BatchBegun {
+    /// The rows may come.
+    New(Box<BatchUpload>),
+    /// The idempotency key made this batch before; the rest of the body is to have this digest.
+    Known(Box<Batch>, String),
+}
+
+impl Handle {
+    /// Begins the upload of a batch. `caller` is the account as a reader of templates.
+    ///
+    /// # Errors
+    /// Those of [`Handle::deploy`]; [`Error::IdempotencyKeyInUse`] while the same upload is under way,
+    /// [`Error::QuotaExceeded`], [`Error::Unavailable`].
+    pub async fn begin_batch(
+        &self,
+        owner: &Owner,
+        caller: Caller<'_>,
+        order: BatchOrder,
+        idempotency_key: Option<&str>,
+    ) -> Result<BatchBegun, Error> {
+        self.admit()?;
+        let environment = owner.environment;
+        let _creating = self.node.batches.creating.lock().await;
+        let key = idempotency_key.map(|key| {
+            let key = scoped_key(owner, "batches", key, &());
+            Digest::of(&format!("{:?}", key.scope)).to_string()
+        });
+        if let Some(scope) = &key {
+            let before = batches::of_key(self.node.store(), environment, scope).await;
+            match before.map_err(|error| unreadable(&error))? {
+                Some(Batch { status: Status::Loading, .. }) => {
+                    return Err(Error::IdempotencyKeyInUse);
+                }
+                Some(batch) => {
+                    let body = batch.key.as_ref().map(|(_, body)| body.clone());
+                    return Ok(BatchBegun::Known(Box::new(batch), body.unwrap_or_default()));
+                }
+                None => {}
+            }
+        }
+        self.node.holdings.admit(&owner.id, 0)?;
+        let BatchOrder { template, version, name, tags, max_cost, concurrency } = order;
+        let (models, queues) = (BTreeMap::new(), BTreeMap::new());
+        let deploy = Deploy { start: Start::default(), version, models, queues };
+        let (deployed, prepared) = self.deployment(environment, caller, &template, deploy).await?;
+        let now = self.node.now();
+        let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
+        let id = TemplateBatchId::from_u128(self.node.fresh_id(now, partition));
+        let plan = PlanId::from_u128(self.node.fresh_id(now, partition));
+        let compiled = Arc::clone(&prepared.compiled);
+        let row = PlanRow {
+            deployed: Some(deployed.clone()),
+            ..plan_row(compiled.plan.source(), owner.id.clone(), now)
+        };
+        let rows = plans::plan_rows(environment, plan, &row, None);
+        let version = deployed.version.clone();
+        let batch = Batch {
+            id,
+            name,
+            template,
+            version,
+            plan,
+            account: owner.id.clone(),
+            tags,
+            concurrency,
+            max_cost,
+            status: Status::Loading,
+            reason: None,
+            total: 0,
+            invalid: 0,
+            pending: 0,
+            refused: 0,
+            spent: Spent::default(),
+            key: key.map(|scope| (scope, String::new())),
+            started_at: None,
+            ended_at: None,
+            revision: 0,
+        };
+        let schema = compiled.input_schema.clone();
+        let known = Known { created_at: now, deployed: Some(deployed), compiled };
+        self.node.catalog.keep_plan(environment, plan, Arc::new(known));
+        let upload = batch::begin(Arc::clone(&self.node), environment, batch, schema, rows).await?;
+        Ok(BatchBegun::New(Box::new(upload)))
+    }
+
+    /// A batch with its figures.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn batch_view(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<BatchView, Error> {
+        let batch = self.stored_batch(environment, id).await?;
+        let view = read::view(&self.node, environment, batch).await;
+        view.map_err(|error| unreadable(&error))
+    }
+
+    /// The figures of a batch that was just read.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn view_of_batch(
+        &self,
+        environment: Environment,
+        batch: Batch,
+    ) -> Result<BatchView, Error> {
+        let view = read::view(&self.node, environment, batch).await;
+        view.map_err(|error| unreadable(&error))
+    }
+
+    async fn stored_batch(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<Batch, Error> {
+        let found = batches::batch(self.node.store(), environment, id).await;
+        let found = found.map_err(|error| unreadable(&error))?;
+        let found = found.filter(|batch| batch.status != Status::Deleting);
+        found.ok_or_else(|| Error::not_found("batch", id))
+    }
+
+    /// Batches, the newest first, and their total number.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn batch_views(
+        &self,
+        environment: Environment,
+        query: &Batches,
+    ) -> Result<Page<BatchView>, Error> {
+        let page = batches::batches(self.node.store(), environment, query).await;
+        let page = page.map_err(|error| unreadable(&error))?;
+        let mut items = Vec::with_capacity(page.items.len());
+        for batch in page.items {
+            items.push(self.view_of_batch(environment, batch).await?);
+        }
+        Ok(Page { items, total: page.total })
+    }
+
+    /// A page of the rows of a batch, in their order.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn batch_rows(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+        rows: &Rows,
+    ) -> Result<RowPage, Error> {
+        let batch = self.stored_batch(environment, id).await?;
+        let page = read::page(&self.node, environment, &batch, rows).await;
+        page.map_err(|error| unreadable(&error))
+    }
+
+    /// The members that the schema of the last step declares for its output, in their order; none without such a
+    /// schema.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn batch_outputs(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<Vec<String>, Error> {
+        let batch = self.stored_batch(environment, id).await?;
+        let plan = self.node.plan(environment, batch.plan).await;
+        let Some(known) = plan.map_err(|error| unreadable(&error))? else { return Ok(Vec::new()) };
+        let last = known.compiled.plan.steps().len().saturating_sub(1);
+        let schema = u16::try_from(last).ok().and_then(|last| known.compiled.schema_of(last));
+        let declared = schema.and_then(|schema| schema.declared().ok()).unwrap_or_default();
+        Ok(declared.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Lets no further row of a batch start. One that is paused stays so.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] if it has ended, [`Error::Unavailable`].
+    pub async fn pause_batch(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<BatchView, Error> {
+        let batch = self.ask_batch(environment, id, Message::Pause).await?;
+        self.view_of_batch(environment, batch).await
+    }
+
+    /// Lets rows of a batch start again.
+    ///
+    /// # Errors
+    /// Those of [`Handle::pause_batch`].
+    pub async fn resume_batch(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<BatchView, Error> {
+        let batch = self.ask_batch(environment, id, Message::Resume).await?;
+        self.view_of_batch(environment, batch).await
+    }
+
+    /// Cancels a batch: no further row starts, and rows that run are cancelled soon.
+    ///
+    /// # Errors
+    /// Those of [`Handle::pause_batch`].
+    pub async fn cancel_batch(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<BatchView, Error> {
+        let batch = self.ask_batch(environment, id, Message::Cancel).await?;
+        self.view_of_batch(environment, batch).await
+    }
+
+    /// Runs failed rows of a batch anew, each once; good results of their steps are kept. Returns the number of
+    /// rows. After `Ok` a restart does not lose any.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] if it is cancelled, [`Error::Unavailable`].
+    pub async fn retry_batch(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+        retry: Retry,
+    ) -> Result<(BatchView, u32), Error> {
+        let asked = self.ask_batch(environment, id, |reply| Message::Retry(retry, reply));
+        let (batch, count) = asked.await?;
+        Ok((self.view_of_batch(environment, batch).await?, count))
+    }
+
+    /// Deletes a batch that has ended, with its executions and their tasks. After `Ok` no read shows the batch; the
+    /// rest goes soon, also after a restart.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] if it has not ended, [`Error::Unavailable`].
+    pub async fn delete_batch(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<(), Error> {
+        self.ask_batch(environment, id, Message::Delete).await
+    }
+
+    async fn ask_batch<T>(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+        message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Message,
+    ) -> Result<T, Error> {
+        self.admit()?;
+        self.stored_batch(environment, id).await?;
+        let (reply, answer) = oneshot::channel();
+        let address = Address { environment, batch: id };
+        self.node.shard(id.partition()).batches.send(address, message(reply));
+        within(COMMAND, answer).await?
+    }
+}
