@@ -84,6 +84,8 @@ pub struct Config {
     pub smtp: Option<Smtp>,
     /// The first administrator, from `CALLBOARD_ADMIN_EMAIL` and `CALLBOARD_ADMIN_PASSWORD(_FILE)`.
     pub admin: Option<Admin>,
+    /// Warnings about variables that are named like settings and are none.
+    pub ignored: Vec<String>,
 }
 
 /// `[server]`.
@@ -373,7 +375,7 @@ impl Config {
     }
 
     fn read(source: &mut Source) -> Result<Self, Error> {
-        let config = Self {
+        let mut config = Self {
             server: Server::read(source)?,
             runtime: Runtime::read(source)?,
             queue: Queue::read(source)?,
@@ -396,8 +398,10 @@ impl Config {
             webhooks: Webhooks::read(source)?,
             smtp: Smtp::read(source)?,
             admin: Admin::read(source)?,
+            ignored: Vec::new(),
         };
         source.finish()?;
+        config.ignored = source.ignored();
         read::trust_fits(&config, source)?;
         Ok(config)
     }

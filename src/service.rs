@@ -47,8 +47,10 @@ use crate::sandbox;
 use crate::templates;
 
 mod port;
+mod reset;
 
 pub(crate) use port::{Place, Port};
+pub use reset::{AdminReset, ResetAdmin};
 
 use port::{Bound, prepare};
 
@@ -362,7 +364,12 @@ async fn first_admin(
 ) -> Result<Option<(Setup, Secret)>, Error> {
     if let Some(admin) = &config.admin {
         let first = FirstAdmin { email: &admin.email, password: admin.password.expose() };
-        first.make(handle, passwords, rules).await?;
+        if !first.make(handle, passwords, rules).await? {
+            tracing::warn!(
+                "CALLBOARD_ADMIN_EMAIL and CALLBOARD_ADMIN_PASSWORD(_FILE) are ignored: they make the first admin, and \
+                 there is one; callboard admin reset gives an admin a new password"
+            );
+        }
     }
     if handle.has_admin() { Ok(None) } else { setup_link(config, handle.now(), base).map(Some) }
 }

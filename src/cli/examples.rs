@@ -34,6 +34,11 @@ fn of(path: &str) -> &'static [&'static str] {
             "serve --data-dir /var/lib/callboard",
             "serve --listen 127.0.0.1:8080 --config config/callboard.toml",
         ],
+        "admin reset" => &[
+            "admin reset --data-dir /var/lib/callboard",
+            "admin reset --email ada@example.com \\\n      \
+             --store postgres://callboard@db.example.com/callboard",
+        ],
         "worker" => &[
             "worker --server http://127.0.0.1:8080 --key-file worker.key \\\n      \
              --base-url http://127.0.0.1:11434/v1",

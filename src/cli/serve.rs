@@ -70,7 +70,11 @@ pub(super) fn start(serve: &Serve) -> Result<Config, String> {
         store: serve.store.clone(),
     };
     begin()?;
-    Config::load(flags, Config::environment()).map_err(|error| error.to_string())
+    let config = Config::load(flags, Config::environment()).map_err(|error| error.to_string())?;
+    for warning in &config.ignored {
+        tracing::warn!("{warning}");
+    }
+    Ok(config)
 }
 
 /// Begins to log, as `CALLBOARD_LOG` says, and chooses the crypto.

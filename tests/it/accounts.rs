@@ -13,6 +13,7 @@ mod forged;
 mod left;
 mod matrix;
 mod oidc;
+mod reset;
 mod setup;
 mod signing;
 

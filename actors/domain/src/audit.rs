@@ -53,6 +53,8 @@ names! {
         UserChanged = "user.changed",
         /// A user was deleted.
         UserDeleted = "user.deleted",
+        /// The owner of the store gave an admin a password, or made one.
+        AdminReset = "admin.reset",
         /// A held output was approved.
         Approved = "hitl.approved",
         /// A held output was rejected.
