@@ -115,6 +115,8 @@ pub struct Server {
     pub bodies_max_bytes: usize,
     /// The longest wait of a chat completion for the end of its task.
     pub chat_wait: Duration,
+    /// The filter of the log; `CALLBOARD_LOG` takes precedence.
+    pub log: String,
 }
 
 impl Server {

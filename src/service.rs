@@ -25,7 +25,7 @@ use callboard_otlp::{Exporter, Spans};
 use callboard_runtime::accounts::NewUser;
 use callboard_runtime::ports::{Ports, Tracer, WebhookClient};
 use callboard_runtime::system::OnBreak;
-use callboard_runtime::{Handle, Settings, System};
+use callboard_runtime::{Handle, Live, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
 use callboard_wire::accounts::SessionBody;
@@ -47,9 +47,11 @@ use crate::sandbox;
 use crate::templates;
 
 mod port;
+mod reload;
 mod reset;
 
 pub(crate) use port::{Place, Port};
+pub(crate) use reload::Reload;
 pub use reset::{AdminReset, ResetAdmin};
 
 use port::{Bound, prepare};
@@ -120,7 +122,8 @@ impl Assembled {
         let password_rules = Rules::with_minimum(config.auth.password_min_length)
             .ok_or_else(|| Error("auth.password_min_length must be 8 to 128".into()))?;
 
-        let record = started(&config, &signing_keys);
+        let record = settings_record(Action::ServerStarted, &config)
+            .with("auth.signing_key", signing_keys.current);
         let settings = settings(&config, signing_keys)?;
         let mailer = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
         let guard = Arc::new(Guard::new(config.webhooks.allow.clone()));
@@ -191,6 +194,7 @@ pub struct Service {
     assembled: Assembled,
     port: Port,
     limits: Limits,
+    reload: Reload,
 }
 
 impl Service {
@@ -212,7 +216,15 @@ impl Service {
         let on_break = Box::new(|why: String| broken(&why));
         let assembled = Assembled::over(opened, config.clone(), &place, on_break).await?;
         let port = bound.listen(&config)?;
-        Ok(Self { assembled, port, limits: limits(&config) })
+        let limits = limits(&config);
+        let reload = Reload::new(config, port.tls.clone());
+        reload.serves(&assembled.app);
+        Ok(Self { assembled, port, limits, reload })
+    }
+
+    /// The reader of settings while the server runs.
+    pub(crate) fn reload(&self) -> Reload {
+        self.reload.clone()
     }
 
     /// The address of the port.
@@ -273,7 +285,7 @@ impl Service {
     /// # Errors
     /// The listener failed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { assembled: Assembled { system, app, edge, .. }, port, limits } = self;
+        let Self { assembled: Assembled { system, app, edge, .. }, port, limits, .. } = self;
         let service = http::service(Arc::clone(&app), edge);
         let (stopping, mut stopped) = watch::channel(false);
         let sandbox = tokio::spawn(sandbox::run(system.handle()));
@@ -389,21 +401,29 @@ fn setup_link(config: &Config, now: Timestamp, base: &str) -> Result<(Setup, Sec
     Ok((setup, Secret::new(format!("{base}/setup#token={}", token.expose()))))
 }
 
-/// The audit record of the settings at the start, without secrets.
-fn started(config: &Config, signing_keys: &SigningKeys) -> Record {
-    let record = Record::new(Action::ServerStarted, By::SYSTEM)
-        .with("version", env!("CARGO_PKG_VERSION"))
-        .with("auth.signing_key", signing_keys.current);
+/// The audit record of the settings, without secrets.
+fn settings_record(action: Action, config: &Config) -> Record {
+    let record = Record::new(action, By::SYSTEM).with("version", env!("CARGO_PKG_VERSION"));
     config.shown().into_iter().fold(record, |record, (name, value)| record.with(name, value))
 }
 
-fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Error> {
+/// The settings that may change while the system runs.
+fn live(config: &Config) -> Result<Live, Error> {
     let prices = match &config.models.prices {
         None => SHIPPED_PRICES.to_owned(),
         Some(path) => std::fs::read_to_string(path)
             .map_err(|e| failed(&format!("models.prices: {}", path.display()))(&e))?,
     };
     let prices = Prices::parse(&prices).map_err(|e| failed("models.prices")(&e))?;
+    Ok(Live {
+        prices: Arc::new(prices),
+        model_limits: config.models.limits.clone(),
+        caps: config.limits.caps,
+        quotas: config.limits.plans,
+    })
+}
+
+fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Error> {
     Ok(Settings {
         shards: usize::from(config.runtime.shards),
         active: config.runtime.active,
@@ -411,8 +431,7 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
         terms: LeasePolicy { lease: config.worker.lease, silent_after: config.worker.silent_after },
         heartbeat: config.worker.heartbeat,
         drain_deadline: DRAIN_DEADLINE,
-        prices: Arc::new(prices),
-        model_limits: config.models.limits.clone(),
+        live: live(config)?,
         approvals: approval::Policy {
             escalate_after: config.hitl.escalate_after,
             rejects: config.hitl.on_timeout == OnTimeout::Reject,
@@ -424,8 +443,6 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
         refresh_token: config.auth.refresh_token_ttl,
         signing_keys,
         keep_audit: config.audit.keep,
-        caps: config.limits.caps,
-        quotas: config.limits.plans,
         webhooks: WebhookPolicy {
             events: config.webhooks.events.clone(),
             waits: config.webhooks.waits.clone().into(),

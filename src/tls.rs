@@ -89,20 +89,25 @@ impl Tls {
         loop {
             tokio::time::sleep(LOOK).await;
             let changed_at = self.changed_at();
-            if changed_at == read_at {
-                continue;
-            }
-            match read(&self.files) {
-                Ok(config) => {
-                    let mut current = self.config.write().unwrap_or_else(PoisonError::into_inner);
-                    *current = Arc::new(config);
-                    read_at = changed_at;
-                    tracing::info!(cert = %self.files.cert.display(), "the certificate was read again");
-                }
-                // The other file may follow.
-                Err(error) => tracing::warn!(error, "the old certificate stays in use"),
+            // The other file may follow.
+            if changed_at != read_at && self.read_again() {
+                read_at = changed_at;
             }
         }
+    }
+
+    /// Reads the files again; false, with a line in the log, if they cannot be used and the certificate stays.
+    pub fn read_again(&self) -> bool {
+        let read = read(&self.files).map(|config| {
+            *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        });
+        match &read {
+            Ok(()) => {
+                tracing::info!(cert = %self.files.cert.display(), "the certificate was read again")
+            }
+            Err(error) => tracing::warn!(error, "the old certificate stays in use"),
+        }
+        read.is_ok()
     }
 
     fn changed_at(&self) -> [Option<SystemTime>; 3] {

@@ -14,8 +14,8 @@ use callboard_domain::account::throttle::Throttle;
 use callboard_domain::audit::{By, Record};
 use callboard_domain::id::{TaskId, UserId};
 use callboard_domain::worker::ConfidenceTrust;
-use callboard_runtime::Handle;
 use callboard_runtime::accounts::SignedIn;
+use callboard_runtime::{Handle, Live};
 use callboard_store::sled::SledStore;
 use callboard_wire::accounts::SessionBody;
 use callboard_wire::common::Iso;
@@ -185,6 +185,14 @@ impl App {
         }
     }
 
+    /// Takes other settings of those that may change while the server runs.
+    pub(crate) async fn adopt(&self, streams: u32, live: Live) {
+        self.limiter.set_quotas(live.quotas);
+        self.streams.set_limit(streams);
+        self.chats.set_limit(streams);
+        self.handle.adopt(live).await;
+    }
+
     /// Parses and reads a body: here and now if it is short, else once it is the turn of its sender.
     ///
     /// # Errors
@@ -271,7 +279,7 @@ impl App {
     }
 
     /// Writes a past action to the audit log: if that fails, the action stands.
-    pub(super) async fn record(&self, record: Record) {
+    pub(crate) async fn record(&self, record: Record) {
         let action = record.action;
         if let Err(error) = self.handle.record(record).await {
             tracing::error!(%action, %error, "an action is not in the audit log");

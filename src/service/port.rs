@@ -74,7 +74,7 @@ pub(super) fn prepare(config: &Config) -> Result<Option<Tls>, Error> {
 pub(crate) struct Port {
     listener: TcpListener,
     pub(super) address: SocketAddr,
-    tls: Option<Tls>,
+    pub(crate) tls: Option<Tls>,
     pub(super) exporter: Option<Exporter>,
 }
 

@@ -25,6 +25,8 @@ names! {
     Action {
         /// The server started, with these settings.
         ServerStarted = "server.started",
+        /// The server read its settings again, and has these now.
+        SettingsRead = "settings.read",
         /// A user signed in.
         SignedIn = "auth.signed_in",
         /// A sign-in, or the current password of a change, was refused.

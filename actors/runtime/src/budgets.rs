@@ -289,7 +289,7 @@ impl Budgets {
                 continue;
             }
             let worst = node.worst_cost(spec.called().once(), inputs, spec.max_tokens);
-            let model = spec.called().unpriced(inputs.confidence.as_deref(), &node.settings.prices);
+            let model = spec.called().unpriced(inputs.confidence.as_deref(), &node.prices());
             let model = model.filter(|_| worst.is_none());
             let unbounded = model.and_then(|model| self.unbounded(Subject::from(&**spec), model));
             let reserved = match unbounded {

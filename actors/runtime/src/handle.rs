@@ -55,7 +55,7 @@ pub use workers::WorkerLink;
 use crate::events::{Cursor, Subscription, Transient};
 use crate::finish::Finish;
 use crate::metrics::Figures;
-use crate::node::Node;
+use crate::node::{Live, Node};
 use crate::read::{self, TaskDetail};
 use crate::shard::TaskAddress;
 use crate::submission::{self, NewWork, Submission, Submitted};
@@ -387,6 +387,11 @@ impl Handle {
     /// [`Error::Unavailable`].
     pub async fn figures(&self) -> Result<Figures, Error> {
         self.node.figures().await
+    }
+
+    /// Takes other settings of those that may change while the system runs: they count for whatever begins from now on.
+    pub async fn adopt(&self, live: Live) {
+        self.node.adopt(live).await;
     }
 
     /// True if the node gives out no new work.

@@ -53,7 +53,7 @@ mod timers;
 pub mod worker;
 
 pub use handle::{Handle, Owner};
-pub use node::Settings;
+pub use node::{Live, Settings};
 pub use queue::SANDBOX_QUEUE;
 pub use submission::Submitted;
 pub use system::System;

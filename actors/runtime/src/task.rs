@@ -327,7 +327,7 @@ impl Held<TaskItem> {
     /// tier that the provider says it gave, or else the one that was asked for; those of a judge at the
     /// judge's price, in no tier.
     fn price(&self, completion: &mut Completion) {
-        let prices = &self.node.settings.prices;
+        let prices = self.node.prices();
         let tier = completion.service_tier;
         let tier = tier.or(self.item.task.as_ref().and_then(|task| task.spec.service_tier()));
         if let Some(task) = &self.item.task {
@@ -342,7 +342,7 @@ impl Held<TaskItem> {
     /// Fills in the cost of a call that failed, as far as the worker saw its usage.
     fn price_of_failure(&self, failure: &mut Failure) {
         if let (Some(usage), Some(task)) = (&mut failure.usage, &self.item.task) {
-            let prices = &self.node.settings.prices;
+            let prices = self.node.prices();
             *usage = prices.usage_in(task.model(), task.spec.service_tier(), usage.tokens());
         }
     }

@@ -333,8 +333,7 @@ impl Whole {
             },
             heartbeat: Duration::from_secs(10),
             drain_deadline: Duration::from_secs(20),
-            prices: Arc::default(),
-            model_limits: std::collections::BTreeMap::new(),
+            live: callboard_runtime::Live::default(),
             approvals: callboard_domain::approval::Policy {
                 escalate_after: 0.5,
                 rejects: false,
@@ -352,8 +351,6 @@ impl Whole {
             env_allow: Vec::new(),
             built_in: Vec::new(),
             keep_audit: None,
-            caps: callboard_domain::caps::Caps::default(),
-            quotas: callboard_domain::rate::Quotas::default(),
             webhooks: WebhookPolicy { events: Vec::new(), waits: Arc::new([]) },
             refresh_token: Duration::from_hours(30 * 24),
             signing_keys: SigningKeys::new(SigningKeyId::of("a key")),
