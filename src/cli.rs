@@ -94,6 +94,10 @@ pub struct Serve {
     /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Stand still, for a look at a restored copy: no webhook or mail leaves, no task is leased, no schedule runs, and
+    /// nothing is removed by age.
+    #[arg(long)]
+    pub paused: bool,
 }
 
 /// The commands for the owner of the data.

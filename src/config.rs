@@ -84,6 +84,8 @@ pub struct Config {
     pub smtp: Option<Smtp>,
     /// The first administrator, from `CALLBOARD_ADMIN_EMAIL` and `CALLBOARD_ADMIN_PASSWORD(_FILE)`.
     pub admin: Option<Admin>,
+    /// `--paused`: nothing leaves the server, and it leases nothing.
+    pub paused: bool,
     /// Warnings about variables that are named like settings and are none.
     pub ignored: Vec<String>,
 }
@@ -337,6 +339,8 @@ pub struct Flags {
     pub data_dir: Option<String>,
     /// `--store`.
     pub store: Option<String>,
+    /// `--paused`.
+    pub paused: bool,
 }
 
 impl Config {
@@ -364,7 +368,7 @@ impl Config {
         if let Some(store) = flags.store {
             source.add_flag("--store", ("store", "url"), store);
         }
-        Self::read(&mut source)
+        Ok(Self { paused: flags.paused, ..Self::read(&mut source)? })
     }
 
     /// The environment of this process, for [`Self::load`]. A value that is no text is shown with
@@ -400,6 +404,7 @@ impl Config {
             webhooks: Webhooks::read(source)?,
             smtp: Smtp::read(source)?,
             admin: Admin::read(source)?,
+            paused: false,
             ignored: Vec::new(),
         };
         source.finish()?;

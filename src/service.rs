@@ -142,6 +142,12 @@ impl Assembled {
         let own = format!("{scheme}://{address}");
         let base = config.server.public_url.as_ref().map_or(own, ToString::to_string);
         let browsers = Browsers::new(&base, config.auth.refresh_token_ttl);
+        if config.paused {
+            tracing::warn!(
+                "the server was started with --paused: no webhook, mail or trace leaves it, no task is leased, no \
+                 schedule runs, and nothing is removed by age"
+            );
+        }
         let warnings = warnings(&config, &browsers);
         for warning in &warnings {
             tracing::warn!("{warning}");
@@ -447,6 +453,7 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
             events: config.webhooks.events.clone(),
             waits: config.webhooks.waits.clone().into(),
         },
+        stands_still: config.paused,
         outage_patience: config.tasks.outage_patience,
         task_defaults: Arc::new(TaskDefaults {
             model: config.models.default.clone(),

@@ -103,6 +103,7 @@ fn flags(serve: &Serve) -> Flags {
         listen: serve.listen.map(|address| address.to_string()),
         data_dir: serve.data_dir.as_ref().map(|dir| dir.display().to_string()),
         store: serve.store.clone(),
+        paused: serve.paused,
     }
 }
 

@@ -33,6 +33,7 @@ impl Config {
             ("server.bodies_max_bytes", server.bodies_max_bytes.to_string()),
             ("server.chat_wait", duration::format(server.chat_wait)),
             ("server.log", server.log.clone()),
+            ("server.paused", self.paused.to_string()),
             ("tls", if self.tls.is_some() { "on" } else { "off" }.to_owned()),
             ("auth.access_token_ttl", duration::format(auth.access_token_ttl)),
             ("auth.refresh_token_ttl", duration::format(auth.refresh_token_ttl)),

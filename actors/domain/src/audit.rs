@@ -89,6 +89,10 @@ names! {
         BulkStopped = "bulk.stopped",
         /// A queue was paused, resumed or limited.
         QueueChanged = "queue.changed",
+        /// Everything was paused.
+        SystemPaused = "system.paused",
+        /// The pause of everything was ended.
+        SystemResumed = "system.resumed",
         /// A worker was ordered to drain.
         WorkerDrained = "worker.drained",
         /// A node of the cluster was drained, or taken back.

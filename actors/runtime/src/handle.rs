@@ -13,6 +13,7 @@ mod deliveries;
 mod erasure;
 mod forks;
 mod models;
+mod pause;
 mod queues;
 mod review_stats;
 mod runs;
@@ -198,6 +199,9 @@ impl Handle {
         order: NewWork,
         key: Option<submission::Key>,
     ) -> Result<Submitted, Error> {
+        if let Some(pause) = self.node.pause().filter(|_| !self.is_owed) {
+            pause.admit()?;
+        }
         // The items of a key share the key's partition, so that one commit holds both.
         let partition = match &key {
             Some(key) => key.scope[0],

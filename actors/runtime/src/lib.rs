@@ -31,6 +31,7 @@ pub mod membership;
 pub mod metrics;
 mod models;
 mod node;
+mod pause;
 mod permits;
 mod planted;
 pub mod ports;

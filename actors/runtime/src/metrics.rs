@@ -285,6 +285,10 @@ pub struct Figures {
     pub approvals_pending: u64,
     /// Connected workers that are not silent.
     pub workers_active: u64,
+    /// True if no task is leased: everything is paused.
+    pub paused: bool,
+    /// Queues that are paused.
+    pub paused_queues: u64,
     /// Subscribers of events.
     pub subscribers: u64,
     /// Awake actors of tasks, executions and approvals.
@@ -391,6 +395,8 @@ impl Node {
             commits: metrics.commits.read(1_000_000.0),
             approvals_pending,
             workers_active: self.reachable_workers() as u64,
+            paused: self.is_paused(),
+            paused_queues: self.flow.queues().values().filter(|queue| queue.paused).count() as u64,
             subscribers: self.events.subscribers() as u64,
             awake: self.awake() as u64,
             store_batches: store.batches,

@@ -43,6 +43,7 @@ use crate::flow::Flow;
 use crate::holdings::AccountHoldings;
 use crate::metrics::Metrics;
 use crate::models::Models;
+use crate::pause::Paused;
 use crate::ports::Ports;
 use crate::queue::{self, QueueKind};
 use crate::read;
@@ -109,6 +110,8 @@ pub struct Settings {
     pub keep_audit: Option<Duration>,
     /// The settings for webhooks.
     pub webhooks: WebhookPolicy,
+    /// True if nothing leaves the process, no task is leased, no schedule runs and nothing is removed by age.
+    pub stands_still: bool,
 }
 
 /// The settings that may change while the system runs.
@@ -137,6 +140,7 @@ pub(crate) struct Node {
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) bulks: Bulks,
     pub(crate) flow: Flow,
+    pub(crate) paused: Paused,
     pub(crate) holdings: Arc<AccountHoldings>,
     /// The lock of whoever cancels the work of deleted users.
     pub(crate) cancelling_left_work: tokio::sync::Mutex<()>,
@@ -190,6 +194,7 @@ impl Node {
             budgets: Arc::default(),
             bulks: Bulks::default(),
             flow: Flow::new(Arc::clone(&queues)),
+            paused: Paused::default(),
             holdings: Arc::new(AccountHoldings::new(settings.live.caps)),
             cancelling_left_work: tokio::sync::Mutex::default(),
             events: Arc::new(Events::new(Arc::clone(store))),
@@ -449,6 +454,7 @@ impl Node {
         self.load_templates().await?;
         self.load_models().await?;
         self.flow.load(self.store()).await?;
+        self.load_pause().await?;
         self.budgets.load(self).await?;
         let mut count = 0;
         for environment in Environment::ALL {

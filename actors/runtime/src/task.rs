@@ -203,6 +203,13 @@ impl Held<TaskItem> {
     /// Gives the task to the worker whose slot came. The task refuses if it was cancelled meanwhile
     /// or is with another worker; the slot and the permits are then dropped, which frees them.
     async fn lease(&mut self, slot: SlotPermit, mut permits: Permits) -> Done {
+        if self.node.is_paused() {
+            // The pause began after the queue had taken the task out.
+            if let Some(task) = self.item.task.as_ref().filter(|task| task.state == State::Ready) {
+                perform(&self.node, self.address, task, Effect::Enqueue);
+            }
+            return Ok(());
+        }
         let Ok(call) = self.reserve(permits.call.take()).await? else { return Ok(()) };
         permits.call = call;
         let Some(task) = &self.item.task else { return Ok(()) };

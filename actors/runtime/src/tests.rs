@@ -12,6 +12,7 @@ mod flow;
 mod maps;
 mod model;
 mod models;
+mod pause;
 mod plans;
 mod queues;
 mod recovery;
@@ -67,6 +68,7 @@ pub(crate) fn settings() -> Settings {
         heartbeat: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(20),
         live: Live::default(),
+        stands_still: false,
         approvals: approval::Policy { escalate_after: 0.5, rejects: false, four_eyes: false },
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,

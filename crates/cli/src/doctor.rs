@@ -147,6 +147,9 @@ fn components(components: &Value) -> Vec<Finding> {
                     let advice = "start one: callboard worker --server … --key-file …";
                     Finding::warn(check, detail, advice)
                 }
+                ("degraded", "engine") => {
+                    Finding::warn(check, detail, "resume: callboard resume --all")
+                }
                 _ => Finding::warn(check, detail, "look at the server's log"),
             }
         })

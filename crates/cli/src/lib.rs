@@ -27,6 +27,7 @@ mod labels;
 mod login;
 mod models;
 mod output;
+mod pause;
 mod people;
 mod plans;
 pub mod process;
@@ -91,6 +92,10 @@ pub enum Command {
     Bulk(Remote<bulk::Bulk>),
     /// List, pause, resume, limit and purge queues.
     Queues(Remote<queues::Queues>),
+    /// Lease no task of any queue, until `resume --all`; running tasks go on.
+    Pause(pause::Pause),
+    /// End the pause of everything.
+    Resume(pause::Resume),
     /// List and drain workers.
     Workers(Remote<workers::Workers>),
     /// List models, and limit their requests and tokens a minute.
@@ -122,6 +127,8 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Usage(asked) => block_on(budgets::usage(asked)),
         Command::Bulk(asked) => block_on(bulk::run(asked)),
         Command::Queues(asked) => block_on(queues::run(asked)),
+        Command::Pause(asked) => block_on(pause::pause(asked)),
+        Command::Resume(asked) => block_on(pause::resume(asked)),
         Command::Workers(asked) => block_on(workers::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),
         Command::Doctor(access) => block_on(doctor::run(&access)),

@@ -279,6 +279,12 @@ impl Scrape {
                 "Connected workers that are not silent.",
                 figures.workers_active,
             ),
+            (
+                "svc_paused",
+                "1 while everything is paused and no task is leased, else 0.",
+                u64::from(figures.paused),
+            ),
+            ("svc_queues_paused", "Queues that are paused.", figures.paused_queues),
             ("svc_events_subscribers", "Subscribers of events.", figures.subscribers),
             (
                 "svc_actors_awake",
@@ -517,6 +523,8 @@ mod tests {
             commits: zero,
             approvals_pending: 7,
             workers_active: 1,
+            paused: false,
+            paused_queues: 0,
             subscribers: 0,
             awake: 0,
             store_batches: 1,

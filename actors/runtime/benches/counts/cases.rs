@@ -334,6 +334,7 @@ impl Whole {
             heartbeat: Duration::from_secs(10),
             drain_deadline: Duration::from_secs(20),
             live: callboard_runtime::Live::default(),
+            stands_still: false,
             approvals: callboard_domain::approval::Policy {
                 escalate_after: 0.5,
                 rejects: false,
