@@ -190,6 +190,7 @@ impl Assembled {
             store: opened.embedded,
             cluster: opened.cluster,
             traces,
+            tls: place.tls.clone(),
         });
         Ok(Self { system, app: Arc::new(app), edge, setup_url })
     }

@@ -39,6 +39,7 @@ use crate::auth::token::AccessTokens;
 use crate::outbound::guard::Guard;
 use crate::outbound::traces::Traces;
 use crate::outbound::webhook::WebhookSecrets;
+use crate::tls::Tls;
 
 /// The most worker connections that an account has open.
 const WORKER_SOCKETS: u32 = 500;
@@ -102,6 +103,8 @@ pub struct Parts {
     pub cluster: Option<ClusterDoor>,
     /// Traces; `None` if they are off.
     pub traces: Option<Traces>,
+    /// The server's certificate.
+    pub tls: Option<Tls>,
 }
 
 /// The shared state of handlers.
@@ -139,6 +142,7 @@ pub struct App {
     pub(super) store: Weak<SledStore>,
     pub(super) cluster: Option<ClusterDoor>,
     pub(super) traces: Option<Traces>,
+    pub(super) tls: Option<Tls>,
     throttle: Mutex<Throttle>,
     trusted_proxies: Vec<IpNet>,
     guard: Arc<Guard>,
@@ -178,6 +182,7 @@ impl App {
             store: parts.store,
             cluster: parts.cluster,
             traces: parts.traces,
+            tls: parts.tls,
             throttle: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,
             guard: parts.guard,

@@ -16,6 +16,7 @@ use callboard_wire::system::{Component, Components, Health, WorkerBody};
 
 use super::extract::Asker;
 use super::{Answer, App, ClusterDoor, Id, Query, Reply};
+use crate::tls::{SOON, Tls};
 
 /// The workers; lost ones are listed for an hour.
 #[utoipa::path(
@@ -194,7 +195,12 @@ fn examine(app: &App) -> Health {
     };
     let uptime_ms = u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (version, time_zone_data) = (env!("CARGO_PKG_VERSION"), Timetable::zone_data());
-    let warnings = app.warnings.clone();
+    let ends = app.tls.iter().flat_map(Tls::left).filter(|(_, left)| *left <= SOON);
+    let ends = ends.map(|(name, left)| {
+        let days = left.div_euclid(24 * 3600);
+        format!("the certificate {name} has {days} days left; renew it")
+    });
+    let warnings = app.warnings.iter().map(ToString::to_string).chain(ends).collect();
     let paused = paused(app);
     Health { status, version, time_zone_data, uptime_ms, components, paused, warnings }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Place {
     pub(crate) address: SocketAddr,
     /// The receiver of the server's spans.
     pub(crate) traces: Option<Traces>,
+    /// The server's certificate.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// A port that takes no connections yet.
@@ -44,7 +46,7 @@ impl Bound {
     pub(super) fn place(&self, config: &Config) -> Place {
         let ratio = config.otel.sample_ratio;
         let traces = self.exporter.as_ref().map(|it| Traces::new(it.spans(), ratio));
-        Place { address: self.address, traces }
+        Place { address: self.address, traces, tls: self.tls.clone() }
     }
 
     pub(super) fn listen(self, config: &Config) -> Result<Port, Error> {

@@ -319,5 +319,27 @@ impl Accounts {
         let _ = self.store_uses().await.map_err(failed);
         let _ = self.summarise_refusals().await.map_err(failed);
         let _ = self.trim_audit().await.map_err(failed);
+        self.warn_of_ends();
+    }
+
+    /// Warns of the keys that end within two weeks, at the start and once a day.
+    fn warn_of_ends(&self) {
+        const DAY_MS: u64 = 24 * 3_600 * 1_000;
+        const SOON_SECONDS: f64 = 14.0 * 24.0 * 3_600.0;
+        let (node, now) = (&self.0, self.0.now());
+        if !node.audit.begins_day(now.as_millis() / DAY_MS) {
+            return;
+        }
+        let ends = node.accounts.key_ends(now);
+        for key in ends.iter().filter(|key| key.left_seconds <= SOON_SECONDS) {
+            let days = key.left_seconds / 86_400.0;
+            tracing::warn!(
+                key = key.id,
+                name = key.name,
+                role = key.role,
+                days_left = format!("{days:.1}"),
+                "an API key ends soon, or has ended: callboard keys rotate makes its successor"
+            );
+        }
     }
 }

@@ -289,6 +289,8 @@ pub struct Figures {
     pub paused: bool,
     /// Queues that are paused.
     pub paused_queues: u64,
+    /// The keys that end next, and those that ended within the last day.
+    pub key_ends: Vec<KeyEnd>,
     /// Subscribers of events.
     pub subscribers: u64,
     /// Awake actors of tasks, executions and approvals.
@@ -297,6 +299,19 @@ pub struct Figures {
     pub store_batches: u64,
     /// Syncs of the store.
     pub store_syncs: u64,
+}
+
+/// An API key and its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyEnd {
+    /// The identifier.
+    pub id: String,
+    /// The name that its maker gave it.
+    pub name: String,
+    /// The role.
+    pub role: &'static str,
+    /// The time left, in seconds; negative once it is over.
+    pub left_seconds: f64,
 }
 
 /// The figures of one model.
@@ -397,6 +412,7 @@ impl Node {
             workers_active: self.reachable_workers() as u64,
             paused: self.is_paused(),
             paused_queues: self.flow.queues().values().filter(|queue| queue.paused).count() as u64,
+            key_ends: self.accounts.key_ends(now),
             subscribers: self.events.subscribers() as u64,
             awake: self.awake() as u64,
             store_batches: store.batches,

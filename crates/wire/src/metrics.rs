@@ -40,6 +40,8 @@ pub struct Server {
     pub cluster: Option<ClusterFigures>,
     /// Spans that were exported and dropped.
     pub spans: [u64; 2],
+    /// The time left of each certificate, in seconds; negative once it is over.
+    pub certificates: Vec<(&'static str, i64)>,
     /// Figures of the operating system about the process.
     pub process: Process,
 }
@@ -353,6 +355,21 @@ impl Scrape {
             exported,
         )?;
         sheet.counter_of("svc_spans_dropped", "Spans of traces that were lost: the queue was full, or the receiver did not take them.", dropped)?;
+        let certificates = self.server.certificates.iter();
+        sheet.gauge(
+            "svc_certificate_expires_seconds",
+            "Time left of a certificate of the server; negative once it is over.",
+            certificates.map(|(name, left)| ([("certificate", *name)], *left as f64)),
+        )?;
+        let keys = self.figures.key_ends.iter();
+        sheet.gauge(
+            "svc_key_expires_seconds",
+            "Time left of an API key; negative for a day once it is over.",
+            keys.map(|key| {
+                let labels = [("key", key.id.as_str()), ("name", &key.name), ("role", key.role)];
+                (labels, key.left_seconds)
+            }),
+        )?;
         let parts = ["journal", "rows"].into_iter().zip(store_bytes);
         sheet.gauge(
             "svc_store_bytes",
@@ -525,6 +542,7 @@ mod tests {
             workers_active: 1,
             paused: false,
             paused_queues: 0,
+            key_ends: Vec::new(),
             subscribers: 0,
             awake: 0,
             store_batches: 1,
