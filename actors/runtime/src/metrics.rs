@@ -21,6 +21,7 @@ use callboard_domain::approval::{GateOutcome, Record};
 use callboard_domain::budget::Money;
 use callboard_domain::delivery;
 use callboard_domain::execution;
+use callboard_domain::id::Environment;
 use callboard_domain::machine::Step;
 use callboard_domain::task::{self, EndingCode, Request, Status, Task};
 use callboard_domain::unit::Change;
@@ -343,6 +344,12 @@ pub struct Queue {
     pub depth: u64,
     /// The longest time since one of the ready tasks could first run: its creation, or its `startAt`.
     pub oldest: Duration,
+    /// The thing that the ready tasks wait for: worker, or an obstacle of the whole queue.
+    pub waiting_for: &'static str,
+    /// Tasks that wait for a budget.
+    pub unaffordable: u64,
+    /// The longest time since the creation of one of these.
+    pub oldest_unaffordable: Duration,
     /// The time from the moment each task could first run to its first lease.
     pub waits: Distribution,
 }
@@ -371,9 +378,26 @@ impl Node {
             *depth += ready as u64;
             *age = oldest.map_or(*age, |oldest| now.since(oldest).max(*age));
         }
+        let mut unaffordable: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
+        for (queue, count, oldest) in self.budgets.waiting() {
+            let label = metrics.queues.label(&queue).to_owned();
+            let (sum, age) = unaffordable.entry(label).or_default();
+            (*sum, *age) = (*sum + count, now.since(oldest).max(*age));
+        }
         let queues = metrics.queues.all().map(|(name, figures)| {
             let (depth, oldest) = depths.get(name).copied().unwrap_or_default();
-            (name.to_owned(), Queue { depth, oldest, waits: figures.waits.read(1_000.0) })
+            let (unaffordable, oldest_unaffordable) =
+                unaffordable.get(name).copied().unwrap_or_default();
+            let obstacle = self.flow.queue_waits(Environment::Live, name);
+            let queue = Queue {
+                depth,
+                oldest,
+                waiting_for: if self.is_paused() { "paused" } else { obstacle.unwrap_or("worker") },
+                unaffordable,
+                oldest_unaffordable,
+                waits: figures.waits.read(1_000.0),
+            };
+            (name.to_owned(), queue)
         });
         let models = metrics.models.all().map(|(name, figures)| {
             let model = Model {

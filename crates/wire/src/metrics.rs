@@ -270,6 +270,26 @@ impl Scrape {
                 ([("queue", queue.as_str())], figures.oldest.as_secs_f64())
             }),
         )?;
+        let waiting = || {
+            queues().flat_map(|(queue, figures)| {
+                let ready = (figures.waiting_for, figures.depth, figures.oldest);
+                let parked = ("budget", figures.unaffordable, figures.oldest_unaffordable);
+                let parked = (figures.unaffordable > 0).then_some(parked);
+                [Some(ready), parked].into_iter().flatten().map(move |(reason, depth, oldest)| {
+                    ([("queue", queue.as_str()), ("waiting_for", reason)], depth, oldest)
+                })
+            })
+        };
+        sheet.gauge(
+            "svc_tasks_waiting",
+            "Tasks that could run, by the thing that they wait for.",
+            waiting().map(|(labels, depth, _)| (labels, depth as f64)),
+        )?;
+        sheet.gauge(
+            "svc_tasks_waiting_oldest_seconds",
+            "Longest time since one of these tasks could first run; 0 if there is none.",
+            waiting().map(|(labels, _, oldest)| (labels, oldest.as_secs_f64())),
+        )?;
         for (name, help, value) in [
             (
                 "svc_hitl_pending_count",
