@@ -386,7 +386,8 @@ impl Scrape {
             "svc_key_expires_seconds",
             "Time left of an API key; negative for a day once it is over.",
             keys.map(|key| {
-                let labels = [("key", key.id.as_str()), ("name", &key.name), ("role", key.role)];
+                let labels =
+                    [("key", key.id.as_str()), ("name", key.name.as_str()), ("role", key.role)];
                 (labels, key.left_seconds)
             }),
         )?;
