@@ -45,7 +45,10 @@ pub struct Resume {
 }
 
 /// Pauses.
-pub(super) async fn pause(Pause { access, reason, submissions, .. }: Pause) -> Result<(), Failure> {
+pub(super) async fn pause(
+    Pause { access, all, reason, submissions }: Pause,
+) -> Result<(), Failure> {
+    debug_assert!(all, "clap asks for the flag");
     let submissions = match submissions {
         Submissions::Accept => "accept",
         Submissions::Refuse => "refuse",
@@ -55,7 +58,8 @@ pub(super) async fn pause(Pause { access, reason, submissions, .. }: Pause) -> R
 }
 
 /// Resumes.
-pub(super) async fn resume(Resume { access, .. }: Resume) -> Result<(), Failure> {
+pub(super) async fn resume(Resume { access, all }: Resume) -> Result<(), Failure> {
+    debug_assert!(all, "clap asks for the flag");
     run(&access, Call::delete(&["system", "pause"])).await
 }
 

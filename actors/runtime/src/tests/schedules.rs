@@ -109,7 +109,7 @@ async fn no_schedule_runs_while_the_server_stands_still_and_none_is_lost() {
     let still = Settings { stands_still: true, ..settings() };
     let bench = Bench::at(at.clone(), still, store.clone(), store).await;
     tokio::time::sleep(Duration::from_hours(3)).await;
-    assert_eq!(bench.outcomes(id).await, []);
+    assert!(bench.outcomes(id).await.is_empty());
     let refused = bench.handle.trigger_schedule(Environment::Live, id).await;
     assert!(matches!(refused, Err(Error::InvalidState(says)) if says.contains("--paused")));
     let store = Arc::new(bench.store.reopen());

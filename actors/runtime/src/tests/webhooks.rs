@@ -145,6 +145,7 @@ async fn a_server_that_stands_still_posts_nothing_and_the_next_one_does() {
     while receiver.notices().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    bench.system.stop().await;
     for (stands_still, posted) in [(true, 1), (false, 2)] {
         let store = Arc::new(bench.store.reopen());
         let settings = Settings { stands_still, ..settings() };
@@ -155,7 +156,6 @@ async fn a_server_that_stands_still_posts_nothing_and_the_next_one_does() {
         assert_eq!(is_pending, 2 - posted);
         next.system.stop().await;
     }
-    bench.system.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
