@@ -46,6 +46,7 @@ use crate::outbound::{self, oidc::Provider};
 use crate::sandbox;
 use crate::templates;
 
+mod files;
 mod port;
 mod reload;
 mod reset;
@@ -469,10 +470,12 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
 
 /// The limits of connections.
 pub(crate) fn limits(config: &Config) -> Limits {
+    let max_connections = files::permitted(config.server.max_connections);
+    let of_address = config.server.connections_per_address.unwrap_or((max_connections / 4).max(1));
     Limits {
         header_timeout: config.server.header_timeout,
-        max_connections: config.server.max_connections,
-        per_address: config.server.connections_per_address(),
+        max_connections,
+        per_address: of_address.min(max_connections),
         proxies: config.server.trusted_proxies.clone().into(),
         ..Limits::default()
     }

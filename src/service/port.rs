@@ -9,7 +9,7 @@ use std::path::Path;
 use callboard_otlp::Exporter;
 use tokio::net::{TcpListener, TcpSocket};
 
-use super::{Error, failed};
+use super::{Error, failed, files};
 use crate::config::Config;
 use crate::http::serve::{self, Answers, Limits};
 use crate::outbound::{self, traces::Traces};
@@ -63,6 +63,7 @@ fn not_bound(config: &Config) -> impl FnOnce(&dyn std::fmt::Display) -> Error {
 
 /// Prepares the process and the data directory; returns the certificate.
 pub(super) fn prepare(config: &Config) -> Result<Option<Tls>, Error> {
+    files::raise_limit();
     let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
     check_exposure(config, tls.as_ref())?;
     create_durable(&config.server.data_dir).map_err(|e| {
