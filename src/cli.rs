@@ -15,6 +15,7 @@ use callboard_protocol::document::Format;
 use callboard_wire::templates::source_from;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+mod admin;
 mod compact;
 mod dev;
 mod examples;
@@ -42,6 +43,12 @@ pub enum Command {
     /// Talk to a server.
     #[command(flatten)]
     Client(callboard_cli::Command),
+    /// Get back into a stopped server.
+    Admin {
+        /// The command.
+        #[command(subcommand)]
+        command: AdminCommand,
+    },
     /// Shrink the data directory of a stopped server.
     Compact(Compact),
     /// Copy the data of a stopped server to an empty `PostgreSQL` database, and compare every row.
@@ -62,6 +69,7 @@ impl Command {
         match self {
             Self::Dev(_)
             | Self::Serve(_)
+            | Self::Admin { .. }
             | Self::Compact(_)
             | Self::Migrate(_)
             | Self::Client(callboard_cli::Command::Backup(_)) => true,
@@ -81,6 +89,37 @@ pub struct Serve {
     pub data_dir: Option<PathBuf>,
     /// A `PostgreSQL` database in place of the embedded store: `postgres://USER@HOST/DATABASE`. The password
     /// can stand in PGPASSWORD.
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// File with the settings; see config/callboard.toml.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Stand still, for a look at a restored copy: no webhook or mail leaves, no task is leased, no schedule runs, and
+    /// nothing is removed by age.
+    #[arg(long)]
+    pub paused: bool,
+}
+
+/// The commands for the owner of the data.
+#[derive(Debug, Clone, Subcommand)]
+pub enum AdminCommand {
+    /// Give an admin a new password, or make an admin. The server must be stopped; on `PostgreSQL`, all nodes. The
+    /// password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`; without one, the command makes and prints one that must be
+    /// changed at the next sign-in.
+    Reset(Reset),
+}
+
+/// The admin who gets a new password, and the store.
+#[derive(Debug, Clone, Args)]
+pub struct Reset {
+    /// E-mail of the admin; a user with another role becomes an admin, an unknown one is made. Needed unless there is
+    /// exactly one admin.
+    #[arg(long)]
+    pub email: Option<String>,
+    /// Data directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub data_dir: Option<PathBuf>,
+    /// The `PostgreSQL` database, if the server runs on one; the password can stand in PGPASSWORD.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// File with the settings; see config/callboard.toml.
@@ -160,6 +199,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Serve(serve) => serve::run(&serve),
         Command::Worker(worker) => exit(serve::begin().and_then(|()| worker::run(worker))),
         Command::Client(command) => callboard_cli::run(command, validate),
+        Command::Admin { command } => exit(admin::run(command)),
         Command::Compact(asked) => exit(compact::run(asked)),
         Command::Migrate(asked) => exit(migrate::run(asked)),
         Command::Completions { shell } => completions::run(shell),

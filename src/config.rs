@@ -84,6 +84,10 @@ pub struct Config {
     pub smtp: Option<Smtp>,
     /// The first administrator, from `CALLBOARD_ADMIN_EMAIL` and `CALLBOARD_ADMIN_PASSWORD(_FILE)`.
     pub admin: Option<Admin>,
+    /// `--paused`: nothing leaves the server, and it leases nothing.
+    pub paused: bool,
+    /// Warnings about variables that are named like settings and are none.
+    pub ignored: Vec<String>,
 }
 
 /// `[server]`.
@@ -113,6 +117,8 @@ pub struct Server {
     pub bodies_max_bytes: usize,
     /// The longest wait of a chat completion for the end of its task.
     pub chat_wait: Duration,
+    /// The filter of the log; `CALLBOARD_LOG` takes precedence.
+    pub log: String,
 }
 
 impl Server {
@@ -333,6 +339,8 @@ pub struct Flags {
     pub data_dir: Option<String>,
     /// `--store`.
     pub store: Option<String>,
+    /// `--paused`.
+    pub paused: bool,
 }
 
 impl Config {
@@ -360,7 +368,7 @@ impl Config {
         if let Some(store) = flags.store {
             source.add_flag("--store", ("store", "url"), store);
         }
-        Self::read(&mut source)
+        Ok(Self { paused: flags.paused, ..Self::read(&mut source)? })
     }
 
     /// The environment of this process, for [`Self::load`]. A value that is no text is shown with
@@ -373,7 +381,7 @@ impl Config {
     }
 
     fn read(source: &mut Source) -> Result<Self, Error> {
-        let config = Self {
+        let mut config = Self {
             server: Server::read(source)?,
             runtime: Runtime::read(source)?,
             queue: Queue::read(source)?,
@@ -396,8 +404,11 @@ impl Config {
             webhooks: Webhooks::read(source)?,
             smtp: Smtp::read(source)?,
             admin: Admin::read(source)?,
+            paused: false,
+            ignored: Vec::new(),
         };
         source.finish()?;
+        config.ignored = source.ignored();
         read::trust_fits(&config, source)?;
         Ok(config)
     }

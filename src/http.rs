@@ -43,6 +43,7 @@ mod oidc;
 mod openapi;
 pub(crate) mod origin;
 mod pages;
+mod pause;
 mod plans;
 mod queues;
 mod routes;
@@ -223,6 +224,9 @@ fn table() -> Routes {
         .get   ("/api/events",                      may(A::EventsRead),       events::follow)
         .get   ("/ws",                              may_later(A::EventsRead), ws::clients::connect)
 
+        .get   ("/api/system/pause",                may(A::QueuesRead),       pause::show)
+        .post  ("/api/system/pause",                may(A::QueuesManage),     pause::pause)
+        .delete("/api/system/pause",                may(A::QueuesManage),     pause::resume)
         .get   ("/api/health",                      Health,                   system::health)
         .get   ("/api/metrics",                     Metrics,                  metrics::metrics)
         .get   ("/metrics",                         Metrics,                  metrics::metrics)

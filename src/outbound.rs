@@ -24,7 +24,7 @@ use email::{Email, NotUsable};
 /// The receiver or the headers cannot be used.
 pub fn exporter(config: &Config) -> Result<Option<Exporter>, callboard_otlp::Error> {
     let Otel { endpoint, headers, .. } = &config.otel;
-    if endpoint.is_none() && !callboard_otlp::named_by_environment() {
+    if config.paused || (endpoint.is_none() && !callboard_otlp::named_by_environment()) {
         return Ok(None);
     }
     let (endpoint, headers) = (endpoint.clone(), headers.clone());

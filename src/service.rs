@@ -25,7 +25,7 @@ use callboard_otlp::{Exporter, Spans};
 use callboard_runtime::accounts::NewUser;
 use callboard_runtime::ports::{Ports, Tracer, WebhookClient};
 use callboard_runtime::system::OnBreak;
-use callboard_runtime::{Handle, Settings, System};
+use callboard_runtime::{Handle, Live, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
 use callboard_wire::accounts::SessionBody;
@@ -46,9 +46,14 @@ use crate::outbound::{self, oidc::Provider};
 use crate::sandbox;
 use crate::templates;
 
+mod files;
 mod port;
+mod reload;
+mod reset;
 
 pub(crate) use port::{Place, Port};
+pub(crate) use reload::Reload;
+pub use reset::{AdminReset, ResetAdmin};
 
 use port::{Bound, prepare};
 
@@ -118,7 +123,8 @@ impl Assembled {
         let password_rules = Rules::with_minimum(config.auth.password_min_length)
             .ok_or_else(|| Error("auth.password_min_length must be 8 to 128".into()))?;
 
-        let record = started(&config, &signing_keys);
+        let record = settings_record(Action::ServerStarted, &config)
+            .with("auth.signing_key", signing_keys.current);
         let settings = settings(&config, signing_keys)?;
         let mailer = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
         let guard = Arc::new(Guard::new(config.webhooks.allow.clone()));
@@ -137,6 +143,12 @@ impl Assembled {
         let own = format!("{scheme}://{address}");
         let base = config.server.public_url.as_ref().map_or(own, ToString::to_string);
         let browsers = Browsers::new(&base, config.auth.refresh_token_ttl);
+        if config.paused {
+            tracing::warn!(
+                "the server was started with --paused: no webhook, mail or trace leaves it, no task is leased, no \
+                 schedule runs, and nothing is removed by age"
+            );
+        }
         let warnings = warnings(&config, &browsers);
         for warning in &warnings {
             tracing::warn!("{warning}");
@@ -179,6 +191,7 @@ impl Assembled {
             store: opened.embedded,
             cluster: opened.cluster,
             traces,
+            tls: place.tls.clone(),
         });
         Ok(Self { system, app: Arc::new(app), edge, setup_url })
     }
@@ -189,6 +202,7 @@ pub struct Service {
     assembled: Assembled,
     port: Port,
     limits: Limits,
+    reload: Reload,
 }
 
 impl Service {
@@ -210,7 +224,15 @@ impl Service {
         let on_break = Box::new(|why: String| broken(&why));
         let assembled = Assembled::over(opened, config.clone(), &place, on_break).await?;
         let port = bound.listen(&config)?;
-        Ok(Self { assembled, port, limits: limits(&config) })
+        let limits = limits(&config);
+        let reload = Reload::new(config, port.tls.clone());
+        reload.serves(&assembled.app);
+        Ok(Self { assembled, port, limits, reload })
+    }
+
+    /// The reader of settings while the server runs.
+    pub(crate) fn reload(&self) -> Reload {
+        self.reload.clone()
     }
 
     /// The address of the port.
@@ -271,7 +293,7 @@ impl Service {
     /// # Errors
     /// The listener failed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { assembled: Assembled { system, app, edge, .. }, port, limits } = self;
+        let Self { assembled: Assembled { system, app, edge, .. }, port, limits, .. } = self;
         let service = http::service(Arc::clone(&app), edge);
         let (stopping, mut stopped) = watch::channel(false);
         let sandbox = tokio::spawn(sandbox::run(system.handle()));
@@ -362,7 +384,12 @@ async fn first_admin(
 ) -> Result<Option<(Setup, Secret)>, Error> {
     if let Some(admin) = &config.admin {
         let first = FirstAdmin { email: &admin.email, password: admin.password.expose() };
-        first.make(handle, passwords, rules).await?;
+        if !first.make(handle, passwords, rules).await? {
+            tracing::warn!(
+                "CALLBOARD_ADMIN_EMAIL and CALLBOARD_ADMIN_PASSWORD(_FILE) are ignored: they make the first admin, and \
+                 there is one; callboard admin reset gives an admin a new password"
+            );
+        }
     }
     if handle.has_admin() { Ok(None) } else { setup_link(config, handle.now(), base).map(Some) }
 }
@@ -382,21 +409,29 @@ fn setup_link(config: &Config, now: Timestamp, base: &str) -> Result<(Setup, Sec
     Ok((setup, Secret::new(format!("{base}/setup#token={}", token.expose()))))
 }
 
-/// The audit record of the settings at the start, without secrets.
-fn started(config: &Config, signing_keys: &SigningKeys) -> Record {
-    let record = Record::new(Action::ServerStarted, By::SYSTEM)
-        .with("version", env!("CARGO_PKG_VERSION"))
-        .with("auth.signing_key", signing_keys.current);
+/// The audit record of the settings, without secrets.
+fn settings_record(action: Action, config: &Config) -> Record {
+    let record = Record::new(action, By::SYSTEM).with("version", env!("CARGO_PKG_VERSION"));
     config.shown().into_iter().fold(record, |record, (name, value)| record.with(name, value))
 }
 
-fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Error> {
+/// The settings that may change while the system runs.
+fn live(config: &Config) -> Result<Live, Error> {
     let prices = match &config.models.prices {
         None => SHIPPED_PRICES.to_owned(),
         Some(path) => std::fs::read_to_string(path)
             .map_err(|e| failed(&format!("models.prices: {}", path.display()))(&e))?,
     };
     let prices = Prices::parse(&prices).map_err(|e| failed("models.prices")(&e))?;
+    Ok(Live {
+        prices: Arc::new(prices),
+        model_limits: config.models.limits.clone(),
+        caps: config.limits.caps,
+        quotas: config.limits.plans,
+    })
+}
+
+fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Error> {
     Ok(Settings {
         shards: usize::from(config.runtime.shards),
         active: config.runtime.active,
@@ -404,8 +439,7 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
         terms: LeasePolicy { lease: config.worker.lease, silent_after: config.worker.silent_after },
         heartbeat: config.worker.heartbeat,
         drain_deadline: DRAIN_DEADLINE,
-        prices: Arc::new(prices),
-        model_limits: config.models.limits.clone(),
+        live: live(config)?,
         approvals: approval::Policy {
             escalate_after: config.hitl.escalate_after,
             rejects: config.hitl.on_timeout == OnTimeout::Reject,
@@ -417,12 +451,11 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
         refresh_token: config.auth.refresh_token_ttl,
         signing_keys,
         keep_audit: config.audit.keep,
-        caps: config.limits.caps,
-        quotas: config.limits.plans,
         webhooks: WebhookPolicy {
             events: config.webhooks.events.clone(),
             waits: config.webhooks.waits.clone().into(),
         },
+        stands_still: config.paused,
         outage_patience: config.tasks.outage_patience,
         task_defaults: Arc::new(TaskDefaults {
             model: config.models.default.clone(),
@@ -437,10 +470,12 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
 
 /// The limits of connections.
 pub(crate) fn limits(config: &Config) -> Limits {
+    let max_connections = files::permitted(config.server.max_connections);
+    let of_address = config.server.connections_per_address.unwrap_or((max_connections / 4).max(1));
     Limits {
         header_timeout: config.server.header_timeout,
-        max_connections: config.server.max_connections,
-        per_address: config.server.connections_per_address(),
+        max_connections,
+        per_address: of_address.min(max_connections),
         proxies: config.server.trusted_proxies.clone().into(),
         ..Limits::default()
     }

@@ -1,7 +1,7 @@
 //! The log: one line for each event, on standard error.
 //!
-//! Human-readable on a terminal, JSON lines otherwise. `CALLBOARD_LOG` takes the filter syntax of
-//! `tracing` (`info,callboard=debug`), but libraries that would write headers, frames or bodies
+//! Human-readable on a terminal, JSON lines otherwise. `CALLBOARD_LOG`, or else `[server] log`, takes the filter
+//! syntax of `tracing` (`info,callboard=debug`), but libraries that would write headers, frames or bodies
 //! stay at info in any case: no credential, prompt or output is ever logged. Deliberately
 //! absent: metrics, and spans that cross machines.
 
@@ -9,13 +9,15 @@ mod escape;
 
 use std::io::{self, IsTerminal};
 use std::panic::{self, PanicHookInfo};
+use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::registry::{LookupSpan, Registry};
+use tracing_subscriber::reload;
 
 /// The variable that holds the filter.
 pub const VARIABLE: &str = "CALLBOARD_LOG";
@@ -57,6 +59,9 @@ pub enum Format {
     Json,
 }
 
+/// The filter of the running program.
+static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
+
 /// Starts logging for the whole program by `filter` (none: info), in the format that standard error
 /// asks for, and logs panics instead of printing them.
 ///
@@ -65,12 +70,40 @@ pub enum Format {
 /// [`BadFilter`].
 pub fn start(filter: Option<&str>) -> Result<(), BadFilter> {
     let format = if io::stderr().is_terminal() { Format::Human } else { Format::Json };
-    let subscriber = subscriber(filter, format, io::stderr)?;
+    let (subscriber, handle) = reloadable(filter, format, io::stderr)?;
     // The second start of one process, as in tests, changes nothing.
     if tracing::subscriber::set_global_default(subscriber).is_ok() {
         panic::set_hook(Box::new(log_panic));
+        let _ = FILTER.set(handle);
     }
     Ok(())
+}
+
+/// Logs by another filter from now on.
+///
+/// # Errors
+///
+/// [`BadFilter`].
+pub fn set_filter(filter: &str) -> Result<(), BadFilter> {
+    let filter = read(Some(filter))?;
+    if let Some(handle) = FILTER.get() {
+        // The subscriber lives as long as the program.
+        let _ = handle.reload(filter);
+    }
+    Ok(())
+}
+
+/// The filter in this text (none: info).
+///
+/// # Errors
+///
+/// [`BadFilter`].
+pub fn read(filter: Option<&str>) -> Result<EnvFilter, BadFilter> {
+    match filter.map(str::trim) {
+        None | Some("") => Ok(EnvFilter::new(DEFAULT)),
+        Some(given) => EnvFilter::try_new(given)
+            .map_err(|error| BadFilter { given: given.to_owned(), cause: error.to_string() }),
+    }
 }
 
 /// A subscriber that writes to `writer`.
@@ -86,14 +119,20 @@ pub fn subscriber<W>(
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let filter = match filter.map(str::trim) {
-        None | Some("") => EnvFilter::new(DEFAULT),
-        Some(given) => EnvFilter::try_new(given)
-            .map_err(|error| BadFilter { given: given.to_owned(), cause: error.to_string() })?,
-    };
+    reloadable(filter, format, writer).map(|(subscriber, _)| subscriber)
+}
+
+/// A subscriber, and the handle of its filter.
+type Reloadable = (Box<dyn Subscriber + Send + Sync>, reload::Handle<EnvFilter, Registry>);
+
+fn reloadable<W>(filter: Option<&str>, format: Format, writer: W) -> Result<Reloadable, BadFilter>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let (filter, handle) = reload::Layer::new(read(filter)?);
     let filter = filter.and(filter_fn(is_safe).with_max_level_hint(LevelFilter::TRACE));
     let layer = lines(format, writer).with_filter(filter);
-    Ok(Box::new(tracing_subscriber::registry().with(layer)))
+    Ok((Box::new(tracing_subscriber::registry().with(layer)), handle))
 }
 
 fn lines<S, W>(format: Format, writer: W) -> Box<dyn Layer<S> + Send + Sync>

@@ -33,6 +33,17 @@ fn of(path: &str) -> &'static [&'static str] {
         "serve" => &[
             "serve --data-dir /var/lib/callboard",
             "serve --listen 127.0.0.1:8080 --config config/callboard.toml",
+            "serve --data-dir ./restored --listen 127.0.0.1:9090 --paused",
+        ],
+        "pause" => &[
+            "pause --all --reason 'costs run away'",
+            "pause --all --reason 'upgrade' --submissions refuse",
+        ],
+        "resume" => &["resume --all"],
+        "admin reset" => &[
+            "admin reset --data-dir /var/lib/callboard",
+            "admin reset --email ada@example.com \\\n      \
+             --store postgres://callboard@db.example.com/callboard",
         ],
         "worker" => &[
             "worker --server http://127.0.0.1:8080 --key-file worker.key \\\n      \

@@ -9,7 +9,13 @@ use crate::engine;
 /// Copies the store, and prints the number of rows and bytes.
 pub(super) fn run(asked: Migrate) -> Result<(), String> {
     let Migrate { from, to, config } = asked;
-    let config = start(&Serve { listen: None, data_dir: Some(from), store: Some(to), config })?;
+    let config = start(&Serve {
+        listen: None,
+        data_dir: Some(from),
+        store: Some(to),
+        config,
+        paused: false,
+    })?;
     let done = block_on(engine::migrate(&config))?;
     announce(&format!(
         "{} rows, {}.{} MB: {}",

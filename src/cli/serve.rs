@@ -2,16 +2,17 @@
 
 use std::pin::{Pin, pin};
 
-use callboard_cli::process::{Signals, announce, block_on, exit};
+use callboard_cli::process::{Signals, announce, block_on, exit, hangups};
 use callboard_common::secret::Secret;
 use callboard_common::tls;
 use callboard_store::postgres::Address;
+use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
 use super::Serve;
 use crate::cluster::Node;
 use crate::config::{Config, Flags};
-use crate::service::{Error, Service};
+use crate::service::{Error, Reload, Service};
 use crate::telemetry;
 
 /// Ready when the server is to stop.
@@ -21,32 +22,51 @@ type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) fn run(serve: &Serve) -> u8 {
     exit(start(serve).and_then(|config| {
         block_on(async {
+            // From here on a hang-up ends nothing; one that comes before the server is ready counts then.
+            let hangups = Hangups(hangups()?, flags(serve));
             if let Some(database) = config.store.shared.clone() {
-                return Box::pin(share(config, database)).await;
+                return Box::pin(share(config, database, hangups)).await;
             }
             let service = Service::start(config).await.map_err(|e| e.to_string())?;
-            let signals = Signals::listen()?;
+            let signals = Signals::terminating()?;
             announce(&format!("listening on {}", service.url()));
             if let Some(url) = service.setup_url() {
                 announce(&format!("setup at {}", url.expose()));
             }
-            finish(signals, |stop| service.serve(stop)).await
+            let reload = service.reload();
+            finish(signals, hangups.follow(reload), |stop| service.serve(stop)).await
         })
     }))
 }
 
 /// Serves as a node of a cluster until a signal.
-async fn share(config: Config, database: Address) -> Result<(), String> {
+async fn share(config: Config, database: Address, hangups: Hangups) -> Result<(), String> {
     let on_setup = |url: &Secret| announce(&format!("setup at {}", url.expose()));
     let node = Node::start(config, database, on_setup).await.map_err(|e| e.to_string())?;
-    let signals = Signals::listen()?;
+    let signals = Signals::terminating()?;
     announce(&format!("listening on {}", node.url()));
-    finish(signals, |stop| Box::pin(node.serve(stop))).await
+    let reload = node.reload();
+    finish(signals, hangups.follow(reload), |stop| Box::pin(node.serve(stop))).await
 }
 
-/// Serves until a signal, and ends in order unless a second one comes.
+/// The hang-ups that ask for the settings to be read again, and where those are.
+struct Hangups(Signal, Flags);
+
+impl Hangups {
+    /// Reads the settings again at each hang-up. Never returns.
+    async fn follow(self, reload: Reload) {
+        let Self(mut hangups, flags) = self;
+        while hangups.recv().await.is_some() {
+            reload.run(flags.clone(), Config::environment()).await;
+        }
+        std::future::pending().await
+    }
+}
+
+/// Serves until a signal, and ends in order unless a second one comes. `beside` runs until then.
 async fn finish<S: Future<Output = Result<(), Error>>>(
     mut signals: Signals,
+    beside: impl Future<Output = ()>,
     serve: impl FnOnce(Stop) -> S,
 ) -> Result<(), String> {
     let (stop, stops) = oneshot::channel::<()>();
@@ -57,20 +77,34 @@ async fn finish<S: Future<Output = Result<(), Error>>>(
         () = signals.first() => {
             let _ = stop.send(());
         }
+        () = beside => {}
     }
     signals.finish(served).await.map_err(|e| e.to_string())
 }
 
 /// Reads the settings and begins to log.
 pub(super) fn start(serve: &Serve) -> Result<Config, String> {
-    let flags = Flags {
+    begin()?;
+    let config = Config::load(flags(serve), Config::environment());
+    let config = config.map_err(|error| error.to_string())?;
+    if std::env::var_os(telemetry::VARIABLE).is_none() {
+        telemetry::set_filter(&config.server.log).map_err(|error| error.to_string())?;
+    }
+    for warning in &config.ignored {
+        tracing::warn!("{warning}");
+    }
+    Ok(config)
+}
+
+/// The settings on the command line.
+fn flags(serve: &Serve) -> Flags {
+    Flags {
         config: serve.config.clone(),
         listen: serve.listen.map(|address| address.to_string()),
         data_dir: serve.data_dir.as_ref().map(|dir| dir.display().to_string()),
         store: serve.store.clone(),
-    };
-    begin()?;
-    Config::load(flags, Config::environment()).map_err(|error| error.to_string())
+        paused: serve.paused,
+    }
 }
 
 /// Begins to log, as `CALLBOARD_LOG` says, and chooses the crypto.

@@ -23,9 +23,10 @@ use super::note::ClusterKey;
 use super::store::{FailedReads, WatchedStore};
 use crate::config::Config;
 use crate::engine::{self, Shared};
+use crate::http::serve::Limits;
 use crate::http::{self, App, ClusterDoor};
 use crate::sandbox;
-use crate::service::{Assembled, Error, Opened, Place, Port, broken, limits};
+use crate::service::{Assembled, Error, Opened, Place, Port, Reload, broken, limits};
 
 /// The time for open requests when a tenure ends in order.
 const FINISH: Duration = Duration::from_secs(3);
@@ -35,7 +36,7 @@ pub(crate) struct Node {
     port: Port,
     membership: Membership,
     member: Member,
-    config: Config,
+    limits: Limits,
 }
 
 impl Node {
@@ -80,8 +81,14 @@ impl Node {
         let membership = joined.map_err(|e| Error::new("the cluster cannot be joined", &e))?;
         tracing::info!(%address, "joined the cluster");
         let (door, on_setup) = (ClusterDoor::new(&membership, ownership), Box::new(on_setup));
-        let member = Member { config: config.clone(), store, door, front, place, on_setup };
-        Ok(Self { port, membership, member, config })
+        let (limits, reload) = (limits(&config), Reload::new(config, port.tls.clone()));
+        let member = Member { reload, store, door, front, place, on_setup };
+        Ok(Self { port, membership, member, limits })
+    }
+
+    /// The reader of settings while the node runs.
+    pub(crate) fn reload(&self) -> Reload {
+        self.member.reload.clone()
     }
 
     /// The URL at which the node listens.
@@ -98,10 +105,10 @@ impl Node {
         self,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), Error> {
-        let Self { port, membership, mut member, config } = self;
+        let Self { port, membership, mut member, limits } = self;
         let (stopping, mut stopped) = watch::channel(false);
         let (front, streams) = (member.front.clone(), member.front.clone());
-        let serving = port.serve(front, limits(&config), async move {
+        let serving = port.serve(front, limits, async move {
             // The wait fails only if the sender is gone, which is a reason to stop as well.
             let _ = stopped.wait_for(|stop| *stop).await;
         });
@@ -151,7 +158,7 @@ fn advertised(config: &Config, port: &Port) -> Result<Url, Error> {
 }
 
 struct Member {
-    config: Config,
+    reload: Reload,
     store: Arc<dyn Store>,
     door: ClusterDoor,
     front: Front,
@@ -190,8 +197,10 @@ impl Part for Member {
             tracing::error!(why, "the tenure ends: it cannot go on safely");
             breaks.notify_one();
         });
-        let assembled = Assembled::over(opened, self.config.clone(), &self.place, on_break).await?;
+        let assembled =
+            Assembled::over(opened, self.reload.config(), &self.place, on_break).await?;
         let Assembled { system, app, edge, setup_url } = assembled;
+        self.reload.serves(&app);
         if let Some(url) = setup_url {
             (self.on_setup)(&url);
         }

@@ -60,6 +60,7 @@ impl Server {
                 rule::whole(2 * body::MAX_BODY..=1 << 40),
             )?,
             chat_wait: source.get(SECTION, "chat_wait", rule::duration(SECOND..=DAY))?,
+            log: source.get(SECTION, "log", rule::log_filter)?,
         })
     }
 }

@@ -16,6 +16,8 @@ use ipnet::IpNet;
 use lettre::message::Mailbox;
 use url::Url;
 
+use crate::telemetry;
+
 /// A value as it was given.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Raw {
@@ -46,6 +48,13 @@ impl Display for Raw {
             Self::Other(kind) => write!(f, "a {kind}"),
         }
     }
+}
+
+/// A filter of the log.
+pub(super) fn log_filter(raw: &Raw) -> Read<String> {
+    let right = || "a log filter such as \"info\" or \"warn,callboard=debug\"".to_owned();
+    let given = text(raw)?;
+    telemetry::read(Some(&given)).map(|_| given).map_err(|_| right())
 }
 
 impl Raw {

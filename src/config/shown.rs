@@ -7,6 +7,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use callboard_common::duration;
+use callboard_domain::model_limits::ModelLimits;
+use callboard_domain::rate::Quota;
 use callboard_domain::worker::ConfidenceTrust;
 
 use super::{Config, MissingConfidence, OnTimeout};
@@ -30,11 +32,16 @@ impl Config {
             ("server.connections_per_address", server.connections_per_address().to_string()),
             ("server.bodies_max_bytes", server.bodies_max_bytes.to_string()),
             ("server.chat_wait", duration::format(server.chat_wait)),
+            ("server.log", server.log.clone()),
+            ("server.paused", self.paused.to_string()),
             ("tls", if self.tls.is_some() { "on" } else { "off" }.to_owned()),
             ("auth.access_token_ttl", duration::format(auth.access_token_ttl)),
             ("auth.refresh_token_ttl", duration::format(auth.refresh_token_ttl)),
             ("auth.password_min_length", auth.password_min_length.to_string()),
             ("limits.plan", limits.plans.default.as_str().to_owned()),
+            ("limits.free", quota(limits.plans.free)),
+            ("limits.pro", quota(limits.plans.pro)),
+            ("limits.enterprise", quota(limits.plans.enterprise)),
             ("limits.streams", limits.streams.to_string()),
             ("limits.unfinished_tasks", unlimited(limits.caps.unfinished_tasks)),
             ("limits.schedules", unlimited(limits.caps.schedules)),
@@ -72,7 +79,11 @@ impl Config {
             ("worker.silent_after", duration::format(worker.silent_after)),
             ("worker.trust_confidence", trust),
             ("models.default", models.default.clone()),
-            ("models.limits", list(models.limits.keys())),
+            ("models.limits", models.limits.iter().map(limited).collect::<Vec<_>>().join("; ")),
+            (
+                "models.prices",
+                models.prices.as_ref().map_or_else(built_in, |path| path.display().to_string()),
+            ),
             ("hitl.missing_confidence", missing.to_owned()),
             ("hitl.escalate_after", hitl.escalate_after.to_string()),
             ("hitl.on_timeout", on_timeout.to_owned()),
@@ -111,6 +122,27 @@ impl Config {
             ("otel.endpoint", otel.endpoint.as_ref().map_or_else(off, ToString::to_string)),
         ]
     }
+}
+
+fn built_in() -> String {
+    "built-in".to_owned()
+}
+
+fn quota(quota: Quota) -> String {
+    format!("{} requests a minute, {} tasks", quota.requests, unlimited(quota.concurrent_tasks))
+}
+
+fn limited((model, limits): (&String, &ModelLimits)) -> String {
+    let of = [
+        ("requests", limits.requests_per_minute),
+        ("input tokens", limits.input_tokens_per_minute),
+        ("output tokens", limits.output_tokens_per_minute),
+        ("tokens", limits.tokens_per_minute),
+    ];
+    let minutes =
+        of.into_iter().filter_map(|(what, limit)| Some(format!("{} {what} a minute", limit?)));
+    let calls = limits.concurrent.map(|calls| format!("{calls} calls"));
+    format!("{model}: {}", minutes.chain(calls).collect::<Vec<_>>().join(", "))
 }
 
 fn off() -> String {

@@ -20,6 +20,25 @@ const PREFIX: &str = "CALLBOARD_";
 /// The variables of other programs that count here too.
 const FOREIGN: [&str; 1] = ["PGPASSWORD"];
 
+/// The variables of the program that are no settings, and those of its commands.
+const OTHERS: [&str; 15] = [
+    "CALLBOARD_ADMIN_EMAIL",
+    "CALLBOARD_ADMIN_PASSWORD",
+    "CALLBOARD_ADMIN_PASSWORD_FILE",
+    "CALLBOARD_API_KEY",
+    "CALLBOARD_API_KEY_FILE",
+    "CALLBOARD_LOG",
+    "CALLBOARD_NEW_PASSWORD",
+    "CALLBOARD_NEW_PASSWORD_FILE",
+    "CALLBOARD_PAGER",
+    "CALLBOARD_PASSWORD",
+    "CALLBOARD_PASSWORD_FILE",
+    "CALLBOARD_SERVER",
+    "CALLBOARD_SETUP_TOKEN",
+    "CALLBOARD_SETUP_TOKEN_FILE",
+    "CALLBOARD_WEBHOOK_SECRET",
+];
+
 /// The file that has every default.
 const SHIPPED: &str = include_str!("../../config/callboard.toml");
 
@@ -220,11 +239,44 @@ impl Source {
         Err(Error { place, says })
     }
 
+    /// A warning for each variable that is named like a setting and is none. Every setting was asked for.
+    pub(super) fn ignored(&self) -> Vec<String> {
+        let names = self.variables.keys().map(String::as_str);
+        let warning = |name: &str| match self.meant_by(name) {
+            Some(setting) => Some(format!("{name} is no setting and is ignored; {setting} is one")),
+            None if is_of_a_platform(name) => None,
+            None => Some(format!(
+                "{name} is no setting and is ignored; settings are named {PREFIX}<SECTION>__<NAME>, with two \
+                 underscores"
+            )),
+        };
+        names.filter(|name| !OTHERS.contains(name)).filter_map(warning).collect()
+    }
+
+    /// The variable of the setting that has this name if one underscore is doubled.
+    fn meant_by(&self, name: &str) -> Option<String> {
+        let rest = name.strip_prefix(PREFIX)?.to_lowercase();
+        let splits = rest.match_indices('_').map(|(at, _)| (&rest[..at], &rest[at + 1..]));
+        let mut keys = splits.map(|(section, key)| (section.replace('_', "."), key.to_owned()));
+        let (section, key) = keys.find(|key| self.asked.contains(key))?;
+        Some(variable(&section, &key))
+    }
+
     /// The settings that were asked for.
     #[cfg(test)]
     pub(super) fn asked(&self) -> impl Iterator<Item = (&str, &str)> {
         self.asked.iter().map(|(section, name)| (section.as_str(), name.as_str()))
     }
+}
+
+/// True for a variable that a container platform sets for a service named `callboard`, or `callboard-…`.
+fn is_of_a_platform(name: &str) -> bool {
+    let is_port =
+        |text: &str| text.split_once('_').map_or(text, |(port, _)| port).parse::<u16>().is_ok();
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || name.split_once("_PORT_").is_some_and(|(_, rest)| is_port(rest))
 }
 
 /// The variable of a setting.

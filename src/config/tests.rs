@@ -136,6 +136,36 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
 }
 
 #[test]
+fn a_variable_that_is_named_like_a_setting_and_is_none_is_warned_about() {
+    let ignored = |name: &str| load(None, &[(name, "secret")]).expect("right settings").ignored;
+    let meant = |name: &str, setting: &str| {
+        let warning = format!("{name} is no setting and is ignored; {setting} is one");
+        assert_eq!(ignored(name), [warning]);
+    };
+    meant("CALLBOARD_RETENTION_ENDED", "CALLBOARD_RETENTION__ENDED");
+    meant("CALLBOARD_SMTP_PORT", "CALLBOARD_SMTP__PORT");
+    meant("CALLBOARD_SERVER_PUBLIC_URL", "CALLBOARD_SERVER__PUBLIC_URL");
+    meant(
+        "CALLBOARD_LIMITS_FREE_REQUESTS_PER_MINUTE",
+        "CALLBOARD_LIMITS_FREE__REQUESTS_PER_MINUTE",
+    );
+    let [warning] = &*ignored("CALLBOARD_RETENTION") else { panic!("one warning") };
+    assert!(warning.contains("CALLBOARD_<SECTION>__<NAME>") && !warning.contains("secret"));
+    // Those of the program, of its commands, and of a cluster with a service of this name.
+    for known in [
+        "CALLBOARD_LOG",
+        "CALLBOARD_API_KEY_FILE",
+        "CALLBOARD_PORT",
+        "CALLBOARD_SERVICE_HOST",
+        "CALLBOARD_SERVICE_PORT_HTTP",
+        "CALLBOARD_PORT_8080_TCP_ADDR",
+        "CALLBOARD_WEB_PORT_8080_TCP",
+    ] {
+        assert_eq!(ignored(known), [""; 0], "{known}");
+    }
+}
+
+#[test]
 fn a_bad_value_is_named_with_its_place_and_what_would_be_right() {
     assert_refused("[server\n", "c.toml line 1: no TOML: unclosed table, expected `]`");
     assert_refused(

@@ -14,8 +14,8 @@ use callboard_domain::account::throttle::Throttle;
 use callboard_domain::audit::{By, Record};
 use callboard_domain::id::{TaskId, UserId};
 use callboard_domain::worker::ConfidenceTrust;
-use callboard_runtime::Handle;
 use callboard_runtime::accounts::SignedIn;
+use callboard_runtime::{Handle, Live};
 use callboard_store::sled::SledStore;
 use callboard_wire::accounts::SessionBody;
 use callboard_wire::common::Iso;
@@ -39,6 +39,7 @@ use crate::auth::token::AccessTokens;
 use crate::outbound::guard::Guard;
 use crate::outbound::traces::Traces;
 use crate::outbound::webhook::WebhookSecrets;
+use crate::tls::Tls;
 
 /// The most worker connections that an account has open.
 const WORKER_SOCKETS: u32 = 500;
@@ -102,6 +103,8 @@ pub struct Parts {
     pub cluster: Option<ClusterDoor>,
     /// Traces; `None` if they are off.
     pub traces: Option<Traces>,
+    /// The server's certificate.
+    pub tls: Option<Tls>,
 }
 
 /// The shared state of handlers.
@@ -139,6 +142,7 @@ pub struct App {
     pub(super) store: Weak<SledStore>,
     pub(super) cluster: Option<ClusterDoor>,
     pub(super) traces: Option<Traces>,
+    pub(super) tls: Option<Tls>,
     throttle: Mutex<Throttle>,
     trusted_proxies: Vec<IpNet>,
     guard: Arc<Guard>,
@@ -178,11 +182,20 @@ impl App {
             store: parts.store,
             cluster: parts.cluster,
             traces: parts.traces,
+            tls: parts.tls,
             throttle: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,
             guard: parts.guard,
             webhook_secrets: parts.webhook_secrets,
         }
+    }
+
+    /// Takes other settings of those that may change while the server runs.
+    pub(crate) async fn adopt(&self, streams: u32, live: Live) {
+        self.limiter.set_quotas(live.quotas);
+        self.streams.set_limit(streams);
+        self.chats.set_limit(streams);
+        self.handle.adopt(live).await;
     }
 
     /// Parses and reads a body: here and now if it is short, else once it is the turn of its sender.
@@ -271,7 +284,7 @@ impl App {
     }
 
     /// Writes a past action to the audit log: if that fails, the action stands.
-    pub(super) async fn record(&self, record: Record) {
+    pub(crate) async fn record(&self, record: Record) {
         let action = record.action;
         if let Err(error) = self.handle.record(record).await {
             tracing::error!(%action, %error, "an action is not in the audit log");

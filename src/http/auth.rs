@@ -8,11 +8,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::HttpBody as _;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
-use axum::http::Method;
 use axum::http::header::{AUTHORIZATION, UPGRADE};
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
@@ -23,6 +24,11 @@ use super::body_budget::Share;
 use super::limit::{self, Counted};
 use super::routes::{Access, AccessTable, Own};
 use super::{App, Edge, Failure, browser, pages};
+
+/// The header of answers to a key that ends within two weeks: its end.
+const KEY_EXPIRES_AT: HeaderName = HeaderName::from_static("callboard-key-expires-at");
+/// The time before its end from which on a key is told of it.
+const KEY_ENDS_SOON: Duration = Duration::from_hours(14 * 24);
 
 /// The state of the guard.
 pub(super) struct Guard {
@@ -122,6 +128,12 @@ pub(super) async fn guard(
         Err(error) => Failure(error).into_response(),
     };
     limit::write(response.headers_mut(), standing);
+    if let Counted::Account(account) = who
+        && let Some(ends_at) = app.handle.ends_soon(account, KEY_ENDS_SOON)
+        && let Ok(ends_at) = HeaderValue::try_from(ends_at.to_string())
+    {
+        response.headers_mut().insert(KEY_EXPIRES_AT, ends_at);
+    }
     remember(path, response)
 }
 

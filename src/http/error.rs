@@ -16,6 +16,9 @@ use super::envelope::Draft;
 /// The seconds of `Retry-After` in a 503.
 const UNAVAILABLE_FOR: u64 = 5;
 
+/// The seconds of `Retry-After` while everything is paused.
+const PAUSED_FOR: u64 = 60;
+
 /// The most faults of a definition that are listed: a prompt can hold a hundred thousand.
 const MAX_LISTED: usize = 1_000;
 
@@ -98,7 +101,9 @@ pub fn row(error: &Error) -> Row {
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE")
         }
         Error::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
-        Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
+        Error::Unavailable(_) | Error::Paused { .. } => {
+            (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE")
+        }
     };
     let retryable = matches!(
         error,
@@ -111,6 +116,7 @@ pub fn row(error: &Error) -> Row {
             | Error::TooMuchUnfinished { .. }
             | Error::TooMuchWaits { .. }
             | Error::Unavailable(_)
+            | Error::Paused { .. }
     );
     Row { status, code, retryable }
 }
@@ -121,6 +127,9 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
     }
     if let Error::MethodNotAllowed { allow, .. } = error {
         return HeaderValue::from_str(allow).ok().map(|allow| (ALLOW, allow));
+    }
+    if let Error::Paused { .. } = error {
+        return Some((RETRY_AFTER, HeaderValue::from(PAUSED_FOR)));
     }
     if let Error::RateLimited { retry_after, .. } = error {
         return Some((RETRY_AFTER, HeaderValue::from(*retry_after)));

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use callboard_domain::access::Account;
@@ -45,7 +46,7 @@ impl Counted {
 /// The logs of all callers.
 #[derive(Debug)]
 pub struct Limiter {
-    quotas: Quotas,
+    quotas: RwLock<Quotas>,
     parts: [Mutex<HashMap<Counted, SlidingLog>>; PARTS],
     hasher: RandomState,
 }
@@ -55,7 +56,16 @@ impl Limiter {
     #[must_use]
     pub fn new(quotas: Quotas) -> Self {
         let parts = std::array::from_fn(|_| Mutex::default());
-        Self { quotas, parts, hasher: RandomState::new() }
+        Self { quotas: RwLock::new(quotas), parts, hasher: RandomState::new() }
+    }
+
+    /// The tiers have other quotas from now on.
+    pub(crate) fn set_quotas(&self, quotas: Quotas) {
+        *self.quotas.write().unwrap_or_else(PoisonError::into_inner) = quotas;
+    }
+
+    fn requests_of(&self, tier: Option<Tier>) -> u32 {
+        self.quotas.read().unwrap_or_else(PoisonError::into_inner).of(tier).requests
     }
 
     /// Counts a request, or refuses it without counting.
@@ -68,13 +78,13 @@ impl Limiter {
         tier: Option<Tier>,
         now: Timestamp,
     ) -> Result<Status, Exceeded> {
-        let limit = self.quotas.of(tier).requests;
+        let limit = self.requests_of(tier);
         self.with_log(who, now, |log| log.admit(limit, now))
     }
 
     /// The status of a caller without a credential; counts nothing.
     pub fn standing(&self, who: Counted, now: Timestamp) -> Status {
-        let limit = self.quotas.of(None).requests;
+        let limit = self.requests_of(None);
         let standing = self.with_log(who, now, |log| log.peek(limit, now));
         standing.unwrap_or_else(|exceeded| exceeded.status)
     }
@@ -99,7 +109,7 @@ impl Limiter {
 #[derive(Debug, Clone)]
 pub struct OpenLimit {
     what: &'static str,
-    limit: u32,
+    limit: Arc<AtomicU32>,
     open: Arc<Mutex<HashMap<Counted, u32>>>,
 }
 
@@ -114,7 +124,12 @@ impl OpenLimit {
     /// A counter with nothing open.
     #[must_use]
     pub fn new(what: &'static str, limit: u32) -> Self {
-        Self { what, limit, open: Arc::default() }
+        Self { what, limit: Arc::new(AtomicU32::new(limit)), open: Arc::default() }
+    }
+
+    /// Another limit counts from now on; nothing that is open is closed.
+    pub(crate) fn set_limit(&self, limit: u32) {
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// The number that all accounts and addresses have open.
@@ -132,8 +147,9 @@ impl OpenLimit {
         let who = who.into();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.entry(who).or_default();
-        if *count >= self.limit {
-            return Err(Error::TooManyOpen { what: self.what, limit: self.limit });
+        let limit = self.limit.load(Ordering::Relaxed);
+        if *count >= limit {
+            return Err(Error::TooManyOpen { what: self.what, limit });
         }
         *count += 1;
         Ok(OpenPermit { limit: self.clone(), who })

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::{App, ClusterDoor, Failure};
 use crate::outbound::traces::Traces;
+use crate::tls::Tls;
 
 /// Counters and gauges in the text of Prometheus, or of `OpenMetrics` if the header Accept names it.
 #[utoipa::path(
@@ -79,6 +80,7 @@ impl App {
             disk: disk(&self.data_dir),
             cluster: self.cluster.as_ref().and_then(ClusterDoor::figures),
             spans: [spans.exported, spans.dropped],
+            certificates: self.tls.iter().flat_map(Tls::left).collect(),
             process: process(),
         }
     }

@@ -9,6 +9,9 @@
 //! An address has a share of the slots, so that its idle connections keep nobody else out. An answer 429
 //! closes its connection: one who asks too much holds no slot meanwhile.
 //!
+//! When no slot is left, connections that have sent no whole head within a second make room ([`silent`]), so that
+//! half-sent requests keep nobody out.
+//!
 //! Deliberately absent: HTTP/2, which a proxy in front speaks to its callers. A request's own limits (its
 //! body, its headers) are in [`super::middleware`].
 
@@ -25,7 +28,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
 use futures_util::FutureExt;
 use hyper::body::Incoming;
@@ -39,9 +42,18 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-use super::Refusal;
+use callboard_wire::system::Component;
+
 use super::limit::{Counted, OpenLimit, OpenPermit};
+use super::{Refusal, Reply};
 use crate::tls::{Certificate, Tls};
+
+mod silent;
+
+use silent::{Silent, SilentPermit};
+
+/// The pause between two looks for a slot when none is left.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The size of headers from which the parser refuses them, with a bare 431. Headers between
 /// [`super::Edge::max_header_bytes`] and this size are refused in the envelope.
@@ -109,6 +121,10 @@ struct Refusing(u32);
 
 impl Answers for Refusing {
     async fn answer(self, request: Request) -> Response {
+        // A probe from an address with many callers learns that the process lives.
+        if request.uri().path() == "/health/live" {
+            return Reply::bare(StatusCode::OK, &Component::ok()).into_response();
+        }
         Refusal::of(&request).answer(Error::TooManyConnections { limit: self.0 })
     }
 
@@ -143,10 +159,11 @@ pub(crate) async fn serve(
     service.connects_by(&slots, limits.max_connections as usize);
     let shares = OpenLimit::new("connections", limits.per_address);
     let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
+    let silent = Silent::default();
     let (phase, _) = watch::channel(Phase::Serving);
     let mut shutdown = pin!(shutdown);
     loop {
-        let next = accept(&listener, &slots);
+        let next = accept(&listener, &slots, &silent);
         let (stream, peer, slot) = tokio::select! {
             biased;
             () = &mut shutdown => break,
@@ -159,12 +176,27 @@ pub(crate) async fn serve(
         let (tls, phase) = (tls.clone(), phase.subscribe());
         if let Ok(share) = share {
             let stream = CountedConnection { stream, _slot: slot, _share: share, stalled: None };
-            drop(tokio::spawn(accepted(stream, peer, tls, service.clone(), within, phase)));
+            let service = service.clone();
+            drop(tokio::spawn(accepted(
+                stream,
+                peer,
+                (tls, silent.enter()),
+                service,
+                within,
+                phase,
+            )));
         } else if let Ok(slot) = Arc::clone(&refusals).try_acquire_owned() {
             tracing::debug!(%peer, "a connection beyond the share of its address is refused");
             let stream = CountedConnection { stream, _slot: slot, _share: None, stalled: None };
             let (refusing, within) = (Refusing(limits.per_address), within.min(REFUSED_WITHIN));
-            drop(tokio::spawn(accepted(stream, peer, tls, refusing, within, phase)));
+            drop(tokio::spawn(accepted(
+                stream,
+                peer,
+                (tls, silent.enter()),
+                refusing,
+                within,
+                phase,
+            )));
         }
     }
     drop(listener);
@@ -182,17 +214,36 @@ pub(crate) async fn serve(
 async fn accepted(
     stream: CountedConnection,
     peer: SocketAddr,
-    tls: Option<Tls>,
+    (tls, silent): (Option<Tls>, SilentPermit),
+    service: impl Answers,
+    within: Duration,
+    phase: watch::Receiver<Phase>,
+) {
+    let closing = silent.closing();
+    tokio::select! {
+        () = closing.notified() => {
+            tracing::debug!(%peer, "a connection without a request is closed: no slot is left");
+        }
+        () = spoken(stream, peer, (tls, silent), service, within, phase) => {}
+    }
+}
+
+/// Serves an accepted connection to its end.
+async fn spoken(
+    stream: CountedConnection,
+    peer: SocketAddr,
+    (tls, silent): (Option<Tls>, SilentPermit),
     service: impl Answers,
     within: Duration,
     phase: watch::Receiver<Phase>,
 ) {
     let Some(tls) = tls else {
-        return converse(stream, (peer, Certificate::NotAsked), service, within, phase).await;
+        let from = (peer, Certificate::NotAsked, silent);
+        return converse(stream, from, service, within, phase).await;
     };
     match tokio::time::timeout(within, tls.accept(stream)).await {
         Ok(Ok(stream)) => {
-            let from = (peer, tls.certificate(&stream));
+            let from = (peer, tls.certificate(&stream), silent);
             converse(stream, from, service, within, phase).await;
         }
         Ok(Err(error)) => {
@@ -206,12 +257,21 @@ async fn accepted(
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
+    silent: &Silent,
 ) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     if slots.available_permits() == 0 {
         tracing::warn!("the most connections are open, further ones wait");
     }
-    let slot = Arc::clone(slots).acquire_owned().await;
-    let slot = slot.expect("the semaphore is never closed");
+    let slot = loop {
+        let slot = tokio::time::timeout(LOOK, Arc::clone(slots).acquire_owned()).await;
+        if let Ok(slot) = slot {
+            break slot.expect("the semaphore is never closed");
+        }
+        let closed = silent.close_slow();
+        if closed > 0 {
+            tracing::warn!(closed, "connections without a request were closed to make room");
+        }
+    };
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
@@ -242,14 +302,16 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 /// Serves one connection until it closes or the service is over.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    (peer, certificate): (SocketAddr, Certificate),
+    (peer, certificate, silent): (SocketAddr, Certificate, SilentPermit),
     service: impl Answers,
     within: Duration,
     mut phase: watch::Receiver<Phase>,
 ) {
     let handle = ConnectionHandle::default();
     let of_request = handle.clone();
+    let silent = Mutex::new(Some(silent));
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        drop(silent.lock().unwrap_or_else(PoisonError::into_inner).take());
         request.extensions_mut().insert(ConnectInfo(peer));
         request.extensions_mut().insert(certificate);
         request.extensions_mut().insert(of_request.clone());

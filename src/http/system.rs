@@ -17,6 +17,7 @@ use callboard_wire::system::{Component, Components, Health, WorkerBody};
 
 use super::extract::Asker;
 use super::{Answer, App, ClusterDoor, Id, Query, Reply};
+use crate::tls::{SOON, Tls};
 
 /// The workers; lost ones are listed for an hour.
 #[utoipa::path(
@@ -158,6 +159,7 @@ pub(crate) fn without_active(path: &str, fault: Option<String>, uptime: Duration
                 time_zone_data: Timetable::zone_data(),
                 uptime_ms,
                 components,
+                paused: None,
                 warnings: Vec::new(),
             };
             return Some(match name {
@@ -173,8 +175,26 @@ pub(crate) fn without_active(path: &str, fault: Option<String>, uptime: Duration
     Some(Reply::bare(status_of(component.status), &component))
 }
 
+/// The pause of everything, in words.
+fn paused(app: &App) -> Option<String> {
+    let stands_still = || "paused by --paused at the start".to_owned();
+    let by_start = app.handle.stands_still().then(stands_still);
+    by_start.or_else(|| app.handle.pause().map(|pause| pause.detail()))
+}
+
+/// The engine is degraded while everything is paused.
+fn engine(app: &App) -> Component {
+    let ready = readiness(app);
+    match paused(app) {
+        Some(detail) if ready.status == "ok" => {
+            Component { status: "degraded", detail: Some(detail) }
+        }
+        _ => ready,
+    }
+}
+
 fn examine(app: &App) -> Health {
-    let engine = readiness(app);
+    let engine = engine(app);
     let workers = match app.handle.reachable_workers() {
         0 => Component { status: "degraded", detail: Some("no worker is connected".into()) },
         count => Component { status: "ok", detail: Some(format!("{count} connected")) },
@@ -182,7 +202,7 @@ fn examine(app: &App) -> Health {
     let database = database(app);
     let status = match (engine.status, workers.status, database.status) {
         ("ok", "ok", "ok") => "ok",
-        ("ok", ..) => "degraded",
+        ("ok" | "degraded", ..) => "degraded",
         _ => "unavailable",
     };
     let components = Components {
@@ -193,8 +213,14 @@ fn examine(app: &App) -> Health {
     };
     let uptime_ms = u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (version, time_zone_data) = (env!("CARGO_PKG_VERSION"), Timetable::zone_data());
-    let warnings = app.warnings.clone();
-    Health { status, version, time_zone_data, uptime_ms, components, warnings }
+    let ends = app.tls.iter().flat_map(Tls::left).filter(|(_, left)| *left <= SOON);
+    let ends = ends.map(|(name, left)| {
+        let days = left.div_euclid(24 * 3600);
+        format!("the certificate {name} has {days} days left; renew it")
+    });
+    let warnings = app.warnings.iter().map(ToString::to_string).chain(ends).collect();
+    let paused = paused(app);
+    Health { status, version, time_zone_data, uptime_ms, components, paused, warnings }
 }
 
 fn status_of(status: &str) -> StatusCode {

@@ -9,7 +9,7 @@ use std::path::Path;
 use callboard_otlp::Exporter;
 use tokio::net::{TcpListener, TcpSocket};
 
-use super::{Error, failed};
+use super::{Error, failed, files};
 use crate::config::Config;
 use crate::http::serve::{self, Answers, Limits};
 use crate::outbound::{self, traces::Traces};
@@ -24,6 +24,8 @@ pub(crate) struct Place {
     pub(crate) address: SocketAddr,
     /// The receiver of the server's spans.
     pub(crate) traces: Option<Traces>,
+    /// The server's certificate.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// A port that takes no connections yet.
@@ -44,7 +46,7 @@ impl Bound {
     pub(super) fn place(&self, config: &Config) -> Place {
         let ratio = config.otel.sample_ratio;
         let traces = self.exporter.as_ref().map(|it| Traces::new(it.spans(), ratio));
-        Place { address: self.address, traces }
+        Place { address: self.address, traces, tls: self.tls.clone() }
     }
 
     pub(super) fn listen(self, config: &Config) -> Result<Port, Error> {
@@ -61,6 +63,7 @@ fn not_bound(config: &Config) -> impl FnOnce(&dyn std::fmt::Display) -> Error {
 
 /// Prepares the process and the data directory; returns the certificate.
 pub(super) fn prepare(config: &Config) -> Result<Option<Tls>, Error> {
+    files::raise_limit();
     let tls = config.tls.clone().map(Tls::load).transpose().map_err(|e| failed("[tls]")(&e))?;
     check_exposure(config, tls.as_ref())?;
     create_durable(&config.server.data_dir).map_err(|e| {
@@ -74,7 +77,7 @@ pub(super) fn prepare(config: &Config) -> Result<Option<Tls>, Error> {
 pub(crate) struct Port {
     listener: TcpListener,
     pub(super) address: SocketAddr,
-    tls: Option<Tls>,
+    pub(crate) tls: Option<Tls>,
     pub(super) exporter: Option<Exporter>,
 }
 

@@ -13,6 +13,7 @@ mod forged;
 mod left;
 mod matrix;
 mod oidc;
+mod reset;
 mod setup;
 mod signing;
 
@@ -112,6 +113,41 @@ async fn a_key_is_listed_with_its_maker_and_its_last_use() {
     server.restart();
     let again = listed(&admin.at(&server.url), text(&made, "id")).await;
     assert_eq!((again["createdBy"].clone(), text(&again, "status")), (json!(me), "active"));
+}
+
+#[tokio::test]
+async fn a_key_that_ends_within_two_weeks_is_told_so_and_is_in_the_log_and_the_metrics() {
+    let mut server = Server::traced(&[]);
+    let admin = server.admin().await;
+    let ends =
+        |name: &str, within: &str| json!({"name": name, "role": "viewer", "expiresIn": within});
+    let soon = key(&admin, &ends("backup-cron", "13d")).await;
+    let later = key(&admin, &ends("later", "15d")).await;
+    let told = async |made: &Value| {
+        let client = Client::new(&server.url, text(made, "key"));
+        let headers = client.get("/api/tasks").await.headers;
+        headers.get("callboard-key-expires-at").map(|at| at.to_str().expect("a text").to_owned())
+    };
+    assert_eq!(told(&soon).await.as_deref(), Some(text(&soon, "expiresAt")));
+    assert_eq!(told(&later).await, None);
+    let metrics = admin.request(Method::GET, "/metrics").send().await.expect("an answer");
+    let metrics = metrics.text().await.expect("a text");
+    let id = text(&soon, "id");
+    let series =
+        format!("svc_key_expires_seconds{{key=\"{id}\",name=\"backup-cron\",role=\"viewer\"}} 112");
+    assert!(metrics.contains(&series), "{metrics}");
+    assert!(metrics.contains("name=\"later\""), "{metrics}");
+    // A key that was revoked or rotated ends by somebody's wish.
+    admin.delete(&format!("/api/auth/keys/{}", text(&later, "id"))).await.expect_ok();
+    let metrics = admin.request(Method::GET, "/metrics").send().await.expect("an answer");
+    assert!(!metrics.text().await.expect("a text").contains("name=\"later\""));
+    server.kill();
+    server.restart();
+    crate::support::until("the log warns", async || {
+        let log = server.logged();
+        log.lines().any(|line| line.contains("an API key ends soon") && line.contains(id))
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod load;
 mod migration;
 mod nodes;
 mod proxy;
+mod reset;
 mod rolling;
 mod sockets;
 mod tls;

@@ -3,5 +3,6 @@
 mod budgets;
 mod bulk;
 mod flow;
+mod pause;
 mod queues;
 mod retries;

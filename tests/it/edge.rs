@@ -35,6 +35,53 @@ async fn login(server: &Server, email: &str, password: &str, from: &str) -> Answ
 }
 
 #[tokio::test]
+async fn a_low_limit_of_files_is_raised_and_else_bounds_the_connections() {
+    use std::io::BufRead;
+
+    let start = |limits: &str| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = std::fs::File::create(dir.path().join("log")).expect("a file");
+        let script = format!("{limits}; exec \"$0\" serve --listen 127.0.0.1:0 --data-dir data");
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", &script, crate::support::PROGRAM])
+            .current_dir(dir.path())
+            .env("CALLBOARD_LOG", "warn")
+            .env("CALLBOARD_SERVER__HEADER_TIMEOUT", "1h")
+            .stdout(std::process::Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("it is piped");
+        std::io::BufReader::new(out).read_line(&mut line).expect("a line");
+        let address = line.trim().strip_prefix("listening on http://").expect("an address");
+        let log = std::fs::read_to_string(dir.path().join("log")).expect("a log");
+        (child, address.to_owned(), log, dir)
+    };
+    let (mut child, _, log, _dir) = start("ulimit -Sn 64");
+    assert!(!log.contains("limit of open files"), "{log}");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+
+    let (mut child, address, log, _dir) = start("ulimit -n 256");
+    assert!(log.contains("192 connections are taken at once"), "{log}");
+    let mut held = Vec::new();
+    for _ in 0..300 {
+        let stream = tokio::net::TcpStream::connect(&address).await.expect("the kernel takes it");
+        stream.try_write(b"GET / HTTP/1.1\r\nhost: a").expect("it takes some bytes");
+        held.push(stream);
+    }
+    let client = crate::support::plain_http().build().expect("a client");
+    let live = format!("http://{address}/health/live");
+    crate::support::until("the process says that it lives", async || {
+        client.get(&live).send().await.is_ok_and(|answer| answer.status() == 200)
+    })
+    .await;
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+}
+
+#[tokio::test]
 async fn a_public_endpoint_reads_eight_kibibytes() {
     let server = Server::start();
     let anybody = Client::new(&server.url, "");

@@ -44,6 +44,7 @@ mod retention;
 mod sandbox;
 mod schedules;
 mod sessions;
+mod settings;
 mod soak;
 mod start_at;
 mod structure;

@@ -30,6 +30,7 @@ pub(crate) struct Server {
     settings: Vec<(String, String)>,
     traced: bool,
     program: PathBuf,
+    flags: Vec<String>,
 }
 
 impl Server {
@@ -57,8 +58,9 @@ impl Server {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let settings: Vec<_> =
             settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let (child, url, lines) = launch(program, dir.path(), &settings, traced);
-        Self { child, url, lines, dir, settings, traced, program: program.into() }
+        let (child, url, lines) = launch(program, dir.path(), &settings, &[], traced);
+        let (program, flags) = (program.into(), Vec::new());
+        Self { child, url, lines, dir, settings, traced, program, flags }
     }
 
     /// The next line that it writes to standard output.
@@ -70,6 +72,11 @@ impl Server {
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.into(), value.into()));
+    }
+
+    /// Further flags from the next start on.
+    pub(crate) fn flags(&mut self, flags: &[&str]) {
+        self.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
     }
 
     /// Its process.
@@ -117,7 +124,7 @@ impl Server {
     /// The same directory again, on another port.
     pub(crate) fn restart(&mut self) {
         (self.child, self.url, self.lines) =
-            launch(&self.program, self.dir.path(), &self.settings, self.traced);
+            launch(&self.program, self.dir.path(), &self.settings, &self.flags, self.traced);
     }
 
     /// The same directory again, with the program of this version.
@@ -176,6 +183,7 @@ fn launch(
     program: &Path,
     dir: &Path,
     settings: &[(String, String)],
+    flags: &[String],
     traced: bool,
 ) -> (Child, String, std::io::Lines<BufReader<ChildStdout>>) {
     credentials::keep(PASSWORD);
@@ -183,6 +191,7 @@ fn launch(
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(dir.join("data"))
+        .args(flags)
         .env("CALLBOARD_ADMIN_EMAIL", ADMIN)
         .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
         .stdout(Stdio::piped());

@@ -39,6 +39,17 @@ impl Authority {
         fs::write(self.path("key.pem"), key.serialize_pem()).expect("it is written");
     }
 
+    /// Writes a certificate that ended in 2024, and its key.
+    fn certify_expired(&self) {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+        params.not_before = rcgen::date_time_ymd(2023, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2024, 1, 1);
+        let cert = params.signed_by(&key, &self.issuer).expect("a certificate");
+        fs::write(self.path("cert.pem"), cert.pem()).expect("it is written");
+        fs::write(self.path("key.pem"), key.serialize_pem()).expect("it is written");
+    }
+
     /// Writes a certificate for clients, and its key, under this name.
     fn certify_client(&self, name: &str) {
         let key = KeyPair::generate().expect("a key");
@@ -236,4 +247,61 @@ fn clear_text_beyond_loopback_is_refused() {
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains("[tls]") && text.contains("behind_proxy"), "{text}");
     serve("true");
+}
+
+fn hang_up(server: &Server) {
+    let id = server.pid().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().expect("kill runs").success());
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_refused_while_the_old_one_is_good() {
+    let authority = Authority::new();
+    let (cert, key) = (authority.path("cert.pem"), authority.path("key.pem"));
+    let server = Server::traced(&[("TLS__CERT", &cert), ("TLS__KEY", &key)]);
+    let client = authority.client();
+    let first = served(&client, &server).await.expect("an answer");
+    authority.certify_expired();
+    hang_up(&server);
+    until("the expired one is refused", async || {
+        server.logged().contains("it has expired, at 2024-01-01T00:00:00Z")
+    })
+    .await;
+    assert_eq!(served(&client, &server).await.as_ref(), Some(&first));
+    authority.certify();
+    hang_up(&server);
+    until("the next one is taken", async || {
+        served(&client, &server).await.is_some_and(|certificate| certificate != first)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_time_left_of_the_certificate_is_a_metric_and_its_end_a_warning() {
+    let authority = Authority::new();
+    authority.certify_expired();
+    let (cert, key) = (authority.path("cert.pem"), authority.path("key.pem"));
+    let server =
+        Server::traced(&[("TLS__CERT", &cert), ("TLS__KEY", &key), ("METRICS__PUBLIC", "true")]);
+    assert!(server.logged().contains("clients refuse the certificate"), "{}", server.logged());
+    // A client that does not mind.
+    let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true);
+    let client = client.build().expect("a client");
+    let get = async |path: &str| {
+        let answer = client.get(format!("{}{path}", server.url)).send().await.expect("an answer");
+        answer.text().await.expect("a text")
+    };
+    let metrics = get("/metrics").await;
+    assert!(
+        metrics.contains("svc_certificate_expires_seconds{certificate=\"server\"} -"),
+        "{metrics}"
+    );
+    assert!(get("/health").await.contains("days left; renew it"));
+    authority.certify();
+    hang_up(&server);
+    until("the certificate is good", async || {
+        !get("/metrics").await.contains("certificate=\"server\"} -")
+    })
+    .await;
+    assert!(!get("/health").await.contains("renew it"));
 }

@@ -1,7 +1,7 @@
 /** What is around every page: the navigation, the state of the connection, the user. */
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { usePage } from "./api/hooks";
+import { useApi, usePage } from "./api/hooks";
 import { short } from "./lib/format";
 import { useKeys } from "./lib/keys";
 import { usePreference } from "./lib/preferences";
@@ -70,6 +70,7 @@ export function Layout({ children }: { children: ReactNode }) {
       </header>
       <Side open={open} onHelp={() => setHelp(true)} path={path} />
       <main className="main" id="main" tabIndex={-1} ref={main} inert={open || undefined}>
+        <PausedBanner />
         {hasOutbox && (
           <Suspense>
             <OutboxBanner />
@@ -82,6 +83,29 @@ export function Layout({ children }: { children: ReactNode }) {
           <KeysHelp onClose={() => setHelp(false)} />
         </Suspense>
       )}
+    </div>
+  );
+}
+
+/** Why nothing runs, on every page while everything is paused; read again once the connection is back. */
+function PausedBanner() {
+  const connection = useConnection();
+  const { data, refetch } = useApi("/api/health", undefined, { refetchOnWindowFocus: "always" });
+  useEffect(() => {
+    if (connection === "live") void refetch();
+  }, [connection, refetch]);
+  if (data?.paused == null) return null;
+  return (
+    <div className="notice" data-tone="warn" role="status" data-paused>
+      <span className="status" data-tone="warn">
+        <Icon name="clock" />
+      </span>
+      <div className="grow">
+        <strong>Everything is paused: no task starts</strong>
+        <div>
+          {data.paused}. To go on: <code>callboard resume --all</code>
+        </div>
+      </div>
     </div>
   );
 }

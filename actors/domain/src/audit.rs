@@ -25,6 +25,8 @@ names! {
     Action {
         /// The server started, with these settings.
         ServerStarted = "server.started",
+        /// The server read its settings again, and has these now.
+        SettingsRead = "settings.read",
         /// A user signed in.
         SignedIn = "auth.signed_in",
         /// A sign-in, or the current password of a change, was refused.
@@ -53,6 +55,8 @@ names! {
         UserChanged = "user.changed",
         /// A user was deleted.
         UserDeleted = "user.deleted",
+        /// The owner of the store gave an admin a password, or made one.
+        AdminReset = "admin.reset",
         /// A held output was approved.
         Approved = "hitl.approved",
         /// A held output was rejected.
@@ -97,6 +101,10 @@ names! {
         BatchDeleted = "batch.deleted",
         /// A queue was paused, resumed or limited.
         QueueChanged = "queue.changed",
+        /// Everything was paused.
+        SystemPaused = "system.paused",
+        /// The pause of everything was ended.
+        SystemResumed = "system.resumed",
         /// A worker was ordered to drain.
         WorkerDrained = "worker.drained",
         /// A node of the cluster was drained, or taken back.

@@ -14,6 +14,7 @@ use crate::Timestamp;
 use crate::error::{Error, Rule};
 use crate::id::BulkId;
 use crate::names::names;
+use crate::task::Status;
 
 /// The most tasks of one job.
 pub const MAX_ITEMS: usize = 100_000;
@@ -37,6 +38,19 @@ names! {
         Reprioritize = "reprioritize",
         /// Rejects outputs that wait for a reviewer.
         Reject = "reject",
+    }
+}
+
+impl Action {
+    /// The statuses of the tasks that the action may fit; `None` is any, of which the caller knows those that are held.
+    #[must_use]
+    pub const fn fits(self) -> Option<&'static [Status]> {
+        match self {
+            Self::Cancel => Some(&[Status::Pending, Status::Running]),
+            Self::Retry => Some(&[Status::Failed, Status::Cancelled, Status::Rejected]),
+            Self::Reprioritize => Some(&[Status::Pending]),
+            Self::Reject => None,
+        }
     }
 }
 

@@ -204,6 +204,16 @@ pub enum Error {
         /// The account's limit, in bytes.
         limit: usize,
     },
+    /// Everything is paused, and new work is refused meanwhile.
+    #[error(
+        "everything is paused since {since}, and new work is refused until it is resumed: {reason}"
+    )]
+    Paused {
+        /// The beginning of the pause.
+        since: Timestamp,
+        /// The reason that was given.
+        reason: String,
+    },
     /// A bug or a damaged row; the caller learns no details.
     #[error("internal error")]
     Internal,

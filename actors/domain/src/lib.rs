@@ -35,6 +35,7 @@ pub mod machine;
 pub mod model_limits;
 mod names;
 pub mod pattern;
+pub mod pause;
 pub mod plan;
 pub mod problem;
 pub mod query;

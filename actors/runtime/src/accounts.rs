@@ -34,6 +34,7 @@ mod audit;
 mod keys;
 mod left;
 mod register;
+mod reset;
 mod rights;
 mod sessions;
 mod users;
@@ -42,6 +43,7 @@ pub(crate) use audit::AuditLog;
 pub(crate) use left::cancel as cancel_left_work;
 pub use register::KnownKey;
 pub(crate) use register::Register;
+pub use reset::OfflineAccounts;
 pub use rights::PermissionWatch;
 pub(crate) use rights::{caller_now, caller_of, caller_of_key, caller_of_session};
 pub use sessions::SignedIn;
@@ -152,6 +154,25 @@ pub(crate) enum Message {
 pub(crate) struct Accounts(pub(crate) Arc<Node>);
 
 impl Accounts {
+    /// Reads all accounts.
+    async fn load(&self) -> Result<(), callboard_store::Error> {
+        let (store, register) = (&*self.0.shard(PARTITION).store, &self.0.accounts);
+        each(&USERS, store, |_, user| register.put_user(user)).await?;
+        let left = |id, left| register.put_left(UserId::from_u128(id), left);
+        each(&LEFT_WORK, store, left).await?;
+        let mut after = None;
+        loop {
+            let page = KEYS.scan(store, NUMBER, after.as_ref(), 1_000).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            for (_, key) in page {
+                register.put_key(key);
+            }
+        }
+        each(&SESSIONS, store, |_, session| register.put_session(session)).await?;
+        each(&KEY_USES, store, |id, at| register.put_use(KeyId::from_u128(id), at)).await
+    }
+
     /// Passes if `by` may do this now: the right may have gone while the message waited.
     fn permit(&self, by: &By, action: Action) -> Result<(), Error> {
         match by.account {
@@ -217,21 +238,7 @@ impl Actor for Accounts {
     type Arguments = ();
 
     async fn pre_start(&self, _: ActorRef<Message>, (): ()) -> Result<(), ActorProcessingErr> {
-        let (store, register) = (&*self.0.shard(PARTITION).store, &self.0.accounts);
-        each(&USERS, store, |_, user| register.put_user(user)).await?;
-        let left = |id, left| register.put_left(UserId::from_u128(id), left);
-        each(&LEFT_WORK, store, left).await?;
-        let mut after = None;
-        loop {
-            let page = KEYS.scan(store, NUMBER, after.as_ref(), 1_000).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(*last);
-            for (_, key) in page {
-                register.put_key(key);
-            }
-        }
-        each(&SESSIONS, store, |_, session| register.put_session(session)).await?;
-        each(&KEY_USES, store, |id, at| register.put_use(KeyId::from_u128(id), at)).await?;
+        self.load().await?;
         self.end_sessions_without_key(By::SYSTEM).await?;
         Ok(())
     }
@@ -312,5 +319,27 @@ impl Accounts {
         let _ = self.store_uses().await.map_err(failed);
         let _ = self.summarise_refusals().await.map_err(failed);
         let _ = self.trim_audit().await.map_err(failed);
+        self.warn_of_ends();
+    }
+
+    /// Warns of the keys that end within two weeks, at the start and once a day.
+    fn warn_of_ends(&self) {
+        const DAY_MS: u64 = 24 * 3_600 * 1_000;
+        const SOON_SECONDS: f64 = 14.0 * 24.0 * 3_600.0;
+        let (node, now) = (&self.0, self.0.now());
+        if !node.audit.begins_day(now.as_millis() / DAY_MS) {
+            return;
+        }
+        let ends = node.accounts.key_ends(now);
+        for key in ends.iter().filter(|key| key.left_seconds <= SOON_SECONDS) {
+            let days = key.left_seconds / 86_400.0;
+            tracing::warn!(
+                key = key.id,
+                name = key.name,
+                role = key.role,
+                days_left = format!("{days:.1}"),
+                "an API key ends soon, or has ended: callboard keys rotate makes its successor"
+            );
+        }
     }
 }

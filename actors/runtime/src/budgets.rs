@@ -68,6 +68,8 @@ struct Inner {
     held: HashMap<TaskId, Reserved>,
     /// The tasks that wait, each with the budget that had no room, its place there and its highest cost.
     parked: HashMap<TaskId, (BudgetId, Place, Money)>,
+    /// The queues of these tasks, for the figures; without those that could not be read when their turn came.
+    queues: HashMap<TaskId, Box<str>>,
     /// The same tasks by their budgets, in the order of a queue.
     lines: BTreeMap<BudgetId, BTreeSet<Place>>,
     /// The budgets in which something may fit that did not fit before.
@@ -156,6 +158,20 @@ struct Reserved {
 impl Budgets {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tasks that wait for a budget, by queue: their number, and the creation of the oldest.
+    pub(crate) fn waiting(&self) -> Vec<(String, u64, Timestamp)> {
+        let mut waiting: BTreeMap<&str, (u64, TaskId)> = BTreeMap::new();
+        let inner = self.inner();
+        for task in inner.parked.keys() {
+            let queue = inner.queues.get(task).map_or("other", |queue| queue);
+            let (count, oldest) = waiting.entry(queue).or_insert((0, *task));
+            (*count, *oldest) = (*count + 1, (*task).min(*oldest));
+        }
+        let each = waiting.into_iter();
+        each.map(|(queue, (count, oldest))| (queue.to_owned(), count, oldest.created_at()))
+            .collect()
     }
 
     /// True without a budget, and in the sandbox.
@@ -289,7 +305,7 @@ impl Budgets {
                 continue;
             }
             let worst = node.worst_cost(spec.called().once(), inputs, spec.max_tokens);
-            let model = spec.called().unpriced(inputs.confidence.as_deref(), &node.settings.prices);
+            let model = spec.called().unpriced(inputs.confidence.as_deref(), &node.prices());
             let model = model.filter(|_| worst.is_none());
             let unbounded = model.and_then(|model| self.unbounded(Subject::from(&**spec), model));
             let reserved = match unbounded {
@@ -353,6 +369,7 @@ impl Budgets {
                 Fit::Exceeds | Fit::Unpriced if asks => {
                     let place = (Reverse(task.priority()), id);
                     inner.park(place, *budget, worst.unwrap_or_default());
+                    inner.queues.insert(id, task.spec.queue.as_str().into());
                     return Room::Later;
                 }
                 Fit::Now | Fit::Exceeds | Fit::Unpriced => {}
@@ -435,6 +452,7 @@ impl Inner {
     /// The task waits for no budget any more.
     fn leave(&mut self, task: TaskId) {
         let Some((budget, place, _)) = self.parked.remove(&task) else { return };
+        self.queues.remove(&task);
         if let Some(line) = self.lines.get_mut(&budget) {
             line.remove(&place);
             if line.is_empty() {

@@ -322,7 +322,8 @@ impl Act {
                     bound: Arc::default(),
                 };
                 let key = job.id.to_string();
-                let handle = Handle::new(Arc::clone(&self.node));
+                // The job was accepted before.
+                let handle = Handle::owed(Arc::clone(&self.node));
                 handle.retry_task(&owner, self.task, Some(&key)).await.map(drop)
             }
         }

@@ -4,7 +4,7 @@
 //! dropped.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use callboard_domain::access::Account;
 use callboard_domain::rate::Quotas;
@@ -19,7 +19,7 @@ pub(crate) struct Concurrency(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    quotas: Quotas,
+    quotas: RwLock<Quotas>,
     accounts: Mutex<HashMap<Arc<str>, Tasks>>,
     queues: Arc<DirectoryOf<QueueKind>>,
 }
@@ -39,7 +39,7 @@ impl Tasks {
 
 impl Concurrency {
     pub(crate) fn new(quotas: Quotas, queues: Arc<DirectoryOf<QueueKind>>) -> Self {
-        Self(Arc::new(Inner { quotas, accounts: Mutex::default(), queues }))
+        Self(Arc::new(Inner { quotas: RwLock::new(quotas), accounts: Mutex::default(), queues }))
     }
 
     /// The name of an account, which all its tasks share; its bound is read when its first task comes.
@@ -59,6 +59,15 @@ impl Concurrency {
         let bound = self.0.bound(accounts, account);
         if let Some(tasks) = self.0.lock().get_mut(account) {
             tasks.bound = bound;
+        }
+        self.0.queues.send_to_all_awake(|| queue::Message::Look);
+    }
+
+    /// The tiers have other quotas now.
+    pub(crate) fn set_quotas(&self, accounts: &Register, quotas: Quotas) {
+        *self.0.quotas.write().unwrap_or_else(PoisonError::into_inner) = quotas;
+        for (account, tasks) in self.0.lock().iter_mut() {
+            tasks.bound = self.0.bound(accounts, account);
         }
         self.0.queues.send_to_all_awake(|| queue::Message::Look);
     }
@@ -101,7 +110,8 @@ impl Inner {
     /// The bound of an account's tier; the server's own work has none.
     fn bound(&self, accounts: &Register, account: &str) -> Option<u32> {
         let account: Account = account.parse().ok()?;
-        self.quotas.of(accounts.tier(account)).concurrent_tasks
+        let quotas = *self.quotas.read().unwrap_or_else(PoisonError::into_inner);
+        quotas.of(accounts.tier(account)).concurrent_tasks
     }
 }
 

@@ -101,6 +101,9 @@ impl Item for DeliveryItem {
 impl Held<DeliveryItem> {
     /// Makes the attempt that is due, if one is; a webhook's with a permit, or in its turn.
     async fn time_passed(&mut self, permit: Option<SendPermit>) -> Done {
+        if self.node.settings.stands_still {
+            return Ok(());
+        }
         let is_due = self.item.0.as_ref().filter(|delivery| delivery.is_due(self.node.now()));
         let _permit = match (permit, is_due.and_then(|delivery| delivery.cargo.url())) {
             (None, Some(url)) => {

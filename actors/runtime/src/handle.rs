@@ -14,6 +14,7 @@ mod deliveries;
 mod erasure;
 mod forks;
 mod models;
+mod pause;
 mod queues;
 mod review_stats;
 mod runs;
@@ -57,7 +58,7 @@ pub use workers::WorkerLink;
 use crate::events::{Cursor, Subscription, Transient};
 use crate::finish::Finish;
 use crate::metrics::Figures;
-use crate::node::Node;
+use crate::node::{Live, Node};
 use crate::read::{self, TaskDetail};
 use crate::shard::TaskAddress;
 use crate::submission::{self, NewWork, Submission, Submitted};
@@ -200,6 +201,9 @@ impl Handle {
         order: NewWork,
         key: Option<submission::Key>,
     ) -> Result<Submitted, Error> {
+        if let Some(pause) = self.node.pause().filter(|_| !self.is_owed) {
+            pause.admit()?;
+        }
         // The items of a key share the key's partition, so that one commit holds both.
         let partition = match &key {
             Some(key) => key.scope[0],
@@ -389,6 +393,11 @@ impl Handle {
     /// [`Error::Unavailable`].
     pub async fn figures(&self) -> Result<Figures, Error> {
         self.node.figures().await
+    }
+
+    /// Takes other settings of those that may change while the system runs: they count for whatever begins from now on.
+    pub async fn adopt(&self, live: Live) {
+        self.node.adopt(live).await;
     }
 
     /// True if the node gives out no new work.

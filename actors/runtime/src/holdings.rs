@@ -5,7 +5,7 @@
 //! every hour, if there is a cap; the bytes stored in between are added. Deliberately absent: the caps'
 //! rules, which are [`callboard_domain::caps`]'s.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use callboard_domain::Error;
@@ -15,6 +15,7 @@ use callboard_domain::machine::Machine;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::{Error as StoreError, Op};
 use foldhash::HashMap;
+use tokio::sync::Notify;
 
 use crate::node::{Node, PAGE};
 use crate::tables::{
@@ -28,13 +29,15 @@ const EVERY: Duration = Duration::from_hours(1);
 /// The holdings of all accounts.
 #[derive(Debug, Default)]
 pub(crate) struct AccountHoldings {
-    caps: Caps,
+    caps: RwLock<Caps>,
+    /// Wakes the measurement when bytes are capped that were not.
+    capped: Notify,
     accounts: Mutex<HashMap<Box<str>, Holdings>>,
 }
 
 impl AccountHoldings {
     pub(crate) fn new(caps: Caps) -> Self {
-        Self { caps, accounts: Mutex::default() }
+        Self { caps: RwLock::new(caps), ..Self::default() }
     }
 
     /// Counts a submission of an account: this number of tasks, or another item if that is 0.
@@ -43,7 +46,7 @@ impl AccountHoldings {
     /// [`Error::TooManyUnfinished`], [`Error::QuotaExceeded`].
     pub(crate) fn admit(&self, account: &str, tasks: usize) -> Result<(), Error> {
         let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
-        self.with(account, |holdings| holdings.admit(&self.caps, tasks))
+        self.with(account, |holdings| holdings.admit(&self.caps(), tasks))
     }
 
     /// Counts a task that is about to be created, until it is.
@@ -94,7 +97,7 @@ impl AccountHoldings {
     /// # Errors
     /// [`Error::TooManySchedules`].
     pub(crate) fn admit_schedule(&self, account: &str) -> Result<(), Error> {
-        self.with(account, |holdings| holdings.admit_schedule(&self.caps))
+        self.with(account, |holdings| holdings.admit_schedule(&self.caps()))
     }
 
     /// Counts a schedule that was found at a start.
@@ -124,7 +127,7 @@ impl AccountHoldings {
 
     /// Adds the texts among some rows to an account's.
     pub(crate) fn store(&self, account: &str, rows: &[Op]) {
-        if self.caps.stored_bytes.is_some() {
+        if self.caps().stored_bytes.is_some() {
             let bytes = tables::text_bytes(rows);
             self.with(account, |holdings| holdings.store(bytes));
         }
@@ -135,6 +138,18 @@ impl AccountHoldings {
         match accounts.get_mut(account) {
             Some(holdings) => change(holdings),
             None => change(accounts.entry(account.into()).or_default()),
+        }
+    }
+
+    fn caps(&self) -> Caps {
+        *self.caps.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every account has these caps from now on. A cap of bytes where there was none counts once they were measured.
+    pub(crate) fn set_caps(&self, caps: Caps) {
+        *self.caps.write().unwrap_or_else(PoisonError::into_inner) = caps;
+        if caps.stored_bytes.is_some() {
+            self.capped.notify_one();
         }
     }
 
@@ -187,12 +202,12 @@ impl Drop for CountedTask {
     }
 }
 
-/// Measures periodically, for as long as the process lives; not at all without a cap.
+/// Measures periodically while there is a cap, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
-    if node.holdings.caps.stored_bytes.is_none() {
-        return;
-    }
     loop {
+        while node.holdings.caps().stored_bytes.is_none() {
+            node.holdings.capped.notified().await;
+        }
         node.holdings.accounts().values_mut().for_each(Holdings::measurement_begins);
         match measure(&node).await {
             Ok(found) => node.holdings.measured(found),

@@ -32,6 +32,7 @@ pub mod membership;
 pub mod metrics;
 mod models;
 mod node;
+mod pause;
 mod permits;
 mod planted;
 pub mod ports;
@@ -54,7 +55,7 @@ mod timers;
 pub mod worker;
 
 pub use handle::{Handle, Owner};
-pub use node::Settings;
+pub use node::{Live, Settings};
 pub use queue::SANDBOX_QUEUE;
 pub use submission::Submitted;
 pub use system::System;

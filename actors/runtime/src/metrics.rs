@@ -21,6 +21,7 @@ use callboard_domain::approval::{GateOutcome, Record};
 use callboard_domain::budget::Money;
 use callboard_domain::delivery;
 use callboard_domain::execution;
+use callboard_domain::id::Environment;
 use callboard_domain::machine::Step;
 use callboard_domain::task::{self, EndingCode, Request, Status, Task};
 use callboard_domain::unit::Change;
@@ -285,6 +286,12 @@ pub struct Figures {
     pub approvals_pending: u64,
     /// Connected workers that are not silent.
     pub workers_active: u64,
+    /// True if no task is leased: everything is paused.
+    pub paused: bool,
+    /// Queues that are paused.
+    pub paused_queues: u64,
+    /// The keys that end next, and those that ended within the last day.
+    pub key_ends: Vec<KeyEnd>,
     /// Subscribers of events.
     pub subscribers: u64,
     /// Awake actors of tasks, executions and approvals.
@@ -293,6 +300,19 @@ pub struct Figures {
     pub store_batches: u64,
     /// Syncs of the store.
     pub store_syncs: u64,
+}
+
+/// An API key and its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyEnd {
+    /// The identifier.
+    pub id: String,
+    /// The name that its maker gave it.
+    pub name: String,
+    /// The role.
+    pub role: &'static str,
+    /// The time left, in seconds; negative once it is over.
+    pub left_seconds: f64,
 }
 
 /// The figures of one model.
@@ -324,6 +344,12 @@ pub struct Queue {
     pub depth: u64,
     /// The longest time since one of the ready tasks could first run: its creation, or its `startAt`.
     pub oldest: Duration,
+    /// The thing that the ready tasks wait for: worker, or an obstacle of the whole queue.
+    pub waiting_for: &'static str,
+    /// Tasks that wait for a budget.
+    pub unaffordable: u64,
+    /// The longest time since the creation of one of these.
+    pub oldest_unaffordable: Duration,
     /// The time from the moment each task could first run to its first lease.
     pub waits: Distribution,
 }
@@ -352,9 +378,26 @@ impl Node {
             *depth += ready as u64;
             *age = oldest.map_or(*age, |oldest| now.since(oldest).max(*age));
         }
+        let mut unaffordable: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
+        for (queue, count, oldest) in self.budgets.waiting() {
+            let label = metrics.queues.label(&queue).to_owned();
+            let (sum, age) = unaffordable.entry(label).or_default();
+            (*sum, *age) = (*sum + count, now.since(oldest).max(*age));
+        }
         let queues = metrics.queues.all().map(|(name, figures)| {
             let (depth, oldest) = depths.get(name).copied().unwrap_or_default();
-            (name.to_owned(), Queue { depth, oldest, waits: figures.waits.read(1_000.0) })
+            let (unaffordable, oldest_unaffordable) =
+                unaffordable.get(name).copied().unwrap_or_default();
+            let obstacle = self.flow.queue_waits(Environment::Live, name);
+            let queue = Queue {
+                depth,
+                oldest,
+                waiting_for: if self.is_paused() { "paused" } else { obstacle.unwrap_or("worker") },
+                unaffordable,
+                oldest_unaffordable,
+                waits: figures.waits.read(1_000.0),
+            };
+            (name.to_owned(), queue)
         });
         let models = metrics.models.all().map(|(name, figures)| {
             let model = Model {
@@ -391,6 +434,9 @@ impl Node {
             commits: metrics.commits.read(1_000_000.0),
             approvals_pending,
             workers_active: self.reachable_workers() as u64,
+            paused: self.is_paused(),
+            paused_queues: self.flow.queues().values().filter(|queue| queue.paused).count() as u64,
+            key_ends: self.accounts.key_ends(now),
             subscribers: self.events.subscribers() as u64,
             awake: self.awake() as u64,
             store_batches: store.batches,

@@ -34,7 +34,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 pub(crate) struct Models {
     shared: Arc<Shared>,
     /// The limits of the settings, which count for a model without a row.
-    configured: BTreeMap<String, ModelLimits>,
+    configured: Mutex<BTreeMap<String, ModelLimits>>,
     /// The lock of a writer of limits' rows.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
@@ -106,7 +106,7 @@ impl Models {
             queues,
             clock,
         });
-        Self { shared, configured, writing: Arc::default() }
+        Self { shared, configured: Mutex::new(configured), writing: Arc::default() }
     }
 
     /// True if calls of the model are counted.

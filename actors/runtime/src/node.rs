@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
@@ -44,6 +44,7 @@ use crate::flow::Flow;
 use crate::holdings::AccountHoldings;
 use crate::metrics::Metrics;
 use crate::models::Models;
+use crate::pause::Paused;
 use crate::ports::Ports;
 use crate::queue::{self, QueueKind};
 use crate::read;
@@ -84,10 +85,8 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// The time that a worker has after the order to drain.
     pub drain_deadline: Duration,
-    /// The prices of models.
-    pub prices: Arc<Prices>,
-    /// The limits of models, by name.
-    pub model_limits: BTreeMap<String, ModelLimits>,
+    /// The settings that may change while the system runs.
+    pub live: Live,
     /// The defaults for tasks of plans.
     pub task_defaults: Arc<TaskDefaults>,
     /// The time for which an outage of its provider uses up no attempt of a task.
@@ -110,12 +109,23 @@ pub struct Settings {
     pub signing_keys: SigningKeys,
     /// The time for which entries of the audit log are kept; `None` is for ever.
     pub keep_audit: Option<Duration>,
+    /// The settings for webhooks.
+    pub webhooks: WebhookPolicy,
+    /// True if nothing leaves the process, no task is leased, no schedule runs and nothing is removed by age.
+    pub stands_still: bool,
+}
+
+/// The settings that may change while the system runs.
+#[derive(Debug, Clone, Default)]
+pub struct Live {
+    /// The prices of models.
+    pub prices: Arc<Prices>,
+    /// The limits of models, by name.
+    pub model_limits: BTreeMap<String, ModelLimits>,
     /// The caps of an account.
     pub caps: Caps,
     /// The quotas of each tier.
     pub quotas: Quotas,
-    /// The settings for webhooks.
-    pub webhooks: WebhookPolicy,
 }
 
 /// The shared state.
@@ -125,12 +135,14 @@ pub(crate) struct Node {
     pub(crate) shards: Vec<Shard>,
     pub(crate) queues: Arc<DirectoryOf<QueueKind>>,
     pub(crate) workers: Workers,
+    prices: RwLock<Arc<Prices>>,
     pub(crate) concurrency: Concurrency,
     pub(crate) models: Models,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) bulks: Bulks,
     pub(crate) batches: LiveBatches,
     pub(crate) flow: Flow,
+    pub(crate) paused: Paused,
     pub(crate) holdings: Arc<AccountHoldings>,
     /// Held by whoever makes a budget or the settings of a queue, of which there may be so many only.
     pub(crate) counting: tokio::sync::Mutex<()>,
@@ -176,9 +188,10 @@ impl Node {
         let deliveries = shards.iter().map(|shard| Arc::clone(&shard.deliveries)).collect();
         let queues = Arc::<DirectoryOf<QueueKind>>::default();
         Self {
-            concurrency: Concurrency::new(settings.quotas, Arc::clone(&queues)),
+            prices: RwLock::new(Arc::clone(&settings.live.prices)),
+            concurrency: Concurrency::new(settings.live.quotas, Arc::clone(&queues)),
             models: Models::new(
-                settings.model_limits.clone(),
+                settings.live.model_limits.clone(),
                 Arc::clone(&queues),
                 Arc::clone(&ports.clock),
             ),
@@ -187,7 +200,8 @@ impl Node {
             counting: tokio::sync::Mutex::default(),
             batches: LiveBatches::default(),
             flow: Flow::new(Arc::clone(&queues)),
-            holdings: Arc::new(AccountHoldings::new(settings.caps)),
+            paused: Paused::default(),
+            holdings: Arc::new(AccountHoldings::new(settings.live.caps)),
             cancelling_left_work: tokio::sync::Mutex::default(),
             events: Arc::new(Events::new(Arc::clone(store))),
             accounts: Register::new(settings.signing_keys.clone()),
@@ -260,12 +274,26 @@ impl Node {
         let schema = schema.map_or(0, |schema| schema.length() as u64 / 4);
         let call = Expected { prompt: inputs.tokens().saturating_add(schema), max_tokens };
         let ask = inputs.confidence.as_deref();
-        called.worst_case(call, ask, &self.settings.prices).map(Money::from_usd)
+        called.worst_case(call, ask, &self.prices()).map(Money::from_usd)
     }
 
     /// The most tokens that a model can answer with, if the price table knows it.
     pub(crate) fn longest_output(&self, model: &str) -> Option<u64> {
-        self.settings.prices.get(model).and_then(|price| price.max_output_tokens)
+        self.prices().get(model).and_then(|price| price.max_output_tokens)
+    }
+
+    /// The prices of models.
+    pub(crate) fn prices(&self) -> Arc<Prices> {
+        Arc::clone(&self.prices.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes other settings of those that may change while the system runs.
+    pub(crate) async fn adopt(&self, live: Live) {
+        let Live { prices, model_limits, caps, quotas } = live;
+        *self.prices.write().unwrap_or_else(PoisonError::into_inner) = prices;
+        self.holdings.set_caps(caps);
+        self.concurrency.set_quotas(&self.accounts, quotas);
+        self.configure_models(model_limits).await;
     }
 
     /// Stops giving out tasks, for good.
@@ -432,6 +460,7 @@ impl Node {
         self.load_templates().await?;
         self.load_models().await?;
         self.flow.load(self.store()).await?;
+        self.load_pause().await?;
         self.budgets.load(self).await?;
         let mut count = 0;
         for environment in Environment::ALL {

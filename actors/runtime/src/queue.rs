@@ -200,6 +200,10 @@ impl Held<QueueItem> {
         if self.node.is_draining() {
             return;
         }
+        if self.node.is_paused() {
+            self.pass_over();
+            return;
+        }
         let count = self.item.capacities.len();
         let mut idle = 0;
         if count == 0 {

@@ -58,7 +58,7 @@ struct Removed {
 /// Sweeps periodically, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
     let policy = node.settings.retention;
-    let Some(every) = policy.interval() else { return };
+    let Some(every) = policy.interval().filter(|_| !node.settings.stands_still) else { return };
     loop {
         tokio::time::sleep(every).await;
         for environment in Environment::ALL {

@@ -156,7 +156,7 @@ impl Held<ScheduleItem> {
 
     /// Decides everything that is due, and asks to be woken for the rest.
     async fn advance(&mut self) -> Done {
-        if self.item.0.is_none() {
+        if self.item.0.is_none() || self.node.settings.stands_still {
             return Ok(());
         }
         self.forget_ended().await?;
@@ -360,7 +360,13 @@ impl Held<ScheduleItem> {
     }
 
     async fn trigger(&mut self, reply: Reply<RunRow>) -> Done {
-        if let Err(error) = self.own() {
+        let may = if self.node.settings.stands_still {
+            let says = "the server was started with --paused: no schedule runs";
+            Err(Error::InvalidState(says.to_owned()))
+        } else {
+            self.own().map(drop)
+        };
+        if let Err(error) = may {
             let _ = reply.send(Err(error));
             return Ok(());
         }

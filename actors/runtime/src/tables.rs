@@ -31,6 +31,7 @@ use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::model_limits::{Closure, ModelLimits};
+use callboard_domain::pause::Pause;
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::table::{Records, Table, Texts};
@@ -147,6 +148,8 @@ pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<TaskId>> = Table::new(0x42, 
 pub(crate) const BUDGETS: LongTable<BudgetRow> = LongTable::new(0x43, 1);
 /// Costs that are not summed up yet, by task and the last digits of its version.
 pub(crate) const SPENT: Table<(u128, u16), SpentRow> = Table::new(0x44, 1);
+/// The pause of everything, under the key 0.
+pub(crate) const PAUSES: Table<u128, Pause> = Table::new(0x6a, 1);
 /// The starts of the server, each by the number of the first record of events that was written under it, with a
 /// random mark.
 pub(crate) const STARTS: Table<u128, u32> = Table::new(0x45, 1);

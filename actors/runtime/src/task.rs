@@ -207,6 +207,13 @@ impl Held<TaskItem> {
     /// Gives the task to the worker whose slot came. The task refuses if it was cancelled meanwhile
     /// or is with another worker; the slot and the permits are then dropped, which frees them.
     async fn lease(&mut self, slot: SlotPermit, mut permits: Permits) -> Done {
+        if self.node.is_paused() {
+            // The pause began after the queue had taken the task out.
+            if let Some(task) = self.item.task.as_ref().filter(|task| task.state == State::Ready) {
+                perform(&self.node, self.address, task, Effect::Enqueue);
+            }
+            return Ok(());
+        }
         let Ok(call) = self.reserve(permits.call.take()).await? else { return Ok(()) };
         permits.call = call;
         let Some(task) = &self.item.task else { return Ok(()) };
@@ -344,7 +351,7 @@ impl Held<TaskItem> {
             completion.judge = None;
             return;
         }
-        let prices = &self.node.settings.prices;
+        let prices = self.node.prices();
         let tier = completion.service_tier;
         let tier = tier.or(self.item.task.as_ref().and_then(|task| task.spec.service_tier()));
         if let Some(task) = &self.item.task {
@@ -359,7 +366,7 @@ impl Held<TaskItem> {
     /// Fills in the cost of a call that failed, as far as the worker saw its usage.
     fn price_of_failure(&self, failure: &mut Failure) {
         if let (Some(usage), Some(task)) = (&mut failure.usage, &self.item.task) {
-            let prices = &self.node.settings.prices;
+            let prices = self.node.prices();
             *usage = prices.usage_in(task.model(), task.spec.service_tier(), usage.tokens());
         }
     }

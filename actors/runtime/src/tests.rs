@@ -12,6 +12,7 @@ mod flow;
 mod maps;
 mod model;
 mod models;
+mod pause;
 mod plans;
 mod queues;
 mod recovery;
@@ -52,7 +53,7 @@ use tokio::time::Instant;
 use crate::handle::WorkerLink;
 use crate::ports::{Clock, Ports};
 use crate::worker::{AckResult, Assignment, Of, WorkerCommand, WorkerMessage};
-use crate::{Handle, Owner, Settings, System};
+use crate::{Handle, Live, Owner, Settings, System};
 use callboard_domain::execution::program::TaskDefaults;
 
 pub(crate) fn settings() -> Settings {
@@ -66,8 +67,8 @@ pub(crate) fn settings() -> Settings {
         },
         heartbeat: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(20),
-        prices: Arc::default(),
-        model_limits: BTreeMap::new(),
+        live: Live::default(),
+        stands_still: false,
         approvals: approval::Policy { escalate_after: 0.5, rejects: false, four_eyes: false },
         keep_events: Duration::from_hours(24),
         keep_events_max: 100_000,
@@ -79,8 +80,6 @@ pub(crate) fn settings() -> Settings {
         refresh_token: Duration::from_hours(30 * 24),
         signing_keys: SigningKeys::new(SigningKeyId::of("a key")),
         keep_audit: None,
-        caps: Caps::default(),
-        quotas: callboard_domain::rate::Quotas::default(),
         webhooks: WebhookPolicy {
             events: vec![EventName::TaskCompleted],
             waits: [5, 300, 1_800].map(Duration::from_secs).into(),

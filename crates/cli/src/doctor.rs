@@ -97,6 +97,9 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
     let failure = match probe(client).await {
         Ok(()) => {
             findings.push(Finding::ok("credentials", credentials(client).await));
+            let asked = client.send(&Call::get(&["tasks"]).query("limit", Some(1))).await;
+            findings
+                .extend(asked.ok().and_then(|answer| key_end(&answer.headers, Timestamp::now())));
             None
         }
         Err(failure) => {
@@ -147,10 +150,24 @@ fn components(components: &Value) -> Vec<Finding> {
                     let advice = "start one: callboard worker --server … --key-file …";
                     Finding::warn(check, detail, advice)
                 }
+                ("degraded", "engine") => {
+                    Finding::warn(check, detail, "resume: callboard resume --all")
+                }
                 _ => Finding::warn(check, detail, "look at the server's log"),
             }
         })
         .collect()
+}
+
+/// A warning if the key that is used ends within two weeks, which the server says.
+fn key_end(headers: &HeaderMap, now: Timestamp) -> Option<Finding> {
+    let ends_at: Timestamp =
+        headers.get("callboard-key-expires-at")?.to_str().ok()?.parse().ok()?;
+    let hours = (ends_at.as_second() - now.as_second()) / 3_600;
+    let left = if hours < 48 { format!("{hours} hours") } else { format!("{} days", hours / 24) };
+    let detail = format!("the API key ends in {left}, at {ends_at}");
+    let advice = "make its successor: callboard keys rotate ID --overlap 1d";
+    Some(Finding::warn("key", detail, advice))
 }
 
 /// The settings of the server that do not go together.
@@ -213,6 +230,21 @@ fn shown(finding: &Finding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_that_ends_soon_is_a_warning() {
+        let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+        let end = |at: &'static str| {
+            let name = "callboard-key-expires-at".parse().unwrap();
+            key_end(&HeaderMap::from_iter([(name, at.parse().unwrap())]), now)
+        };
+        let warned = end("2026-11-21T11:40:00.000Z").expect("a warning");
+        assert_eq!((warned.check, warned.state), ("key", "warn"));
+        assert!(warned.detail.starts_with("the API key ends in 1 hours"), "{}", warned.detail);
+        let warned = end("2026-12-01T10:00:00.000Z").expect("a warning");
+        assert!(warned.detail.starts_with("the API key ends in 10 days"), "{}", warned.detail);
+        assert!(key_end(&HeaderMap::new(), now).is_none());
+    }
 
     #[test]
     fn clocks_that_differ_are_named_with_their_direction() {

@@ -29,6 +29,7 @@ mod labels;
 mod login;
 mod models;
 mod output;
+mod pause;
 mod people;
 mod plans;
 pub mod process;
@@ -95,6 +96,10 @@ pub enum Command {
     Bulk(Remote<bulk::Bulk>),
     /// List, pause, resume, limit and purge queues.
     Queues(Remote<queues::Queues>),
+    /// Lease no task of any queue, until `resume --all`; running tasks go on.
+    Pause(pause::Pause),
+    /// End the pause of everything.
+    Resume(pause::Resume),
     /// List and drain workers.
     Workers(Remote<workers::Workers>),
     /// List the functions that connected workers run.
@@ -129,6 +134,8 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Batches(asked) => block_on(batches::run(asked)),
         Command::Bulk(asked) => block_on(bulk::run(asked)),
         Command::Queues(asked) => block_on(queues::run(asked)),
+        Command::Pause(asked) => block_on(pause::pause(asked)),
+        Command::Resume(asked) => block_on(pause::resume(asked)),
         Command::Workers(asked) => block_on(workers::run(asked)),
         Command::Functions(asked) => block_on(functions::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),

@@ -22,7 +22,7 @@ pub fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, S
         .block_on(work)
 }
 
-/// Listens for SIGTERM and SIGINT; the future is ready at the first.
+/// Listens for SIGTERM, SIGINT and SIGHUP; the future is ready at the first.
 ///
 /// # Errors
 /// The system refuses to report signals.
@@ -35,26 +35,34 @@ pub fn signal() -> Result<impl Future<Output = ()>, String> {
 /// interrupts a script and its program, and the script passes that on as SIGTERM.
 const SAME_WISH: Duration = Duration::from_millis(500);
 
-/// SIGTERM and SIGINT: the first asks to end in order, the second to end at once.
+/// SIGTERM, SIGINT and SIGHUP: the first asks to end in order, the second to end at once.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// `None` if a hang-up does not ask to end.
+    hangup: Option<Signal>,
     first: Option<(SignalKind, Instant)>,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Listens from now on. A hang-up that the process was started to ignore, as by nohup, stays ignored.
     ///
     /// # Errors
     /// The system refuses to report signals.
     pub fn listen() -> Result<Self, String> {
-        let listen = |kind| {
-            unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
-        };
+        let hangup = if ignores_hangups() { None } else { Some(hangups()?) };
+        Ok(Self { hangup, ..Self::terminating()? })
+    }
+
+    /// Listens from now on for SIGTERM and SIGINT alone.
+    ///
+    /// # Errors
+    /// The system refuses to report signals.
+    pub fn terminating() -> Result<Self, String> {
         let (terminate, interrupt) =
             (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-        Ok(Self { terminate, interrupt, first: None })
+        Ok(Self { terminate, interrupt, hangup: None, first: None })
     }
 
     /// Waits for the signal that asks to end in order.
@@ -88,8 +96,38 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => SignalKind::terminate(),
             _ = self.interrupt.recv() => SignalKind::interrupt(),
+            () = received(self.hangup.as_mut()) => SignalKind::hangup(),
         }
     }
+}
+
+/// Ready at the next signal, if there is any to wait for.
+async fn received(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, String> {
+    unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
+}
+
+/// Listens for hang-ups, which end the process no more.
+///
+/// # Errors
+/// The system refuses to report signals.
+pub fn hangups() -> Result<Signal, String> {
+    listen(SignalKind::hangup())
+}
+
+/// True if the process was started to ignore hang-ups. Linux alone says so.
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The lowest bit is that of signal 1.
+    mask.is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Writes a line to standard output. The reader may be gone.

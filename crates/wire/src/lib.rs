@@ -24,6 +24,7 @@ pub mod labels;
 pub mod messages;
 pub mod metrics;
 pub mod models;
+pub mod pause;
 pub mod plans;
 pub mod queues;
 pub mod read;

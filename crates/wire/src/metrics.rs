@@ -40,6 +40,8 @@ pub struct Server {
     pub cluster: Option<ClusterFigures>,
     /// Spans that were exported and dropped.
     pub spans: [u64; 2],
+    /// The time left of each certificate, in seconds; negative once it is over.
+    pub certificates: Vec<(&'static str, i64)>,
     /// Figures of the operating system about the process.
     pub process: Process,
 }
@@ -268,6 +270,26 @@ impl Scrape {
                 ([("queue", queue.as_str())], figures.oldest.as_secs_f64())
             }),
         )?;
+        let waiting = || {
+            queues().flat_map(|(queue, figures)| {
+                let ready = (figures.waiting_for, figures.depth, figures.oldest);
+                let parked = ("budget", figures.unaffordable, figures.oldest_unaffordable);
+                let parked = (figures.unaffordable > 0).then_some(parked);
+                [Some(ready), parked].into_iter().flatten().map(move |(reason, depth, oldest)| {
+                    ([("queue", queue.as_str()), ("waiting_for", reason)], depth, oldest)
+                })
+            })
+        };
+        sheet.gauge(
+            "svc_tasks_waiting",
+            "Tasks that could run, by the thing that they wait for.",
+            waiting().map(|(labels, depth, _)| (labels, depth as f64)),
+        )?;
+        sheet.gauge(
+            "svc_tasks_waiting_oldest_seconds",
+            "Longest time since one of these tasks could first run; 0 if there is none.",
+            waiting().map(|(labels, _, oldest)| (labels, oldest.as_secs_f64())),
+        )?;
         for (name, help, value) in [
             (
                 "svc_hitl_pending_count",
@@ -279,6 +301,12 @@ impl Scrape {
                 "Connected workers that are not silent.",
                 figures.workers_active,
             ),
+            (
+                "svc_paused",
+                "1 while everything is paused and no task is leased, else 0.",
+                u64::from(figures.paused),
+            ),
+            ("svc_queues_paused", "Queues that are paused.", figures.paused_queues),
             ("svc_events_subscribers", "Subscribers of events.", figures.subscribers),
             (
                 "svc_actors_awake",
@@ -347,6 +375,22 @@ impl Scrape {
             exported,
         )?;
         sheet.counter_of("svc_spans_dropped", "Spans of traces that were lost: the queue was full, or the receiver did not take them.", dropped)?;
+        let certificates = self.server.certificates.iter();
+        sheet.gauge(
+            "svc_certificate_expires_seconds",
+            "Time left of a certificate of the server; negative once it is over.",
+            certificates.map(|(name, left)| ([("certificate", *name)], *left as f64)),
+        )?;
+        let keys = self.figures.key_ends.iter();
+        sheet.gauge(
+            "svc_key_expires_seconds",
+            "Time left of an API key; negative for a day once it is over.",
+            keys.map(|key| {
+                let labels =
+                    [("key", key.id.as_str()), ("name", key.name.as_str()), ("role", key.role)];
+                (labels, key.left_seconds)
+            }),
+        )?;
         let parts = ["journal", "rows"].into_iter().zip(store_bytes);
         sheet.gauge(
             "svc_store_bytes",
@@ -517,6 +561,9 @@ mod tests {
             commits: zero,
             approvals_pending: 7,
             workers_active: 1,
+            paused: false,
+            paused_queues: 0,
+            key_ends: Vec::new(),
             subscribers: 0,
             awake: 0,
             store_batches: 1,

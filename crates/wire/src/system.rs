@@ -84,9 +84,12 @@ pub struct Health {
     pub uptime_ms: u64,
     /// The parts of the service.
     pub components: Components,
-    /// Settings that do not go together; the status is none the worse for them.
+    /// The pause of everything, and its reason; absent while tasks are leased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<String>,
+    /// Settings that do not go together, and certificates that end within two weeks; the status is none the worse for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<&'static str>,
+    pub warnings: Vec<String>,
 }
 
 /// The parts of the service.

@@ -358,7 +358,7 @@ pub struct TaskBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     start_at: Option<Iso>,
-    /// The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, `queue_paused`, budget.
+    /// The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, paused, `queue_paused`, budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// The earliest end of the wait, if it is known.

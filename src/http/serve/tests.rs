@@ -349,3 +349,43 @@ async fn a_client_that_reads_nothing_of_an_answer_loses_its_connection() {
     assert_eq!((error.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 60));
     drop(client);
 }
+
+#[tokio::test]
+async fn half_sent_requests_keep_nobody_out() {
+    let limits = Limits {
+        header_timeout: Duration::from_hours(1),
+        max_connections: 8,
+        per_address: 8,
+        ..Limits::default()
+    };
+    let service = Service::start(limits).await;
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        let mut stream = service.connect().await;
+        stream.write_all(b"GET /peer HTTP/1.1\r\nhost: a").await.expect("it is open");
+        held.push(stream);
+    }
+    // One that works is not closed, however long it takes.
+    let mut stream = service.connect().await;
+    stream
+        .write_all(b"GET /peer HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        .await
+        .expect("open");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_probe_beyond_the_share_of_its_address_learns_that_the_process_lives() {
+    let service = Service::start(Limits { per_address: 1, ..Limits::default() }).await;
+    let _held = service.connect().await;
+    for (path, status) in [("/health/live", "200"), ("/peer", "429")] {
+        let mut stream = service.connect().await;
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it is open");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {answer}");
+    }
+}

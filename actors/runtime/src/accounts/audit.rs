@@ -8,6 +8,7 @@
 //! Deliberately absent: the choice of entries (the actor and the edge decide), and the bound on refused
 //! sign-ins ([`RefusalBudget`]).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::audit::{Action, By, Ends, Record, RefusalBudget, Refused};
@@ -30,6 +31,8 @@ pub(crate) struct AuditLog {
     ends: Mutex<Option<Ends>>,
     pending: Mutex<Vec<(Record, Reply<()>)>>,
     refusals: Mutex<RefusalBudget>,
+    /// The day, since 1970, on which the ends of keys were reported last.
+    day: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -44,6 +47,11 @@ impl AuditLog {
     /// Puts a record in line; [`super::Message::WriteAudit`] writes it.
     pub(crate) fn add(&self, record: Record, reply: Reply<()>) {
         lock(&self.pending).push((record, reply));
+    }
+
+    /// True at the first call with this day, since 1970.
+    pub(super) fn begins_day(&self, day: u64) -> bool {
+        self.day.swap(day, Ordering::Relaxed) != day
     }
 
     /// True if a refused sign-in at `now` gets an entry of its own.

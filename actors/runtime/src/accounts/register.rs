@@ -18,8 +18,14 @@ use callboard_domain::{Error, Timestamp};
 use tokio::sync::watch;
 
 use self::sessions::Sessions;
+use crate::metrics::KeyEnd;
 
 mod sessions;
+
+/// A day, in milliseconds.
+const DAY_MS: i64 = 24 * 3_600 * 1_000;
+/// The most keys whose ends are reported.
+const MOST_ENDS: usize = 200;
 
 /// Users, keys and open sessions in memory.
 #[derive(Debug)]
@@ -179,6 +185,25 @@ impl Register {
     pub(crate) fn keys(&self) -> Vec<Arc<KnownKey>> {
         let inner = self.read();
         inner.digests.values().filter_map(|digest| inner.keys.get(digest)).cloned().collect()
+    }
+
+    /// The keys that end by themselves, soonest first: those of the next times, and of the last day. At most 200.
+    pub(crate) fn key_ends(&self, now: Timestamp) -> Vec<KeyEnd> {
+        let signed = |at: Timestamp| i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+        let left = |key: &ApiKey| signed(key.expires_at) - signed(now);
+        let mut keys: Vec<_> =
+            self.keys().into_iter().filter(|it| it.key.revoked_at.is_none()).collect();
+        keys.retain(|known| left(&known.key) > -DAY_MS);
+        keys.sort_by_key(|known| known.key.expires_at);
+        keys.truncate(MOST_ENDS);
+        #[expect(clippy::cast_precision_loss, reason = "exact for many years")]
+        let end = |known: &Arc<KnownKey>| KeyEnd {
+            id: known.key.id.to_string(),
+            name: known.key.name.clone(),
+            role: known.key.role.as_str(),
+            left_seconds: left(&known.key) as f64 / 1_000.0,
+        };
+        keys.iter().map(end).collect()
     }
 
     /// The receiver of a notice after every change that may take a right away.

@@ -34,7 +34,20 @@ impl Accounts {
         if register.user_by_email(&new.email).is_some() {
             return Err(Error::EmailExists(new.email.as_str().to_owned()));
         }
-        let user = User {
+        let user = self.user_of(new);
+        let record = Record::new(Action::UserCreated, by).of(user.id).with("role", user.role);
+        let mut record = record.with("email", &user.email);
+        if let Some(external) = &user.external {
+            record = record.with("issuer", &external.issuer).with("subject", &external.subject);
+        }
+        self.store(vec![USERS.put(NUMBER, &user.id.as_u128(), &user, None)], vec![record]).await?;
+        register.put_user(user.clone());
+        Ok(user)
+    }
+
+    /// The row of a new user.
+    pub(super) fn user_of(&self, new: NewUser) -> User {
+        User {
             id: UserId::from_u128(self.0.fresh_id(self.0.now(), PARTITION)),
             email: new.email,
             name: new.name,
@@ -44,15 +57,7 @@ impl Accounts {
             must_change_password: false,
             external: new.external,
             created_at: self.0.now(),
-        };
-        let record = Record::new(Action::UserCreated, by).of(user.id).with("role", user.role);
-        let mut record = record.with("email", &user.email);
-        if let Some(external) = &user.external {
-            record = record.with("issuer", &external.issuer).with("subject", &external.subject);
         }
-        self.store(vec![USERS.put(NUMBER, &user.id.as_u128(), &user, None)], vec![record]).await?;
-        register.put_user(user.clone());
-        Ok(user)
     }
 
     /// The user of this identity, made or with this role.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::Error;
-use callboard_domain::access::{Action, Caller};
+use callboard_domain::access::{Account, Action, Caller};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, User, WorkLeft};
 use callboard_domain::audit::{By, Entry, Record};
@@ -15,6 +14,7 @@ use callboard_domain::id::{KeyId, SessionId, UserId};
 use callboard_domain::query::{AuditQuery, Page};
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::SigningKeys;
+use callboard_domain::{Error, Timestamp};
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, STOPPING, unreadable, within};
@@ -210,6 +210,16 @@ impl Handle {
         let mut keys = self.node.accounts.keys();
         keys.reverse();
         keys
+    }
+
+    /// The end of the key of an account, if it lies at most so far ahead.
+    #[must_use]
+    pub fn ends_soon(&self, account: Account, ahead: Duration) -> Option<Timestamp> {
+        let Account::Key(id) = account else { return None };
+        let key = self.node.accounts.key_by_id(id)?;
+        let ends_at =
+            key.key.revoked_at.map_or(key.key.expires_at, |at| at.min(key.key.expires_at));
+        (ends_at <= self.node.now().after(ahead)).then_some(ends_at)
     }
 
     /// Makes an API key, and returns the only copy of its text.

@@ -38,7 +38,11 @@ impl Handle {
     /// The tasks that a job acts on: those that match, and of these the held ones if it rejects.
     async fn matched(&self, owner: &Owner, order: &BulkOrder) -> Result<Vec<TaskId>, Error> {
         let (store, environment) = (self.node.store(), owner.environment);
-        let matched = read::matching(store, environment, &order.filter).await;
+        let mut filter = order.filter.clone();
+        if let (true, Some(fits)) = (filter.statuses.is_empty(), order.action.fits()) {
+            filter.statuses = fits.to_vec();
+        }
+        let matched = read::matching(store, environment, &filter).await;
         let mut matched = matched.map_err(|error| unreadable(&error))?;
         if order.action == Action::Reject {
             let held = approvals::undecided(store, environment).await;

@@ -49,8 +49,9 @@ impl Handle {
         for (name, status) in self.node.models.statuses() {
             models.entry(name).or_default().1 = Some(status);
         }
+        let prices = self.node.prices();
         let view = |(name, (workers, status)): (Arc<str>, (usize, Option<MeterStatus>))| {
-            let price = self.node.settings.prices.get(&name);
+            let price = prices.get(&name);
             let closed_until = status.as_ref().and_then(|status| status.closed_until);
             let wall_clock =
                 |(queue, at): &(Arc<str>, _)| (Arc::clone(queue), self.node.wall_clock(*at));

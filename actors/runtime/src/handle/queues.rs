@@ -89,6 +89,9 @@ impl Handle {
         if task.state != State::Ready {
             return Some(waits);
         }
+        if self.node.is_paused() {
+            return Some("paused");
+        }
         if self.node.budgets.has_parked(environment, task.spec.id) {
             return Some("budget");
         }

@@ -375,7 +375,7 @@ impl Handle {
         let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(usual));
         let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
         let past = past.map_err(|error| unreadable(&error))?;
-        let (usual, prices) = (Arc::clone(usual), Arc::clone(&self.node.settings.prices));
+        let (usual, prices) = (Arc::clone(usual), self.node.prices());
         let is_brief = estimate::is_brief(&compiled.plan, &program.scope_at_start());
         let bytes = (!is_brief).then(|| compiled.plan.source().size());
         let dry_run = move || {

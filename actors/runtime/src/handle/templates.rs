@@ -148,7 +148,7 @@ impl Handle {
         let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
         let model = &self.node.settings.task_defaults.model;
         let Estimate { cost, duration_ms, .. } =
-            estimate::of_plan(&plan, model, known, &self.node.settings.prices);
+            estimate::of_plan(&plan, model, known, &self.node.prices());
         let estimate = (declared.0.unwrap_or(cost), declared.1.unwrap_or(duration_ms));
         self.node.catalog.keep_estimate(environment, template, now, estimate);
         Ok(estimate)

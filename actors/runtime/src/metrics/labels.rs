@@ -1,7 +1,8 @@
 //! Figures by the value of a label that clients choose: a model's or a queue's name.
 //!
 //! The table only grows, so that finding a known value takes no lock and no allocation. The table has
-//! room for 200 values (docs/reference/metrics.md): a later value is counted as `other`. Deliberately absent:
+//! room for 200 values (docs/reference/metrics.md): a later value is counted as `other`. A model or a queue of that
+//! name is counted as `other (name)`, which no name can be. Deliberately absent:
 //! removal. A value is there until the process ends, as its counters are.
 
 use std::hash::BuildHasher;
@@ -14,6 +15,8 @@ use foldhash::quality::RandomState;
 const MOST: usize = 200;
 /// The name of all others together.
 const OTHER: &str = "other";
+/// The value of a model or a queue that is called as all others together.
+const NAMED_OTHER: &str = "other (name)";
 /// More than twice as many as values, so that a search is short.
 const SLOTS: usize = 512;
 
@@ -59,13 +62,14 @@ impl<V: Default> Labels<V> {
     }
 
     fn entry(&self, name: &str) -> (&str, &V) {
+        let name = if name == OTHER { NAMED_OTHER } else { name };
         #[expect(clippy::cast_possible_truncation, reason = "any bits of a hash will do")]
         let mut at = self.hasher.hash_one(name) as usize % SLOTS;
         loop {
             match self.slots[at].get() {
                 Some(entry) if *entry.0 == *name => return (&entry.0, &entry.1),
                 Some(_) => at = (at + 1) % SLOTS,
-                None if name == OTHER || !self.reserve() => return (OTHER, &self.other),
+                None if !self.reserve() => return (OTHER, &self.other),
                 None => {
                     if self.slots[at].set(Box::new((name.into(), V::default()))).is_err() {
                         // Another thread was first, perhaps with the same name: look again.
@@ -85,6 +89,8 @@ impl<V: Default> Labels<V> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::super::numbers::Counter;
     use super::*;
 
@@ -102,15 +108,19 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_called_other_is_one_of_them() {
+    fn a_value_that_is_called_other_has_figures_of_its_own() {
         let labels = Labels::<Counter>::default();
         labels.of("other").add(1);
+        assert_eq!(labels.label("other"), NAMED_OTHER);
+        let all: Vec<_> = labels.all().map(|(name, counter)| (name, counter.get())).collect();
+        assert_eq!(all, [(NAMED_OTHER, 1)]);
         for number in 0..MOST {
             labels.of(&number.to_string()).add(1);
         }
-        labels.of("one more").add(1);
-        let others = labels.all().filter(|(name, _)| *name == "other");
-        assert_eq!(others.map(|(_, counter)| counter.get()).collect::<Vec<_>>(), [2]);
+        let others: BTreeMap<_, _> =
+            labels.all().filter(|(name, _)| name.starts_with(OTHER)).collect();
+        let counts: Vec<_> = others.values().map(|counter| counter.get()).collect();
+        assert_eq!(counts, [1, 1], "the last value is one of the others");
     }
 
     #[test]

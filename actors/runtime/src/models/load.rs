@@ -1,6 +1,7 @@
 //! The stored state of models: limits that an admin set, and the end of a cooldown.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
@@ -37,7 +38,11 @@ fn key(model: &str) -> [u8; 32] {
 impl Models {
     /// The limits of a model: those of its row, else those of the settings.
     fn limits_of(&self, row: &ModelRow) -> ModelLimits {
-        row.limits.or(self.configured.get(&row.name).copied()).unwrap_or_default()
+        row.limits.or_else(|| self.configured().get(&row.name).copied()).unwrap_or_default()
+    }
+
+    fn configured(&self) -> MutexGuard<'_, BTreeMap<String, ModelLimits>> {
+        self.configured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Other limits count from now on.
@@ -97,6 +102,23 @@ impl Node {
             self.count_ended(now).await?;
         }
         Ok(())
+    }
+
+    /// The settings have other limits, which count for the models without limits of their own. A model whose row
+    /// cannot be read keeps its limits until the next start.
+    pub(crate) async fn configure_models(&self, limits: BTreeMap<String, ModelLimits>) {
+        let _writing = Arc::clone(&self.models.writing).lock_owned().await;
+        let before = std::mem::replace(&mut *self.models.configured(), limits.clone());
+        let names: BTreeSet<_> = before.keys().chain(limits.keys()).collect();
+        for name in names.into_iter().filter(|name| before.get(*name) != limits.get(*name)) {
+            match MODELS.get(self.store(), NUMBER, &key(name)).await {
+                Ok(row) if row.as_ref().and_then(|row| row.limits).is_some() => {}
+                Ok(_) => {
+                    self.models.set_limits(name, limits.get(name).copied().unwrap_or_default())
+                }
+                Err(error) => tracing::warn!(model = name, %error, "the model keeps its limits"),
+            }
+        }
     }
 
     async fn count_ended(&self, now: Timestamp) -> Result<(), Error> {

@@ -70,5 +70,5 @@ pub(crate) fn check_task(node: &Node, asker: Asker<'_>, request: &Request) -> Re
 /// A model without a price that a task of this request may call.
 fn unpriced<'r>(node: &Node, request: &'r Request) -> Option<&'r str> {
     let called = Called::by(&request.model, request.routing.as_deref());
-    called.unpriced(request.inputs.confidence.as_deref(), &node.settings.prices)
+    called.unpriced(request.inputs.confidence.as_deref(), &node.prices())
 }

@@ -34,7 +34,7 @@ async fn over(store: Arc<MemoryStore>, started: Instant) -> Bench {
 /// Over `shared`, which keeps its rows in `store`.
 async fn through(store: Arc<MemoryStore>, shared: Arc<dyn Store>, started: Instant) -> Bench {
     let prices = Arc::new(Prices::parse(PRICES).expect("prices"));
-    let settings = Settings { prices, ..settings() };
+    let settings = Settings { live: Live { prices, ..Live::default() }, ..settings() };
     let wall = Arc::new(AtomicU64::new(1_800_000_000_000));
     Bench::at((started, wall), settings, store, shared).await
 }

@@ -18,7 +18,7 @@ const HOUR: Duration = Duration::from_hours(1);
 fn capped(unfinished_tasks: Option<u32>, stored_bytes: Option<u64>) -> Settings {
     let retention = Policy::new(Some(HOUR), None);
     let caps = Caps { unfinished_tasks, stored_bytes, schedules: Some(3) };
-    Settings { retention, caps, ..settings() }
+    Settings { retention, live: Live { caps, ..Live::default() }, ..settings() }
 }
 
 async fn bench(settings: Settings, store: MemoryStore) -> Bench {

@@ -300,7 +300,13 @@ async fn priced(table: &str) -> Bench {
     let prices = Arc::new(Prices::parse(table).expect("it is a table"));
     let store = Arc::new(MemoryStore::new());
     let start = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
-    Bench::at(start, Settings { prices, ..settings() }, store.clone(), store).await
+    Bench::at(
+        start,
+        Settings { live: Live { prices, ..Live::default() }, ..settings() },
+        store.clone(),
+        store,
+    )
+    .await
 }
 
 #[tokio::test]

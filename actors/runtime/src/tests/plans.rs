@@ -19,7 +19,13 @@ fn plans() -> Quotas {
 async fn with_plans() -> Bench {
     let store = Arc::new(MemoryStore::new());
     let start = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
-    Bench::at(start, Settings { quotas: plans(), ..settings() }, store.clone(), store).await
+    Bench::at(
+        start,
+        Settings { live: Live { quotas: plans(), ..Live::default() }, ..settings() },
+        store.clone(),
+        store,
+    )
+    .await
 }
 
 impl Bench {

@@ -100,6 +100,26 @@ async fn a_schedule_starts_its_work_at_its_instants_and_sleeps_between_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_schedule_runs_while_the_server_stands_still_and_none_is_lost() {
+    let bench = Bench::new().await;
+    let id = bench.scheduled(settings_of("0 * * * *", Overlap::Allow, CatchUp::All)).await;
+    let (store, at) = (bench.store.reopen(), (bench.started, Arc::clone(&bench.wall)));
+    bench.system.stop().await;
+    let store = Arc::new(store);
+    let still = Settings { stands_still: true, ..settings() };
+    let bench = Bench::at(at.clone(), still, store.clone(), store).await;
+    tokio::time::sleep(Duration::from_hours(3)).await;
+    assert!(bench.outcomes(id).await.is_empty());
+    let refused = bench.handle.trigger_schedule(Environment::Live, id).await;
+    assert!(matches!(refused, Err(Error::InvalidState(says)) if says.contains("--paused")));
+    let store = Arc::new(bench.store.reopen());
+    bench.system.stop().await;
+    let bench = Bench::at(at, settings(), store.clone(), store).await;
+    bench.caught_up(id).await;
+    assert_eq!(bench.outcomes(id).await, [Outcome::Started; 3]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_passed_while_the_server_was_down_is_made_up_for_as_the_policy_says() {
     let bench = Bench::new().await;
     let mut ids = Vec::new();

@@ -138,6 +138,27 @@ impl Bench {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_stands_still_posts_nothing_and_the_next_one_does() {
+    let receiver = Receiver::answering(vec![refused(500)]);
+    let bench = Bench::announcing(&receiver).await;
+    bench.complete(to(URL)).await;
+    while receiver.notices().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    bench.system.stop().await;
+    for (stands_still, posted) in [(true, 1), (false, 2)] {
+        let store = Arc::new(bench.store.reopen());
+        let settings = Settings { stands_still, ..settings() };
+        let next = Bench::announcing_on(&receiver, settings, store.clone(), store).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(receiver.notices().len(), posted, "stands still: {stands_still}");
+        let is_pending = next.listed(&[Progress::Pending], None).await.len();
+        assert_eq!(is_pending, 2 - posted);
+        next.system.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_a_task_is_posted_as_it_was_committed() {
     let receiver = Receiver::new();
     let bench = Bench::announcing(&receiver).await;

@@ -54,6 +54,7 @@ pub(super) async fn words(client: &Client, task: &Value, state: &str) -> String 
             Some(error) => format!("waiting{until} for another attempt: {error}"),
             None => format!("waiting{until} for another attempt"),
         },
+        "paused" => "everything is paused: callboard resume --all".to_owned(),
         "queue_paused" => format!("the queue is paused: callboard queues resume {queue}"),
         other => format!("waiting{until}: {}", other.replace('_', " ")),
     }

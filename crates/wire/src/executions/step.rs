@@ -66,7 +66,7 @@ pub struct StepResult<'a> {
     /// True if its output is held for review.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaiting_approval: bool,
-    /// The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget or
+    /// The reason that it waits while it is pending: worker, approval, backoff, limit, paused, `queue_paused`, budget or
     /// signal; none where it waits for other steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,

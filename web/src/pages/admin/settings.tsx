@@ -1,11 +1,11 @@
-/** The settings that the server wrote into the audit log when it started. */
+/** The settings that the server wrote into the audit log when it read them last. */
 
 import { usePage } from "../../api/hooks";
 import { Empty, Loaded, Panel } from "../../ui/basics";
 import { Ago } from "../../ui/time";
 
 export default function Settings() {
-  const read = usePage("/api/audit", { query: { action: "server.started", limit: 1 } } as never);
+  const read = usePage("/api/audit", { query: { action: "server.started,settings.read", limit: 1 } } as never);
   return (
     <Loaded query={read}>
       {({ items: [entry] }) =>
@@ -16,8 +16,9 @@ export default function Settings() {
         ) : (
           <>
             <p className="soft">
-              As the server took them when it started, <Ago at={entry.at} />. Settings are changed in its file
-              or its environment, and hold from the next start.
+              As the server read them last, <Ago at={entry.at} />. Settings are changed in its file or its
+              environment, and hold from the next start; limits, prices, certificates and the log also from a
+              SIGHUP.
             </p>
             {sections(entry.details ?? {}).map(([section, settings]) => (
               <Panel key={section} title={section}>

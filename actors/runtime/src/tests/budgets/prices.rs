@@ -13,7 +13,8 @@ use crate::schedule::{Start as ScheduledStart, Target};
 async fn bench_without_default() -> Bench {
     let prices = Arc::new(Prices::parse(PRICES).expect("prices"));
     let task_defaults = TaskDefaults { model: "free".into(), ..TaskDefaults::default() };
-    let settings = Settings { prices, task_defaults: Arc::new(task_defaults), ..settings() };
+    let live = Live { prices, ..Live::default() };
+    let settings = Settings { live, task_defaults: Arc::new(task_defaults), ..settings() };
     let (store, wall) = (Arc::new(MemoryStore::new()), Arc::new(AtomicU64::new(1_800_000_000_000)));
     Bench::at((Instant::now(), wall), settings, store.clone(), store).await
 }

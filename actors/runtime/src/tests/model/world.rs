@@ -107,8 +107,11 @@ impl World {
             shards: 2,
             terms: LeasePolicy { lease: LEASE, silent_after: LEASE / 2 },
             heartbeat: Duration::from_secs(1),
-            quotas: asks::quotas(),
-            prices: Arc::new(asks::prices()),
+            live: crate::Live {
+                quotas: asks::quotas(),
+                prices: Arc::new(asks::prices()),
+                ..crate::Live::default()
+            },
             approvals: approval::Policy { rejects: chance.percent(30), ..settings().approvals },
             ..settings()
         };
