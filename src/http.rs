@@ -138,14 +138,14 @@ fn table() -> Routes {
 
         .get   ("/api/hitl",                        may(A::HitlRead),         approvals::list)
         .get   ("/api/hitl/pending",                may(A::HitlRead),         approvals::list_pending)
-        .get   ("/api/hitl/stats",                  may(A::HitlRead),         approvals::statistics)
+        .get   ("/api/hitl/stats",                  may(A::HitlStatistics),       approvals::statistics)
         .get   ("/api/hitl/reviewers",              may(A::HitlRead),         approvals::reviewers)
-        .get   ("/api/hitl/calibration",            may(A::HitlRead),         approvals::calibration)
+        .get   ("/api/hitl/calibration",            may(A::HitlStatistics),       approvals::calibration)
         .get   ("/api/hitl/{taskId}",               may(A::HitlRead),         approvals::get)
         .post  ("/api/hitl/{taskId}/approve",       may(A::HitlDecide),       approvals::approve)
         .post  ("/api/hitl/{taskId}/reject",        may(A::HitlDecide),       approvals::reject)
         .post  ("/api/hitl/{taskId}/claim",         may(A::HitlClaim),        approvals::claim)
-        .post  ("/api/hitl/{taskId}/extend",        may(A::HitlDecide),       approvals::extend)
+        .post  ("/api/hitl/{taskId}/extend",        may(A::HitlExtend),       approvals::extend)
         .post  ("/api/hitl/{taskId}/release",       may(A::HitlClaim),        approvals::release)
         .get   ("/api/hitl/{taskId}/history",       may(A::HitlRead),         approvals::history)
 

@@ -13,7 +13,7 @@ import { Route, Switch, useLocation } from "wouter";
 import { queries } from "./api/hooks";
 import { Layout } from "./layout";
 import { LiveProvider } from "./live/live";
-import { Signed, sessionRefused, useSession } from "./session/session";
+import { Signed, sessionRefused, useMay, useSession } from "./session/session";
 import { Empty, Failed, Loading, PageFrame } from "./ui/basics";
 import { Toasts } from "./ui/toast";
 
@@ -97,10 +97,12 @@ function Content() {
 
 function Pages() {
   const [path, navigate] = useLocation();
-  const isEntry = path === "/sign-in" || path === "/setup";
+  const may = useMay();
+  const start = may("tasks: read") ? "/" : "/review";
+  const isEntry = path === "/sign-in" || path === "/setup" || (path === "/" && path !== start);
   useEffect(() => {
-    if (isEntry) navigate("/", { replace: true });
-  }, [isEntry, navigate]);
+    if (isEntry) navigate(start, { replace: true });
+  }, [isEntry, start, navigate]);
   // A page keeps its state while its parameters change, and loses its error with the path.
   return (
     <Guard key={`/${path.split("/")[1]}`}>

@@ -41,7 +41,7 @@ pub enum Users {
         /// The user, by e-mail or id.
         #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
-        /// Role: admin, operator, viewer or worker.
+        /// Role: admin, operator, reviewer, viewer or worker.
         role: String,
     },
     /// Change the rate limit plan of a user.
@@ -82,7 +82,7 @@ pub struct Create {
     /// Name of the user; by default the part of the e-mail before the @.
     #[arg(long)]
     name: Option<String>,
-    /// Role: admin, operator, viewer or worker.
+    /// Role: admin, operator, reviewer, viewer or worker.
     #[arg(long)]
     role: String,
     /// Rate limit plan: free, pro or enterprise; by default the server's.

@@ -200,7 +200,7 @@ request! {
         role: Role = required("role", role()),
         /// A number of days, `1d` to `36500d`; by default `90d`.
         expires_in: Option<Duration> = optional("expiresIn", lifetime()),
-        /// The environment; by default live. A test key is of an operator or a viewer.
+        /// The environment; by default live. A test key is of an operator, a reviewer or a viewer.
         environment: Option<Environment> = optional("environment", rule::one_of(&Environment::ALL, environment_name)),
         /// The plan of rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
@@ -217,8 +217,8 @@ fn role_fits(key: CreateKey, fields: &Fields<'_>) -> Result<CreateKey, Refused> 
         return Err(fields.refuse("queues", Rule::Enum, says));
     }
     let is_test = key.environment == Some(Environment::Test);
-    if is_test && !matches!(key.role, Role::Operator | Role::Viewer) {
-        let says = "must be operator or viewer for a test key";
+    if is_test && !matches!(key.role, Role::Operator | Role::Reviewer | Role::Viewer) {
+        let says = "must be operator, reviewer or viewer for a test key";
         return Err(fields.refuse("role", Rule::Enum, says));
     }
     Ok(key)

@@ -14,10 +14,11 @@ use crate::support::{Client, Server};
 
 const SIGNING_KEY: &str = "a signing key of more than 32 bytes";
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/access.md");
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 12] = [
     "none",
     "admin",
     "operator",
+    "reviewer",
     "viewer",
     "worker",
     "bound worker",
@@ -66,6 +67,7 @@ fn expected(name: &str, route: &Value, column: &str) -> &'static str {
         "none" | "revoked" | "expired" | "deleted" => return "401",
         "admin" => Role::Admin,
         "operator" | "test key" => Role::Operator,
+        "reviewer" => Role::Reviewer,
         "viewer" | "demoted" => Role::Viewer,
         "worker" | "bound worker" => Role::Worker,
         other => panic!("no column {other}"),

@@ -651,7 +651,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The users who decide, by name: admins and operators; none in the sandbox. */
+        /** The users who decide, by name: admins, operators and reviewers; none in the sandbox. */
         get: operations["hitl_reviewers"];
         put?: never;
         post?: never;
@@ -1639,6 +1639,8 @@ export interface components {
             summary?: string;
             /** @description The tags of the task. */
             tags: string[];
+            /** @description What the output was made from besides the prompt; only for a single approval. */
+            task?: components["schemas"]["ReviewedTask"];
             /** @description The task whose output waits; also the approval's identifier. */
             taskId: string;
             /** @description The template that the execution was deployed from. */
@@ -3003,6 +3005,23 @@ export interface components {
              */
             maxBackoffMs?: number;
         };
+        /** @description The parts of a task that its reviewer needs besides the prompt and the output. */
+        ReviewedTask: {
+            /** @description The context. */
+            context?: Record<string, never>;
+            /** @description The reason why the model stopped, in the provider's word. */
+            finishReason?: string;
+            /** @description The earlier turns. */
+            messages?: components["schemas"]["Message"][];
+            /** @description The JSON Schema of the output. */
+            outputSchema?: Record<string, never>;
+            /** @description The rejected task that it tries again. */
+            retryOf?: string;
+            /** @description The system prompt. */
+            systemPrompt?: string;
+            /** @description The usage of the model call. */
+            usage?: components["schemas"]["Usage"];
+        };
         /** @description The decisions of a reviewer within the window. */
         Reviewer: {
             /**
@@ -3913,7 +3932,7 @@ export interface components {
              * @description The role.
              * @enum {string|null}
              */
-            role?: "admin" | "operator" | "viewer" | "worker" | null;
+            role?: "admin" | "operator" | "reviewer" | "viewer" | "worker" | null;
             /**
              * @description The plan of rate limits.
              * @enum {string|null}
@@ -4164,11 +4183,11 @@ export interface components {
              * @description The role.
              * @enum {string}
              */
-            role: "admin" | "operator" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
             /** @description A number of days, `1d` to `36500d`; by default `90d`. */
             expiresIn?: string | null;
             /**
-             * @description The environment; by default live. A test key is of an operator or a viewer.
+             * @description The environment; by default live. A test key is of an operator, a reviewer or a viewer.
              * @enum {string|null}
              */
             environment?: "live" | "test" | null;
@@ -4314,7 +4333,7 @@ export interface components {
              * @description The role.
              * @enum {string}
              */
-            role: "admin" | "operator" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
             /**
              * @description The plan of rate limits; by default `[limits] plan`.
              * @enum {string|null}

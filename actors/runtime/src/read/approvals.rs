@@ -8,7 +8,7 @@ use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::query::{Approvals, Page, Window};
-use callboard_domain::task::Inputs;
+use callboard_domain::task::{Completion, Inputs};
 use callboard_domain::unit::ReviewTexts;
 use callboard_store::{Error, Filter, Order, Query, Store};
 
@@ -31,8 +31,8 @@ const WHOLE: usize = 4;
 pub struct ApprovalDetail {
     /// The approval.
     pub approval: Approval,
-    /// The method by which the confidence was made.
-    pub confidence_source: Option<String>,
+    /// The task's result as the worker sent it, which has no text.
+    pub result: Option<Box<Completion>>,
     /// True if reviewers decided too few outputs of the same origin to test the confidence.
     pub untested: bool,
     /// The prompt.
@@ -103,18 +103,9 @@ pub(crate) async fn approval(
     }
     let (inputs, edit, remark, output) = read?;
     let erased_at = found.task.erased_at;
-    let confidence_source = found.task.result.and_then(|result| result.confidence_source);
+    let result = found.task.result;
     let untested = false;
-    Ok(Some(ApprovalDetail {
-        approval,
-        confidence_source,
-        untested,
-        inputs,
-        output,
-        edit,
-        remark,
-        erased_at,
-    }))
+    Ok(Some(ApprovalDetail { approval, result, untested, inputs, output, edit, remark, erased_at }))
 }
 
 async fn written(

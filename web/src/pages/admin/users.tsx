@@ -14,11 +14,12 @@ import { toast, toastError } from "../../ui/toast";
 import { Confirm } from "./confirm";
 
 type User = ItemOf<"/api/auth/users">;
-const ROLES = ["admin", "operator", "viewer", "worker"] as const;
+const ROLES = ["admin", "operator", "reviewer", "viewer", "worker"] as const;
 type Role = (typeof ROLES)[number];
 const MAY: Record<Role, string> = {
   admin: "may do everything",
   operator: "submits, cancels, deploys, reviews",
+  reviewer: "reads and decides held outputs, nothing else",
   viewer: "reads",
   worker: "runs tasks",
 };
@@ -134,7 +135,9 @@ export default function Users() {
       {asked?.what === "delete" && (
         <Delete
           user={asked.user}
-          others={list.rows.filter((other) => other.id !== asked.user.id && other.role !== "viewer")}
+          others={list.rows.filter(
+            (other) => other.id !== asked.user.id && (other.role === "admin" || other.role === "operator"),
+          )}
           onClose={() => setAsked(undefined)}
           onDone={again}
         />
