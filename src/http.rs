@@ -32,6 +32,7 @@ pub mod extract;
 mod feed;
 pub mod headers;
 mod idempotency;
+mod invitations;
 mod item_reads;
 pub mod limit;
 mod metrics;
@@ -168,6 +169,14 @@ fn table() -> Routes {
         .get   ("/api/auth/users",                  may(A::UsersManage),      accounts::list_users)
         .patch ("/api/auth/users/{id}",             may(A::UsersManage),      accounts::change_user)
         .delete("/api/auth/users/{id}",             may(A::UsersManage),      accounts::delete_user)
+        .post  ("/api/auth/invitations",            may(A::UsersManage),      invitations::create)
+        .get   ("/api/auth/invitations",            may(A::UsersManage),      invitations::list)
+        .delete("/api/auth/invitations/{id}",       may(A::UsersManage),      invitations::revoke)
+        .post  ("/api/auth/invitations/preview",    Public,                   invitations::preview)
+        .post  ("/api/auth/invitations/accept",     Public,                   invitations::accept)
+        .post  ("/api/auth/password/forgotten",     Public,                   invitations::forgotten)
+        .post  ("/api/auth/password/reset/preview", Public,                   invitations::preview_reset)
+        .post  ("/api/auth/password/reset",         Public,                   invitations::reset)
         .post  ("/api/auth/keys",                   may(A::KeysManage),       accounts::create_key)
         .get   ("/api/auth/keys",                   may(A::KeysManage),       accounts::list_keys)
         .delete("/api/auth/keys/{id}",              may(A::KeysManage),       accounts::revoke_key)

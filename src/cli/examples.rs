@@ -203,6 +203,13 @@ fn of(path: &str) -> &'static [&'static str] {
         ],
         "users list" => &["users list", "users list --limit 100 -o json"],
         "users create" => &["users create --email ann@example.com --role operator --name Ann"],
+        "users invite" => &[
+            "users invite --role reviewer --email ann@example.com",
+            "users invite --role viewer --expires-in 1d -o json",
+        ],
+        "users invitations" => &["users invitations"],
+        "users uninvite" => &["users uninvite inv_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "users must-change" => &["users must-change ann@example.com"],
         "users role" => &["users role ann@example.com viewer"],
         "users plan" => &["users plan ann@example.com pro"],
         "users password" => &["users password ann@example.com"],

@@ -52,8 +52,8 @@ export function App() {
 function Content() {
   const { who, error, refetch } = useSession();
   const client = useQueryClient();
-  // A program that wants to sign in asks those who are signed in here as well.
-  const [asks] = useState(() => window.location.hash.startsWith("#program="));
+  // A program that wants to sign in, an invitation and a forgotten password ask those who are signed in as well.
+  const [asks] = useState(() => /^#(program|invite|reset)=/.test(window.location.hash));
   useEffect(
     () =>
       client.getQueryCache().subscribe((event) => {

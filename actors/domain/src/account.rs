@@ -18,6 +18,7 @@ use crate::rate::Tier;
 pub mod comparison;
 pub mod external;
 pub mod password;
+pub mod recovery;
 pub mod throttle;
 
 /// The longest e-mail, in characters.

@@ -24,6 +24,7 @@ use crate::error::{Error, Rule};
 use crate::id::{Environment, KeyId, UserId};
 use crate::rate::Tier;
 
+pub mod invitation;
 pub mod refresh;
 
 /// The number of random bytes that [`mint`] takes. [`mint`] needs 32 bytes whose lower six bits are below

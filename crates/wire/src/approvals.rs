@@ -115,7 +115,7 @@ pub struct ApprovalBody<'a> {
     /// The channels that notify reviewers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notify_channels: Vec<&'static str>,
-    /// What the output was made from besides the prompt; only for a single approval.
+    /// The rest of the task that the output was made from; only for a single approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<ReviewedTaskBody<'a>>,
     /// The decision.

@@ -18,6 +18,7 @@ pub mod events;
 pub mod executions;
 pub mod flow;
 pub mod hitl;
+pub mod invitations;
 pub mod labels;
 pub mod messages;
 pub mod metrics;

@@ -30,18 +30,23 @@ const COLUMNS: [&str; 12] = [
 ];
 
 /// The routes that ask for no credentials. A new one is written here, on purpose.
-const PUBLIC: [&str; 13] = [
+const PUBLIC: [&str; 18] = [
     "GET /api/auth/methods",
     "GET /api/auth/oidc/callback",
     "GET /api/auth/oidc/start",
     "GET /api/health",
     "GET /api/openapi.json",
+    "POST /api/auth/invitations/accept",
+    "POST /api/auth/invitations/preview",
     "POST /api/auth/links/exchange",
     "POST /api/auth/links/preview",
     "POST /api/auth/login",
     "POST /api/auth/oidc/program",
     "POST /api/auth/oidc/program/preview",
     "POST /api/auth/oidc/token",
+    "POST /api/auth/password/forgotten",
+    "POST /api/auth/password/reset",
+    "POST /api/auth/password/reset/preview",
     "POST /api/auth/refresh",
     "POST /api/auth/setup",
 ];
