@@ -154,7 +154,9 @@ fn of(path: &str) -> &'static [&'static str] {
             "events follow --events task.completed,task.failed",
             "events follow --execution dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j -o jsonl",
         ],
-        "hitl list" => &["hitl list", "hitl list --queue nightly --tag import", "hitl list --all"],
+        "hitl list" => {
+            &["hitl list", "hitl list --queue nightly --tag import", "hitl list --decided"]
+        }
         "hitl show" => &["hitl show dt_task_01m7ydfg8h1fvf4c29awjks549"],
         "hitl claim" => &["hitl claim dt_task_01m7ydfg8h1fvf4c29awjks549"],
         "hitl release" => &["hitl release dt_task_01m7ydfg8h1fvf4c29awjks549"],

@@ -22,6 +22,7 @@ type Page = () => Promise<{ default: ComponentType }>;
 /** The longest path first. A page reads its parameters with `useParams` of wouter. */
 const PAGES: [path: string, page: Page][] = [
   ["/", () => import("./pages/home/home")],
+  ["/review/decided", () => import("./pages/review/decided")],
   ["/review/:taskId?", () => import("./pages/review/review")],
   ["/executions/:id", () => import("./pages/executions/execution")],
   ["/executions", () => import("./pages/executions/executions")],

@@ -125,7 +125,7 @@ pub struct Executions {
     pub window: Window,
 }
 
-/// A filter of approvals, which are listed newest first.
+/// A filter of approvals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approvals {
     /// Any of these statuses; every status if empty.
@@ -136,8 +136,20 @@ pub struct Approvals {
     pub tags: Vec<String>,
     /// The reviewer who is assigned or who decided.
     pub reviewer: Option<String>,
+    /// The order.
+    pub order: ApprovalOrder,
     /// The page.
     pub window: Window,
+}
+
+/// The order of approvals, the latest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ApprovalOrder {
+    /// The time of the hold.
+    #[default]
+    HeldAt,
+    /// The time of the decision; undecided ones come last.
+    DecidedAt,
 }
 
 /// A filter of templates, which are listed newest first, each in its highest version.

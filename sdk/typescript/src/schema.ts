@@ -6446,6 +6446,8 @@ export interface operations {
                 tags?: string[];
                 /** @description Only items that this reviewer is assigned to or has decided. */
                 reviewerId?: string;
+                /** @description The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision. */
+                orderBy?: "createdAt" | "decidedAt";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */

@@ -7,7 +7,7 @@ use callboard_domain::approval::{Action, Approval, Entry, Salt, State};
 use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
-use callboard_domain::query::{Approvals, Page, Window};
+use callboard_domain::query::{ApprovalOrder, Approvals, Page, Window};
 use callboard_domain::task::{Completion, Inputs};
 use callboard_domain::unit::ReviewTexts;
 use callboard_store::{Error, Filter, Order, Query, Store};
@@ -17,8 +17,9 @@ use crate::node::Node;
 use crate::tables::approvals;
 use crate::tables::{self, approval_list, approval_term as term, executions, term_of};
 
-/// The order of the lists: by the instant at which the output was held.
+/// The orders of the lists: by the instant of the hold, and of the decision.
 const SINCE: usize = 0;
+const DECIDED: usize = 1;
 
 /// The characters of a text that a list shows. The list reads one more, to see if there are more.
 pub const LISTED: usize = 2_000;
@@ -169,7 +170,10 @@ fn asked(environment: Environment, query: &Approvals) -> Query {
     Query {
         list: approval_list(environment),
         filters,
-        order: Order::Sort(SINCE),
+        order: Order::Sort(match query.order {
+            ApprovalOrder::HeldAt => SINCE,
+            ApprovalOrder::DecidedAt => DECIDED,
+        }),
         descending: true,
         offset: query.window.offset,
         limit: query.window.limit,

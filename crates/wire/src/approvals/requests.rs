@@ -2,7 +2,7 @@
 
 use callboard_domain::Rule;
 use callboard_domain::approval::{SYSTEM, State};
-use callboard_domain::query::Approvals;
+use callboard_domain::query::{ApprovalOrder, Approvals};
 use callboard_domain::render::MAX_PROMPT;
 
 use crate::common::{Paging, tags};
@@ -47,6 +47,8 @@ request! {
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Only items that this reviewer is assigned to or has decided.
         reviewer_id: Option<String> = optional("reviewerId", name()),
+        /// The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision.
+        order_by: Option<ApprovalOrder> = optional("orderBy", rule::one_of(&ORDERS, order_name)),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
@@ -106,6 +108,15 @@ fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_REVIEWER))
 }
 
+const ORDERS: [ApprovalOrder; 2] = [ApprovalOrder::HeldAt, ApprovalOrder::DecidedAt];
+
+const fn order_name(order: ApprovalOrder) -> &'static str {
+    match order {
+        ApprovalOrder::HeldAt => "createdAt",
+        ApprovalOrder::DecidedAt => "decidedAt",
+    }
+}
+
 fn statuses() -> impl Parse<Vec<State>> {
     rule::commas(1..=State::ALL.len(), rule::one_of(&State::ALL, State::as_str))
 }
@@ -126,6 +137,7 @@ impl From<ListPending> for Approvals {
             queue: list.queue,
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
+            order: ApprovalOrder::HeldAt,
             window: list.page.window(),
         }
     }
@@ -138,6 +150,7 @@ impl From<ListApprovals> for Approvals {
             queue: list.queue,
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
+            order: list.order_by.unwrap_or_default(),
             window: list.page.window(),
         }
     }

@@ -64,11 +64,11 @@ class AsyncHitl(AsyncResource):
 
     def list(
         self, *, status: str | Sequence[str] | None = None, queue: str | None = None,
-        tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        tags: Sequence[str] | None = None, reviewer_id: str | None = None, order_by: str | None = None,
     ) -> AsyncPages[AsyncApproval]:
-        """Lists approvals of every status, the latest hold first."""
+        """Lists approvals of every status, the latest first: by the hold, or `order_by="decidedAt"` by the decision."""
         return self._pages(AsyncApproval, "GET", "/api/hitl", query={
-            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id})
+            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id, "orderBy": order_by})
 
     async def get(self, task_id: str) -> AsyncApproval:
         """Reads an approval with its whole texts."""

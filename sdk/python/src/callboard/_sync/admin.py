@@ -65,11 +65,11 @@ class Hitl(Resource):
 
     def list(
         self, *, status: str | Sequence[str] | None = None, queue: str | None = None,
-        tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        tags: Sequence[str] | None = None, reviewer_id: str | None = None, order_by: str | None = None,
     ) -> Pages[Approval]:
-        """Lists approvals of every status, the latest hold first."""
+        """Lists approvals of every status, the latest first: by the hold, or `order_by="decidedAt"` by the decision."""
         return self._pages(Approval, "GET", "/api/hitl", query={
-            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id})
+            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id, "orderBy": order_by})
 
     def get(self, task_id: str) -> Approval:
         """Reads an approval with its whole texts."""
