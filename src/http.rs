@@ -33,6 +33,7 @@ pub mod extract;
 mod feed;
 pub mod headers;
 mod idempotency;
+mod invitations;
 mod item_reads;
 pub mod limit;
 mod metrics;
@@ -140,14 +141,14 @@ fn table() -> Routes {
 
         .get   ("/api/hitl",                        may(A::HitlRead),         approvals::list)
         .get   ("/api/hitl/pending",                may(A::HitlRead),         approvals::list_pending)
-        .get   ("/api/hitl/stats",                  may(A::HitlRead),         approvals::statistics)
+        .get   ("/api/hitl/stats",                  may(A::HitlStatistics),       approvals::statistics)
         .get   ("/api/hitl/reviewers",              may(A::HitlRead),         approvals::reviewers)
-        .get   ("/api/hitl/calibration",            may(A::HitlRead),         approvals::calibration)
+        .get   ("/api/hitl/calibration",            may(A::HitlStatistics),       approvals::calibration)
         .get   ("/api/hitl/{taskId}",               may(A::HitlRead),         approvals::get)
         .post  ("/api/hitl/{taskId}/approve",       may(A::HitlDecide),       approvals::approve)
         .post  ("/api/hitl/{taskId}/reject",        may(A::HitlDecide),       approvals::reject)
         .post  ("/api/hitl/{taskId}/claim",         may(A::HitlClaim),        approvals::claim)
-        .post  ("/api/hitl/{taskId}/extend",        may(A::HitlDecide),       approvals::extend)
+        .post  ("/api/hitl/{taskId}/extend",        may(A::HitlExtend),       approvals::extend)
         .post  ("/api/hitl/{taskId}/release",       may(A::HitlClaim),        approvals::release)
         .get   ("/api/hitl/{taskId}/history",       may(A::HitlRead),         approvals::history)
 
@@ -170,6 +171,14 @@ fn table() -> Routes {
         .get   ("/api/auth/users",                  may(A::UsersManage),      accounts::list_users)
         .patch ("/api/auth/users/{id}",             may(A::UsersManage),      accounts::change_user)
         .delete("/api/auth/users/{id}",             may(A::UsersManage),      accounts::delete_user)
+        .post  ("/api/auth/invitations",            may(A::UsersManage),      invitations::create)
+        .get   ("/api/auth/invitations",            may(A::UsersManage),      invitations::list)
+        .delete("/api/auth/invitations/{id}",       may(A::UsersManage),      invitations::revoke)
+        .post  ("/api/auth/invitations/preview",    Public,                   invitations::preview)
+        .post  ("/api/auth/invitations/accept",     Public,                   invitations::accept)
+        .post  ("/api/auth/password/forgotten",     Public,                   invitations::forgotten)
+        .post  ("/api/auth/password/reset/preview", Public,                   invitations::preview_reset)
+        .post  ("/api/auth/password/reset",         Public,                   invitations::reset)
         .post  ("/api/auth/keys",                   may(A::KeysManage),       accounts::create_key)
         .get   ("/api/auth/keys",                   may(A::KeysManage),       accounts::list_keys)
         .delete("/api/auth/keys/{id}",              may(A::KeysManage),       accounts::revoke_key)

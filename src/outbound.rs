@@ -13,7 +13,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use callboard_otlp::Exporter;
-use callboard_runtime::ports::Mailer;
 
 use crate::config::{Config, Otel};
 use email::{Email, NotUsable};
@@ -37,10 +36,7 @@ pub fn exporter(config: &Config) -> Result<Option<Exporter>, callboard_otlp::Err
 ///
 /// # Errors
 /// Those of [`Email::new`].
-pub fn mailer(
-    config: &Config,
-    listening: SocketAddr,
-) -> Result<Option<Arc<dyn Mailer>>, NotUsable> {
+pub fn mailer(config: &Config, listening: SocketAddr) -> Result<Option<Arc<Email>>, NotUsable> {
     let Some(smtp) = &config.smtp else { return Ok(None) };
     if smtp.shows_its_password() {
         tracing::warn!(

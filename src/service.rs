@@ -23,7 +23,7 @@ use callboard_domain::usage::Prices;
 use callboard_domain::worker::LeasePolicy;
 use callboard_otlp::{Exporter, Spans};
 use callboard_runtime::accounts::NewUser;
-use callboard_runtime::ports::{Ports, Tracer, WebhookClient};
+use callboard_runtime::ports::{Mailer, Ports, Tracer, WebhookClient};
 use callboard_runtime::system::OnBreak;
 use callboard_runtime::{Handle, Live, Settings, System};
 use callboard_store::Store;
@@ -126,7 +126,8 @@ impl Assembled {
         let record = settings_record(Action::ServerStarted, &config)
             .with("auth.signing_key", signing_keys.current);
         let settings = settings(&config, signing_keys)?;
-        let mailer = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
+        let mail = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
+        let mailer = mail.clone().map(|mail| mail as Arc<dyn Mailer>);
         let guard = Arc::new(Guard::new(config.webhooks.allow.clone()));
         let webhook_secrets = Arc::new(WebhookSecrets::of(webhook_secret(&config, &dir).await?));
         let webhooks = Webhooks::new(Arc::clone(&guard), Arc::clone(&webhook_secrets));
@@ -166,6 +167,7 @@ impl Assembled {
         };
         let app = App::new(Parts {
             handle,
+            mail,
             defaults: Defaults {
                 model: config.models.default,
                 pass_unknown_confidence: config.hitl.missing_confidence == MissingConfidence::Pass,
@@ -344,8 +346,15 @@ impl FirstAdmin<'_> {
         rules.check(self.password, &email).map_err(refused)?;
         let password_hash = passwords.hash(self.password.to_owned()).await.map_err(refused)?;
         let name = display_name(email.local_part()).map_err(refused)?;
-        let new =
-            NewUser { email, name, role: Role::Admin, tier: None, external: None, password_hash };
+        let new = NewUser {
+            email,
+            name,
+            role: Role::Admin,
+            tier: None,
+            must_change_password: false,
+            external: None,
+            password_hash,
+        };
         let made = handle.create_first_admin(new, By::SYSTEM).await.map_err(refused)?;
         Ok(made.is_some())
     }

@@ -166,7 +166,9 @@ fn of(path: &str) -> &'static [&'static str] {
             "events follow --events task.completed,task.failed",
             "events follow --execution dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j -o jsonl",
         ],
-        "hitl list" => &["hitl list", "hitl list --queue nightly --tag import", "hitl list --all"],
+        "hitl list" => {
+            &["hitl list", "hitl list --queue nightly --tag import", "hitl list --decided"]
+        }
         "hitl show" => &["hitl show dt_task_01m7ydfg8h1fvf4c29awjks549"],
         "hitl claim" => &["hitl claim dt_task_01m7ydfg8h1fvf4c29awjks549"],
         "hitl release" => &["hitl release dt_task_01m7ydfg8h1fvf4c29awjks549"],
@@ -215,6 +217,13 @@ fn of(path: &str) -> &'static [&'static str] {
         ],
         "users list" => &["users list", "users list --limit 100 -o json"],
         "users create" => &["users create --email ann@example.com --role operator --name Ann"],
+        "users invite" => &[
+            "users invite --role reviewer --email ann@example.com",
+            "users invite --role viewer --expires-in 1d -o json",
+        ],
+        "users invitations" => &["users invitations"],
+        "users uninvite" => &["users uninvite inv_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "users must-change" => &["users must-change ann@example.com"],
         "users role" => &["users role ann@example.com viewer"],
         "users plan" => &["users plan ann@example.com pro"],
         "users password" => &["users password ann@example.com"],

@@ -36,6 +36,7 @@ impl Oidc {
             ("none", None),
             ("admin", Some(Role::Admin)),
             ("operator", Some(Role::Operator)),
+            ("reviewer", Some(Role::Reviewer)),
             ("viewer", Some(Role::Viewer)),
         ];
         let issuer = source.optional(SECTION, "issuer", issuer)?;
@@ -116,12 +117,13 @@ fn domain(raw: &Raw) -> Result<String, String> {
 
 /// A value and its role. The value may have an equals sign, the role has none.
 fn mapping(raw: &Raw) -> Result<(String, Role), String> {
-    let right =
-        || "a value and a role, \"value=admin\", \"value=operator\" or \"value=viewer\"".to_owned();
+    let right = || {
+        "a value and a role, \"value=admin\", \"value=operator\", \"value=reviewer\" or \"value=viewer\"".to_owned()
+    };
     let text = rule::text(raw).map_err(|_| right())?;
     let (value, role) = text.rsplit_once('=').ok_or_else(right)?;
     match Role::parse(role.trim()) {
-        Some(role @ (Role::Admin | Role::Operator | Role::Viewer)) if !value.trim().is_empty() => {
+        Some(role) if role != Role::Worker && !value.trim().is_empty() => {
             Ok((value.trim().to_owned(), role))
         }
         Some(_) | None => Err(right()),

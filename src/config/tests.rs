@@ -369,7 +369,7 @@ fn single_sign_on_has_an_issuer_a_client_and_a_way_to_a_role() {
         ),
         (
             "[oidc]\nrole_map = [\"staff=worker\"]\n",
-            "line 2: oidc.role_map must be a list, each item a value and a role, \"value=admin\", \"value=operator\" or \"value=viewer\", not [\"staff=worker\"]",
+            "line 2: oidc.role_map must be a list, each item a value and a role, \"value=admin\", \"value=operator\", \"value=reviewer\" or \"value=viewer\", not [\"staff=worker\"]",
         ),
         (
             "[oidc]\nclient_secret = \"s\"\n",

@@ -288,10 +288,12 @@ pub(super) async fn create_user(
     Body(user): Body<CreateUser>,
 ) -> Answer {
     app.password_rules.check(&user.password, &user.email)?;
-    let CreateUser { email, password, name, role, plan: tier } = user;
+    let CreateUser { email, password, name, role, plan: tier, must_change_password } = user;
     let password_hash = app.passwords.hash(password).await?;
     let name = name.unwrap_or_else(|| email.local_part().to_owned());
-    let new = NewUser { email, name, role, tier, password_hash, external: None };
+    let must_change_password = must_change_password.unwrap_or_default();
+    let new =
+        NewUser { email, name, role, tier, password_hash, must_change_password, external: None };
     let user = app.handle.create_user(new, by).await?;
     Ok(Reply::created(&UserBody::from(&user)))
 }
@@ -328,7 +330,7 @@ pub(super) async fn change_user(
     Id(id): Id<UserId>,
     Body(change): Body<ChangeUser>,
 ) -> Answer {
-    let ChangeUser { role, plan, password } = change;
+    let ChangeUser { role, plan, password, must_change_password } = change;
     let user = app.handle.user(id).ok_or_else(|| Error::not_found("user", id))?;
     let password_hash = match password {
         Some(password) => {
@@ -337,7 +339,7 @@ pub(super) async fn change_user(
         }
         None => None,
     };
-    let change = UserChange { role, tier: plan, password_hash };
+    let change = UserChange { role, tier: plan, password_hash, must_change_password };
     let user = app.handle.change_user(id, change, by).await?;
     app.forget_codes(id);
     Ok(Reply::ok(&UserBody::from(&user)))

@@ -10,6 +10,7 @@ use callboard_common::secret::Secret;
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller};
 use callboard_domain::account::password::Rules;
+use callboard_domain::account::recovery::Recoveries;
 use callboard_domain::account::throttle::Throttle;
 use callboard_domain::audit::{By, Record};
 use callboard_domain::id::{TaskId, UserId};
@@ -36,6 +37,7 @@ use super::oidc::SignOn;
 use crate::auth::password::Passwords;
 use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
+use crate::outbound::email::Email;
 use crate::outbound::guard::Guard;
 use crate::outbound::traces::Traces;
 use crate::outbound::webhook::WebhookSecrets;
@@ -93,6 +95,8 @@ pub struct Parts {
     pub guard: Arc<Guard>,
     /// The signers of webhooks.
     pub webhook_secrets: Arc<WebhookSecrets>,
+    /// The client for mail, if a server for it is configured.
+    pub mail: Option<Arc<Email>>,
     /// True if the metrics need no credential.
     pub metrics_public: bool,
     /// The directory of everything that is stored.
@@ -144,6 +148,8 @@ pub struct App {
     pub(super) traces: Option<Traces>,
     pub(super) tls: Option<Tls>,
     throttle: Mutex<Throttle>,
+    pub(super) mail: Option<Arc<Email>>,
+    pub(super) recoveries: Mutex<Recoveries>,
     trusted_proxies: Vec<IpNet>,
     guard: Arc<Guard>,
     pub(super) webhook_secrets: Arc<WebhookSecrets>,
@@ -184,6 +190,8 @@ impl App {
             traces: parts.traces,
             tls: parts.tls,
             throttle: Mutex::default(),
+            mail: parts.mail,
+            recoveries: Mutex::default(),
             trusted_proxies: parts.trusted_proxies,
             guard: parts.guard,
             webhook_secrets: parts.webhook_secrets,

@@ -218,7 +218,7 @@ pub(super) async fn calibration(
     Ok(Reply::ok(&CalibrationBody::of(&query, &found)))
 }
 
-/// The users who decide, by name: admins and operators; none in the sandbox.
+/// The users who decide, by name: admins, operators and reviewers; none in the sandbox.
 #[utoipa::path(
     get, path = "/api/hitl/reviewers", tag = "hitl",
     responses((status = 200, body = [ReviewerNameBody])),

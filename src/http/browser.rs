@@ -36,6 +36,8 @@ const LINK_LIFETIME: Duration = Duration::from_hours(1);
 /// The server's state of browsers.
 pub struct Browsers {
     links: Codes,
+    /// The links that set a forgotten password.
+    resets: Codes,
     /// The address under which browsers reach this server, without a slash at the end.
     base: String,
     /// The life of a cookie: that of a session which is not renewed.
@@ -47,7 +49,8 @@ impl Browsers {
     #[must_use]
     pub fn new(base: &str, lifetime: Duration) -> Self {
         let base = base.trim_end_matches('/').to_owned();
-        Self { links: Codes::lasting(LINK_LIFETIME), base, lifetime }
+        let [links, resets] = [(); 2].map(|()| Codes::lasting(LINK_LIFETIME));
+        Self { links, resets, base, lifetime }
     }
 
     /// A link that signs this user in, once, unless the session that made it has ended.
@@ -57,13 +60,24 @@ impl Browsers {
     pub(super) fn link(&self, app: &App, bearer: Bearer) -> Result<LinkBody, Error> {
         let now = app.handle.now();
         let token = self.links.issue(bearer, Proof::Nothing, now)?;
-        let url = format!("{}/sign-in#link={token}", self.base);
+        let url = format!("{}#link={token}", self.sign_in_page());
         Ok(LinkBody::new(url, token, now.after(LINK_LIFETIME)))
+    }
+
+    /// The links that set a forgotten password, once, within an hour.
+    pub(super) fn resets(&self) -> &Codes {
+        &self.resets
+    }
+
+    /// The address of the page that takes links.
+    pub(super) fn sign_in_page(&self) -> String {
+        format!("{}/sign-in", self.base)
     }
 
     /// Drops the links of a user, whose sessions were ended, but for those that end with their session.
     pub(super) fn forget(&self, user: UserId) {
         self.links.forget(user);
+        self.resets.forget(user);
     }
 
     /// The name of the cookie; over TLS one that no other host can set.
@@ -180,7 +194,8 @@ fn who_is(app: &App, caller: &Caller) -> Result<Reply, Error> {
 )]
 pub(super) async fn methods(State(app): State<Arc<App>>) -> Answer {
     let setup = app.setup.is_some() && !app.handle.has_admin();
-    Ok(Reply::ok(&MethodsBody { password: true, oidc: app.oidc.is_some(), setup }))
+    let (oidc, password_reset) = (app.oidc.is_some(), app.mail.is_some());
+    Ok(Reply::ok(&MethodsBody { password: true, oidc, setup, password_reset }))
 }
 
 /// Make a link that signs the caller in once, within an hour, in a browser.

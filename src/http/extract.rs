@@ -293,6 +293,7 @@ named! {
     UserId = "user",
     SessionId = "session",
     KeyId = "key",
+    InvitationId = "invitation",
     WorkerId = "worker",
     DeliveryId = "delivery",
     ScheduleId = "schedule",

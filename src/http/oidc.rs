@@ -293,7 +293,15 @@ async fn admit(
         None => app.passwords.hash(App::fresh_name()).await?,
     };
     let external = Some(external);
-    let new = NewUser { email, name, role, tier: None, password_hash, external: external.clone() };
+    let new = NewUser {
+        email,
+        name,
+        role,
+        tier: None,
+        password_hash,
+        must_change_password: false,
+        external: external.clone(),
+    };
     match app.handle.admit_external(new, by).await {
         Ok(user) => Ok(user),
         Err(error) => Err(refuse(app, by, external.as_ref(), error).await),

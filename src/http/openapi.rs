@@ -12,8 +12,8 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
-    executions, metrics, models, oidc, plans, queues, schedules, setup, signals, signing_key,
+    accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events, executions,
+    invitations, metrics, models, oidc, plans, queues, schedules, setup, signals, signing_key,
     streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
@@ -89,6 +89,14 @@ use crate::ws;
         accounts::create_user,
         accounts::list_users,
         accounts::change_user,
+        invitations::create,
+        invitations::list,
+        invitations::revoke,
+        invitations::preview,
+        invitations::accept,
+        invitations::forgotten,
+        invitations::preview_reset,
+        invitations::reset,
         accounts::create_key,
         accounts::delete_user,
         accounts::list_keys,

@@ -41,7 +41,15 @@ pub(super) async fn setup(
     let password_hash = app.passwords.hash(first.password).await?;
     let name = first.name.unwrap_or_else(|| first.email.local_part().to_owned());
     let (email, role) = (first.email, Role::Admin);
-    let new = NewUser { email, name, role, tier: None, password_hash, external: None };
+    let new = NewUser {
+        email,
+        name,
+        role,
+        tier: None,
+        password_hash,
+        must_change_password: false,
+        external: None,
+    };
     let user = app.handle.create_first_admin(new, by).await?.ok_or_else(taken)?;
     let by = By { account: Some(Account::User(user.id)), ..by };
     let signed_in = app.handle.sign_in(user, by).await?;

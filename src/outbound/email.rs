@@ -1,4 +1,4 @@
-//! Mails to reviewers, by SMTP: [`Mailer`] for the runtime.
+//! Mails, by SMTP: [`Mailer`] for the runtime, and those about forgotten passwords.
 //!
 //! A connection for each mail, a few at once: mails are rare, and a server has limits. A mail that
 //! is sent again after a crash has the same `Message-ID`, made of its delivery's identifier.
@@ -9,6 +9,9 @@ mod text;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
+use callboard_domain::Timestamp;
+use callboard_domain::account::Email as Recipient;
+use callboard_domain::digest::Digest;
 use callboard_runtime::ports::{Mailer, NotSent, ReviewerMail};
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, SinglePart};
@@ -31,6 +34,22 @@ const AT_ONCE: usize = 4;
 /// The server's answers that refuse a login or demand one (RFC 4954). The operator can mend them,
 /// and the mail is not to blame.
 const LOGIN_REFUSED: [u16; 4] = [530, 534, 535, 538];
+
+/// The pauses after tries of a mail that is not stored.
+const PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
+
+/// A mail to a user who has forgotten the password.
+#[derive(Debug)]
+pub struct PasswordMail {
+    /// The recipient.
+    pub to: Recipient,
+    /// The user's name.
+    pub name: String,
+    /// The secret address at which the user sets another password.
+    pub link: String,
+    /// The time of the request.
+    pub at: Timestamp,
+}
 
 /// The client of the configured server.
 #[derive(Debug)]
@@ -77,11 +96,30 @@ impl Email {
         })
     }
 
-    async fn deliver(&self, letter: &ReviewerMail) -> Result<(), NotSent> {
-        let message = self.message(letter).map_err(|why| NotSent {
+    /// Sends a link to a user who has forgotten the password. A server that does not take it is tried
+    /// three times; nothing is stored, because the link may not be.
+    ///
+    /// # Errors
+    /// The reason of the last try.
+    pub async fn send_password(&self, letter: &PasswordMail) -> Result<(), NotSent> {
+        for pause in PAUSES {
+            match self.deliver(self.password_message(letter)).await {
+                Err(NotSent { permanent: false, .. }) => tokio::time::sleep(pause).await,
+                sent => return sent,
+            }
+        }
+        self.deliver(self.password_message(letter)).await
+    }
+
+    async fn deliver(
+        &self,
+        written: Result<Message, Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Result<(), NotSent> {
+        let message = written.map_err(|why| NotSent {
             permanent: true,
             message: format!("the mail cannot be written: {why}"),
-        })?;
+        });
+        let message = message?;
         let _turn = self.turns.acquire().await.expect("it is never closed");
         match timeout(CONNECT + SEND, self.transport.send(message)).await {
             Ok(Ok(_)) => Ok(()),
@@ -94,21 +132,46 @@ impl Email {
         }
     }
 
-    fn message(&self, letter: &ReviewerMail) -> Result<Message, Box<dyn std::error::Error>> {
-        let address: Address = letter.to.as_str().parse()?;
-        let delivery = letter.delivery;
-        let since_1970 = Duration::from_millis(delivery.created_at().as_millis());
+    fn message(
+        &self,
+        letter: &ReviewerMail,
+    ) -> Result<Message, Box<dyn std::error::Error + Send + Sync>> {
         let link = format!("{}/review/{}", self.base, letter.task);
+        let (delivery, text) = (letter.delivery, text::body(letter, &link));
+        let (to, at) = ((&letter.to, &*letter.name), delivery.created_at());
+        self.written(to, at, &delivery.to_string(), text::subject(letter), text)
+    }
+
+    fn password_message(
+        &self,
+        letter: &PasswordMail,
+    ) -> Result<Message, Box<dyn std::error::Error + Send + Sync>> {
+        // The name of the mail is derived from its secret, so that the tries for one are one mail.
+        let name = format!("pwd_{}", Digest::of(&letter.link));
+        let to = (&letter.to, &*letter.name);
+        let subject = "Set another password".to_owned();
+        self.written(to, letter.at, &name, subject, text::password(&letter.name, &letter.link))
+    }
+
+    fn written(
+        &self,
+        (to, name): (&Recipient, &str),
+        at: Timestamp,
+        id: &str,
+        subject: String,
+        body: String,
+    ) -> Result<Message, Box<dyn std::error::Error + Send + Sync>> {
+        let address: Address = to.as_str().parse()?;
         let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
         let message = Message::builder()
             .from(self.from.clone())
-            .to(Mailbox::new(Some(text::one_line(&letter.name)), address))
-            .subject(text::subject(letter))
-            .date(SystemTime::UNIX_EPOCH + since_1970)
-            .message_id(Some(format!("<{delivery}@{}>", self.from.email.domain())))
+            .to(Mailbox::new(Some(text::one_line(name)), address))
+            .subject(subject)
+            .date(SystemTime::UNIX_EPOCH + Duration::from_millis(at.as_millis()))
+            .message_id(Some(format!("<{id}@{}>", self.from.email.domain())))
             // The header keeps out-of-office replies from coming back (RFC 3834).
             .raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()))
-            .singlepart(SinglePart::plain(text::body(letter, &link)))?;
+            .singlepart(SinglePart::plain(body))?;
         Ok(message)
     }
 }
@@ -118,7 +181,7 @@ impl Mailer for Email {
         &self,
         letter: ReviewerMail,
     ) -> Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + '_>> {
-        Box::pin(async move { self.deliver(&letter).await })
+        Box::pin(async move { self.deliver(self.message(&letter)).await })
     }
 }
 
@@ -144,8 +207,6 @@ fn not_sent(error: &smtp::Error) -> NotSent {
 
 #[cfg(test)]
 mod tests {
-    use callboard_domain::Timestamp;
-    use callboard_domain::account::Email as Recipient;
     use callboard_domain::approval::MailCause;
     use callboard_domain::id::{DeliveryId, ExecutionId, TaskId};
     use callboard_domain::task::HoldReason;

@@ -10,6 +10,7 @@ use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, Server};
 mod bound;
 mod flood;
 mod forged;
+mod invitations;
 mod left;
 mod matrix;
 mod oidc;

@@ -23,15 +23,15 @@ use crate::support::{ADMIN, FakeWorker, Server, until};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server for mail. Ends when this is dropped.
-struct Post {
-    port: u16,
+pub(crate) struct Post {
+    pub(crate) port: u16,
     dir: tempfile::TempDir,
     _process: Child,
 }
 
 impl Post {
     /// A server with these flags.
-    async fn with(flags: &[&str]) -> Self {
+    pub(crate) async fn with(flags: &[&str]) -> Self {
         let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/smtp");
         let installed = Command::new(scripts.join("install"))
             .stdin(Stdio::null())
@@ -59,7 +59,7 @@ impl Post {
     }
 
     /// What it was given, once it was given something.
-    async fn first_mails(&self) -> Vec<Value> {
+    pub(crate) async fn first_mails(&self) -> Vec<Value> {
         let some = async {
             loop {
                 let mails = self.mails();

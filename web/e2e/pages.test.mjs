@@ -419,6 +419,34 @@ test("a key is shown once, and its use ends when it is revoked", async () => {
   await looks(browser, server, "/admin/keys", (it) => it.getByText("nightly").waitFor(), "admin-keys");
 });
 
+test("a person who is invited makes the own account, once", async () => {
+  const page = await open(browser, server, "/admin/users");
+  await page.getByRole("button", { name: "Invite" }).click();
+  await page.getByLabel("E-mail").fill("ira@example.com");
+  await accessible(page, "the invitation");
+  await page.getByRole("button", { name: "Make the link" }).click();
+  const link = await page.getByRole("dialog").locator("code").innerText();
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("button", { name: "Open invitations" }).click();
+  await page.getByRole("dialog").getByText("ira@example.com").waitFor();
+  await accessible(page, "the open invitations");
+  await close(page);
+  const path = link.slice(link.indexOf("/sign-in"));
+  const other = await open(browser, server, path, { user: null });
+  await other.getByRole("heading", { name: "Make your account" }).waitFor();
+  await other.getByLabel("Password").fill("12345678");
+  await accessible(other, "an invitation");
+  await other.getByRole("button", { name: "Make my account" }).click();
+  await other.getByRole("alert").waitFor();
+  await other.getByLabel("Password").fill("another horse, another staple");
+  await other.getByRole("button", { name: "Make my account" }).click();
+  await other.getByRole("heading", { name: "Review" }).waitFor();
+  await close(other);
+  const late = await open(browser, server, path, { user: null });
+  await late.getByText("This link was used before").waitFor();
+  await close(late);
+});
+
 test("a user is made, changed and deleted; the audit log says so", async () => {
   const page = await open(browser, server, "/admin/users");
   await page.getByRole("button", { name: "New user" }).click();
@@ -430,6 +458,11 @@ test("a user is made, changed and deleted; the audit log says so", async () => {
   await page.getByRole("button", { name: "Create" }).click();
   const role = page.getByLabel("Role of grace@example.com");
   await role.selectOption("viewer");
+  const question = page.getByRole("dialog", { name: "Make grace@example.com viewer" });
+  await question.getByRole("button", { name: "Leave it" }).click();
+  assert.equal(await role.inputValue(), "operator");
+  await role.selectOption("viewer");
+  await question.getByRole("button", { name: "Make viewer" }).click();
   await page.getByText("grace@example.com is viewer from now on.").waitFor();
   const row = page.getByRole("row").filter({ hasText: "grace@example.com" });
   await row.getByRole("button", { name: "Delete" }).click();

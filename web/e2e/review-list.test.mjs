@@ -1,7 +1,7 @@
 // The list and the open item: what is open is marked, or cannot be decided.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessibleInThemes, close, loaded, open } from "./support/browser.mjs";
+import { accessible, accessibleInThemes, close, loaded, open, shot } from "./support/browser.mjs";
 import { approve, stage, title, undoEnds } from "./support/review.mjs";
 
 const on = stage();
@@ -76,5 +76,37 @@ test("outputs that a filter hides are not approved together with those that are 
   await page.getByRole("searchbox", { name: "Search" }).fill("bob");
   await page.getByText("1 selected, 2 more hidden").waitFor();
   await page.getByRole("button", { name: "Approve 1…" }).waitFor();
+  await close(page);
+});
+
+test("what was decided is found by its decider, its decision and its words", async () => {
+  await on.clear();
+  const [one, two] = [await on.held("A parcel for Ann."), await on.held("A letter for Bob.")];
+  const other = await on.server.user("reviewer");
+  const page = await open(on.browser, on.server, `/review/${one}`, { user: other, clock: true });
+  await title(page, "A parcel for Ann.");
+  await approve(page);
+  await undoEnds(page);
+  await on.decided(one);
+  await on.server.call("POST", `/api/hitl/${two}/reject`, { reason: "The address is old." });
+  await page.getByRole("link", { name: "Decided" }).click();
+  await page.getByRole("heading", { name: "Decided" }).waitFor();
+  const rows = page.getByRole("table", { name: "Decided outputs" }).getByRole("row");
+  const row = (text) => rows.filter({ hasText: text });
+  await row("A letter for Bob.").waitFor();
+  await row("A parcel for Ann.").filter({ hasText: "you" }).waitFor();
+  // The latest decision comes first, whenever it was held.
+  assert.match(await rows.nth(1).innerText(), /A letter for Bob\./);
+  await accessible(page);
+  await shot(page, "review-decided");
+  await page.getByLabel("By me").check();
+  await row("A letter for Bob.").waitFor({ state: "detached" });
+  await row("A parcel for Ann.").waitFor();
+  await page.getByLabel("By me").uncheck();
+  await page.getByLabel("Search").fill("address is old");
+  await row("A parcel for Ann.").waitFor({ state: "detached" });
+  await row("A letter for Bob.").click();
+  await page.waitForURL(new RegExp(two));
+  await page.getByText("The address is old.").first().waitFor();
   await close(page);
 });

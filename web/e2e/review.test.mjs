@@ -365,6 +365,32 @@ test("a viewer sees everything and may decide nothing", async () => {
   await close(page);
 });
 
+test("a reviewer has the review and the own account, decides, and nothing that is refused is asked for", async () => {
+  await clear();
+  const id = await held("Only for reviewers.");
+  const reviewer = await on.server.user("reviewer");
+  const page = await open(on.browser, on.server, "/", { user: reviewer, clock: true });
+  const refused = [];
+  page.on("response", (answer) => answer.status() === 403 && refused.push(answer.url()));
+  await title(page, "Only for reviewers.");
+  assert.deepEqual(await page.getByRole("navigation", { name: "Pages" }).getByRole("link").allInnerTexts(), [
+    "Review\n1",
+    "Account",
+  ]);
+  await accessible(page);
+  await shot(page, "review-reviewer");
+  assert.equal(await page.locator('main a[href^="/tasks/"], main a[href^="/executions/"]').count(), 0);
+  await approve(page);
+  await undoEnds(page);
+  assert.equal((await decided(id)).status, "approved");
+  await page.getByRole("link", { name: "Account" }).click();
+  await page.getByRole("heading", { name: "Account" }).waitFor();
+  await page.getByRole("heading", { name: "Change your password" }).waitFor();
+  await loaded(page);
+  assert.deepEqual(refused, []);
+  await close(page);
+});
+
 test("what a hostile model writes is text, however long", async () => {
   await clear();
   const nasty = [

@@ -13,7 +13,7 @@ import { Route, Switch, useLocation } from "wouter";
 import { queries } from "./api/hooks";
 import { Layout } from "./layout";
 import { LiveProvider } from "./live/live";
-import { Signed, sessionRefused, useSession } from "./session/session";
+import { Signed, sessionRefused, useMay, useSession } from "./session/session";
 import { Empty, Failed, Loading, PageFrame } from "./ui/basics";
 import { Toasts } from "./ui/toast";
 
@@ -22,6 +22,7 @@ type Page = () => Promise<{ default: ComponentType }>;
 /** The longest path first. A page reads its parameters with `useParams` of wouter. */
 const PAGES: [path: string, page: Page][] = [
   ["/", () => import("./pages/home/home")],
+  ["/review/decided", () => import("./pages/review/decided")],
   ["/review/:taskId?", () => import("./pages/review/review")],
   ["/executions/:id", () => import("./pages/executions/execution")],
   ["/executions", () => import("./pages/executions/executions")],
@@ -52,8 +53,8 @@ export function App() {
 function Content() {
   const { who, error, refetch } = useSession();
   const client = useQueryClient();
-  // A program that wants to sign in asks those who are signed in here as well.
-  const [asks] = useState(() => window.location.hash.startsWith("#program="));
+  // A program that wants to sign in, an invitation and a forgotten password ask those who are signed in as well.
+  const [asks] = useState(() => /^#(program|invite|reset)=/.test(window.location.hash));
   useEffect(
     () =>
       client.getQueryCache().subscribe((event) => {
@@ -97,10 +98,12 @@ function Content() {
 
 function Pages() {
   const [path, navigate] = useLocation();
-  const isEntry = path === "/sign-in" || path === "/setup";
+  const may = useMay();
+  const start = may("tasks: read") ? "/" : "/review";
+  const isEntry = path === "/sign-in" || path === "/setup" || (path === "/" && path !== start);
   useEffect(() => {
-    if (isEntry) navigate("/", { replace: true });
-  }, [isEntry, navigate]);
+    if (isEntry) navigate(start, { replace: true });
+  }, [isEntry, start, navigate]);
   // A page keeps its state while its parameters change, and loses its error with the path.
   return (
     <Guard key={`/${path.split("/")[1]}`}>

@@ -18,7 +18,7 @@ const KeysHelp = lazy(() => import("./ui/keys-help"));
 
 type Entry = { path: string; name: string; icon: IconName; needs?: string; gap?: boolean };
 const ENTRIES: Entry[] = [
-  { path: "/", name: "Overview", icon: "home" },
+  { path: "/", name: "Overview", icon: "home", needs: "tasks: read" },
   { path: "/review", name: "Review", icon: "review", needs: "hitl: read" },
   { path: "/executions", name: "Executions", icon: "executions", needs: "executions: read", gap: true },
   { path: "/tasks", name: "Tasks", icon: "tasks", needs: "tasks: read" },
@@ -26,9 +26,9 @@ const ENTRIES: Entry[] = [
   { path: "/plans", name: "Plans", icon: "plans", needs: "plans: read" },
   { path: "/workers", name: "Workers", icon: "workers", needs: "workers: read", gap: true },
   { path: "/queues", name: "Queues", icon: "queues", needs: "workers: read" },
-  { path: "/insights", name: "Insights", icon: "insights", needs: "hitl: read" },
+  { path: "/insights", name: "Insights", icon: "insights", needs: "hitl: read statistics" },
   { path: "/admin", name: "Admin", icon: "admin", gap: true },
-  { path: "/docs", name: "Docs", icon: "docs" },
+  { path: "/docs", name: "Docs", icon: "docs", needs: "tasks: read" },
 ];
 
 export function Layout({ children }: { children: ReactNode }) {
@@ -134,7 +134,7 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
             <li key={entry.path} className={entry.gap ? "entry gap-before" : "entry"}>
               <Link href={entry.path} aria-current={first === entry.path ? "page" : undefined}>
                 <Icon name={entry.icon} />
-                {entry.name}
+                {entry.path === "/admin" && !may("deliveries: read") ? "Account" : entry.name}
                 {entry.path === "/review" && <Waiting />}
               </Link>
             </li>

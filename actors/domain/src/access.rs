@@ -23,6 +23,8 @@ names! {
         Admin = "admin",
         /// Creates, reads and cancels; decides approvals.
         Operator = "operator",
+        /// Reads and decides approvals, and does nothing else.
+        Reviewer = "reviewer",
         /// Reads.
         Viewer = "viewer",
         /// Runs tasks.
@@ -55,8 +57,12 @@ names! {
         TemplatesDeploy = "templates: deploy",
         /// Approve or reject.
         HitlDecide = "hitl: approve/reject",
-        /// See approvals, their history and their statistics.
+        /// See approvals and their history.
         HitlRead = "hitl: read",
+        /// See the statistics and the calibration of approvals.
+        HitlStatistics = "hitl: read statistics",
+        /// Give the reviewers of an output more time.
+        HitlExtend = "hitl: extend",
         /// Drain a worker.
         WorkersManage = "workers: manage",
         /// Create, list, rotate and revoke keys.
@@ -130,68 +136,71 @@ const NO: bool = false;
 /// The table: for each action, the permission of each of [`Role::ALL`].
 #[rustfmt::skip]
 #[expect(clippy::match_same_arms, reason = "one line for each line of the table")]
-const fn row(action: Action) -> [bool; 4] {
+const fn row(action: Action) -> [bool; 5] {
     match action {
-        //                              admin operator viewer worker
-        Action::TasksCreate         => [YES,  YES,     NO,    NO ],
-        Action::TasksRead           => [YES,  YES,     YES,   YES],
-        Action::TasksCancel         => [YES,  YES,     NO,    NO ],
-        Action::TasksExecute        => [YES,  NO,      NO,    YES],
-        Action::PlansCreate         => [YES,  YES,     NO,    NO ],
-        Action::PlansExecute        => [YES,  YES,     NO,    NO ],
-        Action::PlansRead           => [YES,  YES,     YES,   NO ],
-        Action::TemplatesCreate     => [YES,  YES,     NO,    NO ],
-        Action::TemplatesRead       => [YES,  YES,     YES,   NO ],
-        Action::TemplatesDeploy     => [YES,  YES,     NO,    NO ],
-        Action::HitlDecide          => [YES,  YES,     NO,    NO ],
-        Action::HitlRead            => [YES,  YES,     YES,   NO ],
-        Action::WorkersManage       => [YES,  NO,      NO,    NO ],
-        Action::KeysManage          => [YES,  NO,      NO,    NO ],
-        Action::UsersManage         => [YES,  NO,      NO,    NO ],
-        Action::TextsErase          => [YES,  NO,      NO,    NO ],
+        //                              admin operator reviewer viewer worker
+        Action::TasksCreate         => [YES,  YES,     NO,       NO,     NO ],
+        Action::TasksRead           => [YES,  YES,     NO,       YES,    YES],
+        Action::TasksCancel         => [YES,  YES,     NO,       NO,     NO ],
+        Action::TasksExecute        => [YES,  NO,      NO,       NO,     YES],
+        Action::PlansCreate         => [YES,  YES,     NO,       NO,     NO ],
+        Action::PlansExecute        => [YES,  YES,     NO,       NO,     NO ],
+        Action::PlansRead           => [YES,  YES,     NO,       YES,    NO ],
+        Action::TemplatesCreate     => [YES,  YES,     NO,       NO,     NO ],
+        Action::TemplatesRead       => [YES,  YES,     NO,       YES,    NO ],
+        Action::TemplatesDeploy     => [YES,  YES,     NO,       NO,     NO ],
+        Action::HitlDecide          => [YES,  YES,     YES,      NO,     NO ],
+        Action::HitlRead            => [YES,  YES,     YES,      YES,    NO ],
+        Action::HitlStatistics      => [YES,  YES,     NO,       YES,   NO ],
+        Action::WorkersManage       => [YES,  NO,      NO,       NO,     NO ],
+        Action::KeysManage          => [YES,  NO,      NO,       NO,     NO ],
+        Action::UsersManage         => [YES,  NO,      NO,       NO,     NO ],
+        Action::TextsErase          => [YES,  NO,      NO,       NO,     NO ],
         // Everything else: writing as operator
-        Action::ExecutionsCancel    => [YES,  YES,     NO,    NO ],
-        Action::ExecutionsRetry     => [YES,  YES,     NO,    NO ],
-        Action::ExecutionsSignal    => [YES,  YES,     NO,    NO ],
-        Action::SchedulesManage     => [YES,  YES,     NO,    NO ],
-        Action::HitlClaim           => [YES,  YES,     NO,    NO ],
-        Action::TemplatesDelete     => [YES,  YES,     NO,    NO ],
-        Action::DeliveriesRedeliver => [YES,  YES,     NO,    NO ],
-        Action::QueuesManage        => [YES,  YES,     NO,    NO ],
-        Action::BulkRun             => [YES,  YES,     NO,    NO ],
-        Action::BatchesRun          => [YES,  YES,     NO,    NO ],
+        Action::ExecutionsCancel    => [YES,  YES,     NO,       NO,     NO ],
+        Action::ExecutionsRetry     => [YES,  YES,     NO,       NO,     NO ],
+        Action::ExecutionsSignal    => [YES,  YES,     NO,       NO,     NO ],
+        Action::SchedulesManage     => [YES,  YES,     NO,       NO,     NO ],
+        Action::HitlClaim           => [YES,  YES,     YES,      NO,     NO ],
+        Action::HitlExtend          => [YES,  YES,     NO,       NO,    NO ],
+        Action::TemplatesDelete     => [YES,  YES,     NO,       NO,     NO ],
+        Action::DeliveriesRedeliver => [YES,  YES,     NO,       NO,     NO ],
+        Action::QueuesManage        => [YES,  YES,     NO,       NO,     NO ],
+        Action::BulkRun             => [YES,  YES,     NO,       NO,     NO ],
+        Action::BatchesRun          => [YES,  YES,     NO,       NO,     NO ],
         // ... and reading as viewer
-        Action::BudgetsRead         => [YES,  YES,     YES,   NO ],
-        Action::BulkRead            => [YES,  YES,     YES,   NO ],
-        Action::BatchesRead         => [YES,  YES,     YES,   NO ],
-        Action::QueuesRead          => [YES,  YES,     YES,   NO ],
-        Action::ExecutionsRead      => [YES,  YES,     YES,   NO ],
-        Action::SchedulesRead       => [YES,  YES,     YES,   NO ],
-        Action::DeliveriesRead      => [YES,  YES,     YES,   NO ],
-        Action::WorkersRead         => [YES,  YES,     YES,   NO ],
-        Action::MetricsRead         => [YES,  YES,     YES,   NO ],
-        Action::EventsRead          => [YES,  YES,     YES,   NO ],
-        Action::ModelsRead          => [YES,  YES,     YES,   NO ],
+        Action::BudgetsRead         => [YES,  YES,     NO,       YES,    NO ],
+        Action::BulkRead            => [YES,  YES,     NO,       YES,    NO ],
+        Action::BatchesRead         => [YES,  YES,     NO,       YES,    NO ],
+        Action::QueuesRead          => [YES,  YES,     NO,       YES,    NO ],
+        Action::ExecutionsRead      => [YES,  YES,     NO,       YES,    NO ],
+        Action::SchedulesRead       => [YES,  YES,     NO,       YES,    NO ],
+        Action::DeliveriesRead      => [YES,  YES,     NO,       YES,    NO ],
+        Action::WorkersRead         => [YES,  YES,     NO,       YES,    NO ],
+        Action::MetricsRead         => [YES,  YES,     NO,       YES,    NO ],
+        Action::EventsRead          => [YES,  YES,     YES,      YES,    NO ],
+        Action::ModelsRead          => [YES,  YES,     NO,       YES,    NO ],
         // ... but secrets, the audit log and the spending limits of operators are for admins
-        Action::BudgetsManage       => [YES,  NO,      NO,    NO ],
-        Action::WebhookSecretRead   => [YES,  NO,      NO,    NO ],
-        Action::AuditRead           => [YES,  NO,      NO,    NO ],
-        Action::BackupsCreate       => [YES,  NO,      NO,    NO ],
-        Action::ClusterManage       => [YES,  NO,      NO,    NO ],
+        Action::BudgetsManage       => [YES,  NO,      NO,       NO,     NO ],
+        Action::WebhookSecretRead   => [YES,  NO,      NO,       NO,     NO ],
+        Action::AuditRead           => [YES,  NO,      NO,       NO,     NO ],
+        Action::BackupsCreate       => [YES,  NO,      NO,       NO,     NO ],
+        Action::ClusterManage       => [YES,  NO,      NO,       NO,     NO ],
         // ... and what cannot be brought back
-        Action::BatchesDelete       => [YES,  NO,      NO,    NO ],
+        Action::BatchesDelete       => [YES,  NO,      NO,       NO,     NO ],
         // ... and the limits of models count for all accounts
-        Action::ModelsManage        => [YES,  NO,      NO,    NO ],
+        Action::ModelsManage        => [YES,  NO,      NO,       NO,     NO ],
     }
 }
 
 /// True if the role may do this in production.
 #[must_use]
 pub const fn allows(role: Role, action: Action) -> bool {
-    let [admin, operator, viewer, worker] = row(action);
+    let [admin, operator, reviewer, viewer, worker] = row(action);
     match role {
         Role::Admin => admin,
         Role::Operator => operator,
+        Role::Reviewer => reviewer,
         Role::Viewer => viewer,
         Role::Worker => worker,
     }
@@ -236,6 +245,8 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::TemplatesDeploy
         | Action::HitlDecide
         | Action::HitlRead
+        | Action::HitlStatistics
+        | Action::HitlExtend
         | Action::ExecutionsCancel
         | Action::ExecutionsRetry
         | Action::ExecutionsSignal

@@ -18,6 +18,7 @@ use crate::rate::Tier;
 pub mod comparison;
 pub mod external;
 pub mod password;
+pub mod recovery;
 pub mod throttle;
 
 /// The longest e-mail, in characters.
@@ -211,7 +212,7 @@ pub fn keep_an_admin<'a>(
     let role = subject.ok_or_else(|| Error::not_found("user", id))?;
     let verb = match change {
         Change::Role(Role::Admin) => return Ok(()),
-        Change::Role(Role::Operator | Role::Viewer | Role::Worker) => "demoted",
+        Change::Role(Role::Operator | Role::Reviewer | Role::Viewer | Role::Worker) => "demoted",
         Change::Deletion => "deleted",
     };
     if role == Role::Admin && !has_another_admin {

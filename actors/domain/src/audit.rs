@@ -43,6 +43,14 @@ names! {
         SigningKeyRotated = "auth.signing_key_rotated",
         /// A user changed the own password.
         PasswordChanged = "auth.password_changed",
+        /// A mail with a link was sent to a user who had forgotten the password.
+        PasswordForgotten = "auth.password_forgotten",
+        /// A user set another password with the link of a mail.
+        PasswordReset = "auth.password_reset",
+        /// A person was invited to make an account.
+        InvitationCreated = "invitation.created",
+        /// An invitation was revoked.
+        InvitationRevoked = "invitation.revoked",
         /// A key was created.
         KeyCreated = "key.created",
         /// A key was rotated: it has a successor.

@@ -24,6 +24,7 @@ use crate::error::{Error, Rule};
 use crate::id::{Environment, KeyId, UserId};
 use crate::rate::Tier;
 
+pub mod invitation;
 pub mod refresh;
 
 /// The number of random bytes that [`mint`] takes. [`mint`] needs 32 bytes whose lower six bits are below
@@ -62,14 +63,16 @@ impl Kind {
     /// The kind of a key with this role in this environment.
     ///
     /// # Errors
-    /// [`Error::Invalid`], field `role`, rule `enum`: a test key is an operator's or a viewer's.
+    /// [`Error::Invalid`], field `role`, rule `enum`: a test key is an operator's, a reviewer's or a viewer's.
     pub fn of(role: Role, environment: Environment) -> Result<Self, Error> {
         match (environment, role) {
             (Environment::Live, Role::Worker) => Ok(Self::Worker),
-            (Environment::Live, Role::Admin | Role::Operator | Role::Viewer) => Ok(Self::Live),
-            (Environment::Test, Role::Operator | Role::Viewer) => Ok(Self::Test),
+            (Environment::Live, Role::Admin | Role::Operator | Role::Reviewer | Role::Viewer) => {
+                Ok(Self::Live)
+            }
+            (Environment::Test, Role::Operator | Role::Reviewer | Role::Viewer) => Ok(Self::Test),
             (Environment::Test, Role::Admin | Role::Worker) => {
-                let message = "the role of a test key must be one of operator, viewer";
+                let message = "the role of a test key must be one of operator, reviewer, viewer";
                 Err(Error::invalid("role", Rule::Enum, message))
             }
         }

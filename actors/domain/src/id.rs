@@ -137,6 +137,8 @@ identifiers! {
     UserId = "usr_";
     /// An API key.
     KeyId = "key_";
+    /// An invitation to make an account.
+    InvitationId = "inv_";
     /// A session, from a login over all its refreshes.
     SessionId = "ses_";
     /// An entry of the audit log.

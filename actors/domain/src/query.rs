@@ -130,7 +130,7 @@ pub struct Executions {
     pub window: Window,
 }
 
-/// A filter of approvals, which are listed newest first.
+/// A filter of approvals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approvals {
     /// Any of these statuses; every status if empty.
@@ -143,8 +143,20 @@ pub struct Approvals {
     pub reviewer: Option<String>,
     /// Outputs of the rows of this batch.
     pub batch: Option<TemplateBatchId>,
+    /// The order.
+    pub order: ApprovalOrder,
     /// The page.
     pub window: Window,
+}
+
+/// The order of approvals, the latest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ApprovalOrder {
+    /// The time of the hold.
+    #[default]
+    HeldAt,
+    /// The time of the decision; undecided ones come last.
+    DecidedAt,
 }
 
 /// A filter of templates, which are listed newest first, each in its highest version.

@@ -12,9 +12,10 @@ use callboard_domain::access::{Action, Role};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User, WorkLeft};
 use callboard_domain::audit::{By, Record};
+use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::{ApiKey, ENTROPY_BYTES, Secret};
-use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
+use callboard_domain::id::{Environment, InvitationId, KeyId, SessionId, UserId};
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::SigningKeys;
@@ -28,9 +29,10 @@ use tokio::sync::oneshot;
 
 use crate::durable;
 use crate::node::Node;
-use crate::tables::{KEY_USES, KEYS, LEFT_WORK, SESSIONS, USERS};
+use crate::tables::{INVITATIONS, KEY_USES, KEYS, LEFT_WORK, SESSIONS, USERS};
 
 mod audit;
+mod invitations;
 mod keys;
 mod left;
 mod register;
@@ -40,6 +42,7 @@ mod sessions;
 mod users;
 
 pub(crate) use audit::AuditLog;
+pub use invitations::Invited;
 pub(crate) use left::cancel as cancel_left_work;
 pub use register::KnownKey;
 pub(crate) use register::Register;
@@ -66,6 +69,8 @@ pub struct NewUser {
     pub tier: Option<Tier>,
     /// The hash of the user's password; that of an unknown one if the user signs in elsewhere.
     pub password_hash: PasswordHash,
+    /// True if the user must choose another password first.
+    pub must_change_password: bool,
     /// The identity of a user who signs in at a provider.
     pub external: Option<ExternalId>,
 }
@@ -77,8 +82,23 @@ pub struct UserChange {
     pub role: Option<Role>,
     /// The billing tier.
     pub tier: Option<Tier>,
-    /// The hash of a password, which the user must change first.
+    /// The hash of a password.
     pub password_hash: Option<PasswordHash>,
+    /// True if the user must choose another password first; by default if there is a new hash.
+    pub must_change_password: Option<bool>,
+}
+
+/// An invitation to be made.
+#[derive(Debug, Clone)]
+pub struct NewInvitation {
+    /// The e-mail of the invited person, if it is known.
+    pub email: Option<Email>,
+    /// The name of the person.
+    pub name: Option<String>,
+    /// The role of the account.
+    pub role: Role,
+    /// The time for which the invitation counts.
+    pub lifetime: Duration,
 }
 
 /// A user's own change of the password.
@@ -126,6 +146,13 @@ pub(crate) enum Message {
     ChangeUser(UserId, UserChange, By, Reply<User>),
     /// Replace a user's password by the user's own wish.
     ChangePassword(PasswordChange, By, Reply<User>),
+    /// Set the password of a user who has shown the link of a mail; all sessions end.
+    ResetPassword(UserId, PasswordHash, By, Reply<User>),
+    /// Invite a person.
+    Invite(NewInvitation, By, Reply<(Invitation, Secret)>),
+    RevokeInvitation(InvitationId, By, Reply<Invitation>),
+    /// Make the account of an invited person.
+    AcceptInvitation(Invited, By, Reply<User>),
     DeleteUser(UserId, Option<WorkLeft>, By, Reply<User>),
     /// Make a key.
     CreateKey(NewKey, By, Reply<(ApiKey, Secret)>),
@@ -169,6 +196,7 @@ impl Accounts {
                 register.put_key(key);
             }
         }
+        each(&INVITATIONS, store, |_, open| register.put_invitation(open)).await?;
         each(&SESSIONS, store, |_, session| register.put_session(session)).await?;
         each(&KEY_USES, store, |id, at| register.put_use(KeyId::from_u128(id), at)).await
     }
@@ -271,6 +299,18 @@ impl Actor for Accounts {
             Message::ChangePassword(change, by, reply) => {
                 let _ = reply.send(self.change_password(change, by).await);
             }
+            Message::ResetPassword(id, hash, by, reply) => {
+                let _ = reply.send(self.reset_password(id, hash, by).await);
+            }
+            Message::Invite(new, by, reply) => {
+                let _ = reply.send(self.invite(new, by).await);
+            }
+            Message::RevokeInvitation(id, by, reply) => {
+                let _ = reply.send(self.revoke_invitation(id, by).await);
+            }
+            Message::AcceptInvitation(invited, by, reply) => {
+                let _ = reply.send(self.accept_invitation(invited, by).await);
+            }
             Message::DeleteUser(id, work, by, reply) => {
                 let _ = reply.send(self.delete_user(id, work, by).await);
             }
@@ -316,6 +356,7 @@ impl Accounts {
         let failed = |error| tracing::warn!(%error, "could not tidy up the accounts");
         let _ = self.end_sessions_without_key(By::SYSTEM).await.map_err(failed);
         let _ = self.forget_sessions().await.map_err(failed);
+        let _ = self.forget_invitations().await.map_err(failed);
         let _ = self.store_uses().await.map_err(failed);
         let _ = self.summarise_refusals().await.map_err(failed);
         let _ = self.trim_audit().await.map_err(failed);

@@ -27,6 +27,7 @@ use callboard_domain::audit;
 use callboard_domain::batch::{Batch, Row};
 use callboard_domain::bulk;
 use callboard_domain::credential::ApiKey;
+use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
@@ -161,6 +162,8 @@ pub(crate) const IDEMPOTENCY: Table<[u8; 32], IdempotencyRow> = Table::new(0x11,
 pub(crate) const USERS: Table<u128, User> = Table::new(0x12, 1);
 /// The fate of the work of deleted users, by identifier.
 pub(crate) const LEFT_WORK: Table<u128, WorkLeft> = Table::new(0x47, 1);
+/// Open invitations, by identifier.
+pub(crate) const INVITATIONS: Table<u128, Invitation> = Table::new(0x48, 1);
 /// API keys, by identifier.
 pub(crate) const KEYS: LongTable<ApiKey> = LongTable::new(0x13, 1);
 /// Sessions that can be gone on with, by identifier.

@@ -35,6 +35,15 @@ const COLUMNS: [Column; 9] = [
     ("CLAIMED", "claimedBy"),
 ];
 
+const DECIDED: [Column; 6] = [
+    ("TASK", "taskId"),
+    ("STEP", "stepId"),
+    ("STATUS", "status"),
+    ("BY", "decision.by"),
+    ("AT", "decision.at"),
+    ("COMMENT", "decision.comment"),
+];
+
 const CLAIM: [Column; 3] =
     [("task", "taskId"), ("claimed by", "claimedBy"), ("until", "claimedUntil")];
 
@@ -119,6 +128,9 @@ pub struct List {
     /// All outputs, decided ones included.
     #[arg(long, conflicts_with = "status")]
     all: bool,
+    /// Decided outputs, the latest decision first; with --reviewer those that this user decided.
+    #[arg(long, conflicts_with_all = ["status", "all"])]
+    decided: bool,
     /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
@@ -202,6 +214,11 @@ async fn list(client: &Client, access: &Access, wanted: &List) -> Result<(), Fai
     if access.output != Format::Table {
         return access.output.list("outputs", &page, &COLUMNS);
     }
+    if wanted.decided {
+        let people = People::known_reviewers(client).await;
+        page.data.iter_mut().for_each(|item| people.show(item, &item::USERS));
+        return access.output.list("outputs", &page, &DECIDED);
+    }
     page.data = page.data.iter().map(item::row).collect();
     let people = People::known_reviewers(client).await;
     page.data.iter_mut().for_each(|row| people.show(row, &item::USERS));
@@ -246,13 +263,16 @@ async fn claim(client: &Client, access: &Access, task: &str, what: &str) -> Resu
 impl List {
     /// True if the list holds every waiting item.
     const fn is_of_undecided(&self) -> bool {
-        !self.all && self.status.is_empty()
+        !self.all && !self.decided && self.status.is_empty()
     }
 
     fn call<'c>(&'c self, reviewer: Option<&'c String>) -> Call<'c> {
         let call = if self.is_of_undecided() {
             // An item whose time ran out is not decided, so it still waits.
             Call::get(&["hitl", "pending"]).query("includeExpired", Some(true))
+        } else if self.decided {
+            let call = Call::get(&["hitl"]).query("status", Some("approved,rejected"));
+            call.query("orderBy", Some("decidedAt"))
         } else {
             let on_wire = |status: &String| match status.as_str() {
                 "overdue" => "expired".to_owned(),

@@ -52,7 +52,7 @@ pub struct Create {
     /// Name.
     #[arg(long)]
     name: String,
-    /// Role: admin, operator, viewer or worker.
+    /// Role: admin, operator, reviewer, viewer or worker.
     #[arg(long)]
     role: String,
     /// Days until the key expires; by default 90d.

@@ -21,6 +21,15 @@ const COLUMNS: [Column; 7] = [
     ("CREATED", "createdAt"),
 ];
 
+const INVITATION: [Column; 6] = [
+    ("ID", "id"),
+    ("E-MAIL", "email"),
+    ("ROLE", "role"),
+    ("NAME", "name"),
+    ("CREATED", "createdAt"),
+    ("EXPIRES", "expiresAt"),
+];
+
 /// The commands on users.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Users {
@@ -35,13 +44,30 @@ pub enum Users {
     },
     /// Create a user; the password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
     Create(Create),
+    /// Invite a person, who sets the password of the own account; prints the link, which is shown only here.
+    Invite(Invite),
+    /// List the open invitations, the newest first.
+    Invitations {
+        /// Items to list, 1 to 100; by default 20.
+        #[arg(long)]
+        limit: Option<u64>,
+        /// Items to skip.
+        #[arg(long)]
+        offset: Option<u64>,
+    },
+    /// Revoke an open invitation.
+    Uninvite {
+        /// The invitation, by id.
+        #[arg(value_name = "INVITATION", value_parser = input::id)]
+        id: String,
+    },
     /// Change the role of a user.
     #[command(alias = "set-role")]
     Role {
         /// The user, by e-mail or id.
         #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
-        /// Role: admin, operator, viewer or worker.
+        /// Role: admin, operator, reviewer, viewer or worker.
         role: String,
     },
     /// Change the rate limit plan of a user.
@@ -55,6 +81,12 @@ pub enum Users {
     /// Set a user's password, which the user must change first; it comes from
     /// `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
     Password {
+        /// The user, by e-mail or id.
+        #[arg(value_name = "USER", value_parser = input::id)]
+        id: String,
+    },
+    /// Require that a user chooses another password before anything else.
+    MustChange {
         /// The user, by e-mail or id.
         #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
@@ -82,12 +114,32 @@ pub struct Create {
     /// Name of the user; by default the part of the e-mail before the @.
     #[arg(long)]
     name: Option<String>,
-    /// Role: admin, operator, viewer or worker.
+    /// Role: admin, operator, reviewer, viewer or worker.
     #[arg(long)]
     role: String,
     /// Rate limit plan: free, pro or enterprise; by default the server's.
     #[arg(long)]
     plan: Option<String>,
+    /// Let the password permit nothing but the choice of another one.
+    #[arg(long)]
+    must_change_password: bool,
+}
+
+/// The properties of the invitation.
+#[derive(Debug, Clone, Args)]
+pub struct Invite {
+    /// Role of the account: admin, operator, reviewer, viewer or worker.
+    #[arg(long)]
+    role: String,
+    /// E-mail of the person; by default the person chooses one.
+    #[arg(long)]
+    email: Option<String>,
+    /// Name of the person, who may give another one.
+    #[arg(long)]
+    name: Option<String>,
+    /// Days for which the invitation counts, 1d to 30d; by default 7d.
+    #[arg(long)]
+    expires_in: Option<String>,
 }
 
 /// Runs the command.
@@ -98,7 +150,29 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
             let call = Call::get(&["auth", "users"]).query("limit", limit).query("offset", offset);
             return access.output.list("users", &client.page(call).await?, &COLUMNS);
         }
-        Users::Create(Create { email, name, role, plan }) => {
+        Users::Invitations { limit, offset } => {
+            let call = Call::get(&["auth", "invitations"]).query("limit", limit);
+            let page = client.page(call.query("offset", offset)).await?;
+            return access.output.list("invitations", &page, &INVITATION);
+        }
+        Users::Invite(Invite { role, email, name, expires_in }) => {
+            let body = Body::default()
+                .set("role", Some(role))
+                .set("email", email)
+                .set("name", name)
+                .set("expiresIn", expires_in)
+                .value();
+            let made = client.data(Call::post(&["auth", "invitations"]).json(&body)).await?;
+            return access.output.item(&made, invited);
+        }
+        Users::Uninvite { id } => {
+            let revoked = client.data(Call::delete(&["auth", "invitations", &id])).await?;
+            return access.output.item(&revoked, invited);
+        }
+        Users::MustChange { id } => {
+            change(&client, &id, &json!({"mustChangePassword": true})).await?
+        }
+        Users::Create(Create { email, name, role, plan, must_change_password }) => {
             let password =
                 secret::password("CALLBOARD_NEW_PASSWORD", "Password of the user").await?;
             let body = Body::default()
@@ -107,6 +181,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
                 .set("name", name)
                 .set("role", Some(role))
                 .set("plan", plan)
+                .set("mustChangePassword", must_change_password.then_some(true))
                 .value();
             client.data(Call::post(&["auth", "users"]).json(&body)).await?
         }
@@ -133,6 +208,12 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
 async fn change(client: &Client, user: &str, body: &Value) -> Result<Value, Failure> {
     let id = people::user(client, user.to_owned()).await?;
     Ok(client.data(Call::patch(&["auth", "users", &id]).json(body)).await?)
+}
+
+fn invited(open: &Value) -> String {
+    let url = [("url", "url")].into_iter().filter(|_| open["url"].is_string());
+    let columns: Vec<_> = INVITATION.map(|(_, path)| (path, path)).into_iter().chain(url).collect();
+    details(open, &columns, &[])
 }
 
 fn shown(user: &Value) -> String {

@@ -127,6 +127,8 @@ request! {
         role: Role = required("role", role()),
         /// The plan of rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
+        /// True if the password permits nothing but the choice of another one; by default false.
+        must_change_password: Option<bool> = optional("mustChangePassword", rule::flag()),
     }
 }
 
@@ -137,15 +139,18 @@ request! {
         role: Option<Role> = optional("role", role()),
         /// The plan of rate limits.
         plan: Option<Tier> = optional("plan", plan()),
-        /// The password from now on, which permits nothing but the choice of another one.
+        /// The password from now on; all sessions of the user end.
         password: Option<String> = optional("password", new_password()),
+        /// True if the user may do nothing but choose another password; by default true with a password.
+        must_change_password: Option<bool> = optional("mustChangePassword", rule::flag()),
     }
     check something_changes
 }
 
 fn something_changes(change: ChangeUser, fields: &Fields<'_>) -> Result<ChangeUser, Refused> {
-    if change.role.is_none() && change.plan.is_none() && change.password.is_none() {
-        let says = "is missing: role, plan or password must be given";
+    let has_secret = change.password.is_some() || change.must_change_password.is_some();
+    if change.role.is_none() && change.plan.is_none() && !has_secret {
+        let says = "is missing: role, plan, password or mustChangePassword must be given";
         return Err(fields.refuse("role", Rule::Required, says));
     }
     Ok(change)
@@ -200,7 +205,7 @@ request! {
         role: Role = required("role", role()),
         /// A number of days, `1d` to `36500d`; by default `90d`.
         expires_in: Option<Duration> = optional("expiresIn", lifetime()),
-        /// The environment; by default live. A test key is of an operator or a viewer.
+        /// The environment; by default live. A test key is of an operator, a reviewer or a viewer.
         environment: Option<Environment> = optional("environment", rule::one_of(&Environment::ALL, environment_name)),
         /// The plan of rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
@@ -217,8 +222,8 @@ fn role_fits(key: CreateKey, fields: &Fields<'_>) -> Result<CreateKey, Refused> 
         return Err(fields.refuse("queues", Rule::Enum, says));
     }
     let is_test = key.environment == Some(Environment::Test);
-    if is_test && !matches!(key.role, Role::Operator | Role::Viewer) {
-        let says = "must be operator or viewer for a test key";
+    if is_test && !matches!(key.role, Role::Operator | Role::Reviewer | Role::Viewer) {
+        let says = "must be operator, reviewer or viewer for a test key";
         return Err(fields.refuse("role", Rule::Enum, says));
     }
     Ok(key)
@@ -236,11 +241,11 @@ fn queues() -> impl Parse<Vec<String>> {
     })
 }
 
-fn role() -> impl Parse<Role> {
+pub(super) fn role() -> impl Parse<Role> {
     rule::one_of(&Role::ALL, Role::as_str)
 }
 
-fn name() -> impl Parse<String> {
+pub(super) fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_NAME)).then(|name| display_name(&name))
 }
 
@@ -289,12 +294,12 @@ fn lifetime() -> impl Parse<Duration> {
 }
 
 /// A password, whose length the domain checks.
-fn new_password() -> impl Parse<String> {
+pub(super) fn new_password() -> impl Parse<String> {
     secret(rule::text(rule::bytes(0..=4096)))
         .with(move || json!({"minLength": 8, "maxLength": 128}))
 }
 
-fn secret(text: impl Parse<String>) -> impl Parse<String> {
+pub(super) fn secret(text: impl Parse<String>) -> impl Parse<String> {
     text.with(move || json!({"format": "password"}))
 }
 

@@ -9,7 +9,8 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval::{Approval, Chain, Decision, Outcome};
 use callboard_domain::function::Work;
 use callboard_domain::id::{ExecutionId, TaskId, UserId};
-use callboard_domain::task::HoldReason;
+use callboard_domain::schema::Schema;
+use callboard_domain::task::{Completion, HoldReason};
 pub use callboard_protocol::history as entry;
 use callboard_runtime::read::approvals::{ApprovalDetail, LISTED};
 use serde::Serialize;
@@ -17,6 +18,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
+use super::messages::MessageBody;
+use super::tasks::UsageBody;
 
 pub use answers::{Approved, Claimed, Extended, Rejected, ReviewerNameBody};
 pub use requests::{ApproveBody, ExtendBody, ListApprovals, ListPending, RejectBody};
@@ -120,6 +123,9 @@ pub struct ApprovalBody<'a> {
     /// The channels that notify reviewers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notify_channels: Vec<&'static str>,
+    /// The rest of the task that the output was made from; only for a single approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<ReviewedTaskBody<'a>>,
     /// The decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<DecisionBody<'a>>,
@@ -129,6 +135,36 @@ pub struct ApprovalBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
+}
+
+/// The parts of a task that its reviewer needs besides the prompt and the output.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewedTaskBody<'a> {
+    /// The system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_prompt: Option<&'a str>,
+    /// The earlier turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<MessageBody<'a>>>,
+    /// The context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    context: Option<&'a Map<String, Value>>,
+    /// The JSON Schema of the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<&'a Value>,
+    /// The usage of the model call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageBody>,
+    /// The reason why the model stopped, in the provider's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<&'a str>,
+    /// The rejected task that it tries again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    retry_of: Option<Text<TaskId>>,
 }
 
 /// The decision.
@@ -174,7 +210,9 @@ impl<'a> ApprovalBody<'a> {
     #[must_use]
     pub fn whole(detail: &'a ApprovalDetail, now: Timestamp) -> Self {
         let mut body = Self::in_event(&detail.approval, now);
-        body.confidence_source = detail.confidence_source.as_deref();
+        let result = detail.result.as_deref();
+        body.confidence_source = result.and_then(|result| result.confidence_source.as_deref());
+        body.task = Some(ReviewedTaskBody::of(detail, result));
         body.untested = detail.untested;
         body.summary = Some(summary(&detail.output));
         body.output = Some(&detail.output);
@@ -192,6 +230,7 @@ impl<'a> ApprovalBody<'a> {
     #[must_use]
     pub fn listed(detail: &'a ApprovalDetail, now: Timestamp) -> Self {
         let mut body = Self::whole(detail, now);
+        body.task = None;
         body.output_truncated = cut(&mut body.output);
         body.prompt_truncated = cut(&mut body.prompt);
         if let Some(decision) = &mut body.decision {
@@ -240,9 +279,25 @@ impl<'a> ApprovalBody<'a> {
             claimed_by: claim.map(|claim| claim.by.as_str()),
             claimed_until: claim.map(|claim| Iso(claim.until)),
             notify_channels: opening.notify.names().collect(),
+            task: None,
             decision: approval.decision.as_ref().map(DecisionBody::of),
             history: ChainBody { length, hash: Text(head) },
             erased_at: None,
+        }
+    }
+}
+
+impl<'a> ReviewedTaskBody<'a> {
+    fn of(detail: &'a ApprovalDetail, result: Option<&'a Completion>) -> Self {
+        let inputs = &detail.inputs;
+        Self {
+            system_prompt: inputs.system_prompt.as_deref(),
+            messages: MessageBody::all(&inputs.messages),
+            context: inputs.context.as_ref(),
+            output_schema: inputs.output_schema.as_ref().map(Schema::source),
+            usage: result.map(|result| UsageBody::from(result.usage)),
+            finish_reason: result.and_then(|result| result.finish_reason.as_deref()),
+            retry_of: detail.approval.task.origin.retry_of.map(Text),
         }
     }
 }

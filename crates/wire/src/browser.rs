@@ -131,6 +131,8 @@ pub struct MethodsBody {
     pub oidc: bool,
     /// True if there is no admin yet: the setup link makes the first one.
     pub setup: bool,
+    /// True if a user who has forgotten the password gets a link by mail.
+    pub password_reset: bool,
 }
 
 /// A link that signs in.

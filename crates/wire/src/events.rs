@@ -151,7 +151,8 @@ pub fn action(name: &str) -> Action {
         Some(ResourceKind::Batch) => Action::BatchesRead,
         Some(ResourceKind::Webhook) => Action::DeliveriesRead,
         Some(ResourceKind::Schedule) => Action::SchedulesRead,
-        Some(ResourceKind::Queue) | None => Action::EventsRead,
+        // The depth of a queue counts its tasks.
+        Some(ResourceKind::Queue) | None => Action::TasksRead,
     }
 }
 

@@ -20,6 +20,7 @@ pub mod executions;
 pub mod flow;
 pub mod functions;
 pub mod hitl;
+pub mod invitations;
 pub mod labels;
 pub mod messages;
 pub mod metrics;

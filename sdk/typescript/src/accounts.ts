@@ -27,6 +27,22 @@ export class Users extends Resource {
     const { signal, work } = options;
     return this.transport.send("DELETE", "/api/auth/users/{id}", { names: { id }, query: { work }, signal });
   }
+
+  /** Invites a person; the `url` of the invitation is shown only now. */
+  invite(invitation: models.CreateInvitation, options: CallOptions = {}): Promise<models.NewInvitation> {
+    const body = checked("CreateInvitation", invitation);
+    return this.transport.send("POST", "/api/auth/invitations", { body, ...options });
+  }
+
+  /** Lists open invitations. */
+  invitations(filters: Filters<"/api/auth/invitations"> = {}): Pages<models.Invitation> {
+    return this.pages("GET", "/api/auth/invitations", { filters });
+  }
+
+  /** Revokes an open invitation. */
+  uninvite(id: string, options: CallOptions = {}): Promise<models.Invitation> {
+    return this.transport.send("DELETE", "/api/auth/invitations/{id}", { names: { id }, ...options });
+  }
 }
 
 /** `cb.keys`: API keys. Requires the role admin. */

@@ -34,6 +34,75 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The open invitations, the newest first. */
+        get: operations["auth_list"];
+        put?: never;
+        /** Invite a person; the link is returned only here. */
+        post: operations["auth_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/invitations/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make the account of the invited person, with a password of their own, and sign it in. */
+        post: operations["auth_accept"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/invitations/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show an invitation to the invited person; it is not used up. */
+        post: operations["auth_preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/invitations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke an open invitation. */
+        delete: operations["auth_revoke"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/keys": {
         parameters: {
             query?: never;
@@ -284,6 +353,57 @@ export interface paths {
         put?: never;
         /** Change the own password; all other sessions end. */
         post: operations["auth_change_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password/forgotten": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a user who has forgotten the password a mail with a link. The answer is the same for every e-mail. */
+        post: operations["auth_forgotten"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Set another password with the link of a mail, and sign in; all sessions of the user end before. */
+        post: operations["auth_reset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password/reset/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show whose password a link sets; the link is not used up. */
+        post: operations["auth_preview_reset"];
         delete?: never;
         options?: never;
         head?: never;
@@ -668,7 +788,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The users who decide, by name: admins and operators; none in the sandbox. */
+        /** The users who decide, by name: admins, operators and reviewers; none in the sandbox. */
         get: operations["hitl_reviewers"];
         put?: never;
         post?: never;
@@ -1589,6 +1709,8 @@ export interface components {
             summary?: string;
             /** @description The tags of the task. */
             tags: string[];
+            /** @description The rest of the task that the output was made from; only for a single approval. */
+            task?: components["schemas"]["ReviewedTask"];
             /** @description The task whose output waits; also the approval's identifier. */
             taskId: string;
             /** @description The template that the execution was deployed from. */
@@ -2306,6 +2428,11 @@ export interface components {
              */
             weight?: number;
         };
+        /** @description The answer to a forgotten password, which is the same for every e-mail. */
+        Forgotten: {
+            /** @description True: if there is such a user, a mail with a link is on its way. */
+            accepted: boolean;
+        };
         /** @description The origin of a fork. */
         ForkedFrom: {
             /** @description The execution whose completed steps it takes over. */
@@ -2365,6 +2492,43 @@ export interface components {
              * @description The time for the review, in milliseconds, at most 30 days; by default 3600000.
              */
             timeoutMs?: number;
+        };
+        /** @description An open invitation. */
+        Invitation: {
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description The creator: the id of a user or a key. */
+            createdBy?: string;
+            /** @description The e-mail of the invited person. */
+            email?: string;
+            /**
+             * Format: date-time
+             * @description The end of its validity.
+             */
+            expiresAt: string;
+            /** @description `inv_…` */
+            id: string;
+            /** @description The name of the person. */
+            name?: string;
+            /** @description The role of the account. */
+            role: string;
+        };
+        /** @description An invitation as the invited person sees it. */
+        InvitationPreview: {
+            /** @description The e-mail with which the account signs in; without it the person chooses one. */
+            email?: string;
+            /**
+             * Format: date-time
+             * @description The end of its validity.
+             */
+            expiresAt: string;
+            /** @description The name, unless the person gives another one. */
+            name?: string;
+            /** @description The role of the account. */
+            role: string;
         };
         /** @description An item of a step; a member that does not exist yet is left out. */
         Item: components["schemas"]["StepResult"] & {
@@ -2574,6 +2738,8 @@ export interface components {
             oidc: boolean;
             /** @description True if users can sign in by e-mail and password. */
             password: boolean;
+            /** @description True if a user who has forgotten the password gets a link by mail. */
+            passwordReset: boolean;
             /** @description True if there is no admin yet: the setup link makes the first one. */
             setup: boolean;
         };
@@ -2638,6 +2804,13 @@ export interface components {
             timeoutAt?: string;
             /** @description required, `below_threshold`, `no_confidence` or sampled. */
             why?: string;
+        };
+        /** @description A new invitation with its link. */
+        NewInvitation: components["schemas"]["Invitation"] & {
+            /** @description The token alone. */
+            token: string;
+            /** @description The address for the invited person, returned only here. */
+            url: string;
         };
         /** @description A node of the cluster. */
         Node: {
@@ -2887,6 +3060,23 @@ export interface components {
              * @description The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000.
              */
             maxBackoffMs?: number;
+        };
+        /** @description The parts of a task that its reviewer needs besides the prompt and the output. */
+        ReviewedTask: {
+            /** @description The context. */
+            context?: Record<string, unknown>;
+            /** @description The reason why the model stopped, in the provider's word. */
+            finishReason?: string;
+            /** @description The earlier turns. */
+            messages?: components["schemas"]["Message"][];
+            /** @description The JSON Schema of the output. */
+            outputSchema?: Record<string, unknown>;
+            /** @description The rejected task that it tries again. */
+            retryOf?: string;
+            /** @description The system prompt. */
+            systemPrompt?: string;
+            /** @description The usage of the model call. */
+            usage?: components["schemas"]["Usage"];
         };
         /** @description The decisions of a reviewer within the window. */
         Reviewer: {
@@ -3700,6 +3890,25 @@ export interface components {
             /** @description The version of the worker's program. */
             version: string;
         };
+        AcceptInvitation: {
+            /**
+             * Format: password
+             * @description The token at the end of the link.
+             */
+            token: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            password: string;
+            /**
+             * Format: email
+             * @description The e-mail for signing in; only where the invitation is to no address.
+             */
+            email?: string | null;
+            /** @description The name, for people; by default the invitation's. */
+            name?: string | null;
+        };
         AnswerProgram: {
             /**
              * Format: password
@@ -3808,7 +4017,7 @@ export interface components {
              * @description The role.
              * @enum {string|null}
              */
-            role?: "admin" | "operator" | "viewer" | "worker" | null;
+            role?: "admin" | "operator" | "reviewer" | "viewer" | "worker" | null;
             /**
              * @description The plan of rate limits.
              * @enum {string|null}
@@ -3816,9 +4025,11 @@ export interface components {
             plan?: "free" | "pro" | "enterprise" | null;
             /**
              * Format: password
-             * @description The password from now on, which permits nothing but the choice of another one.
+             * @description The password from now on; all sessions of the user end.
              */
             password?: string | null;
+            /** @description True if the user may do nothing but choose another password; by default true with a password. */
+            mustChangePassword?: boolean | null;
         };
         ConfidenceRequest: {
             /**
@@ -3862,6 +4073,22 @@ export interface components {
              */
             onExceed?: "wait" | "reject" | "alert" | null;
         };
+        CreateInvitation: {
+            /**
+             * Format: email
+             * @description The e-mail of the invited person; by default the person chooses one.
+             */
+            email?: string | null;
+            /** @description The name of the person, who may give another one. */
+            name?: string | null;
+            /**
+             * @description The role of the account.
+             * @enum {string}
+             */
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
+            /** @description A number of days, `1d` to `30d`; by default `7d`. */
+            expiresIn?: string | null;
+        };
         CreateKey: {
             /** @description The text for people. */
             name: string;
@@ -3869,11 +4096,11 @@ export interface components {
              * @description The role.
              * @enum {string}
              */
-            role: "admin" | "operator" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
             /** @description A number of days, `1d` to `36500d`; by default `90d`. */
             expiresIn?: string | null;
             /**
-             * @description The environment; by default live. A test key is of an operator or a viewer.
+             * @description The environment; by default live. A test key is of an operator, a reviewer or a viewer.
              * @enum {string|null}
              */
             environment?: "live" | "test" | null;
@@ -4025,12 +4252,14 @@ export interface components {
              * @description The role.
              * @enum {string}
              */
-            role: "admin" | "operator" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
             /**
              * @description The plan of rate limits; by default `[limits] plan`.
              * @enum {string|null}
              */
             plan?: "free" | "pro" | "enterprise" | null;
+            /** @description True if the password permits nothing but the choice of another one; by default false. */
+            mustChangePassword?: boolean | null;
         };
         DefaultsRequest: {
             /** @description The model. */
@@ -4185,6 +4414,13 @@ export interface components {
             /** @description The reason, for the history. */
             reason?: string | null;
         };
+        ForgottenPassword: {
+            /**
+             * Format: email
+             * @description The e-mail of the user.
+             */
+            email: string;
+        };
         ForkExecution: {
             /** @description The step that runs anew, even if its prompt, model and settings are the same. */
             fromStep?: string | null;
@@ -4332,6 +4568,13 @@ export interface components {
             /** @description The tags, for filtering. */
             tags?: string[] | null;
         };
+        PreviewInvitation: {
+            /**
+             * Format: password
+             * @description The token at the end of the link.
+             */
+            token: string;
+        };
         ProgramTicket: {
             /**
              * Format: password
@@ -4355,6 +4598,18 @@ export interface components {
             retryPrompt?: string | null;
             /** @description The reviewer, as in an approval. */
             reviewerId?: string | null;
+        };
+        ResetPassword: {
+            /**
+             * Format: password
+             * @description The token at the end of the link.
+             */
+            token: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            password: string;
         };
         RetryRequest: {
             /** @description The attempts in all; by default 3. */
@@ -4681,10 +4936,13 @@ export type Execution = components['schemas']['Execution'];
 export type ExecutionError = components['schemas']['ExecutionError'];
 export type Extended = components['schemas']['Extended'];
 export type Flow = components['schemas']['Flow'];
+export type Forgotten = components['schemas']['Forgotten'];
 export type ForkedFrom = components['schemas']['ForkedFrom'];
 export type Function = components['schemas']['Function'];
 export type Health = components['schemas']['Health'];
 export type Hitl = components['schemas']['Hitl'];
+export type Invitation = components['schemas']['Invitation'];
+export type InvitationPreview = components['schemas']['InvitationPreview'];
 export type Item = components['schemas']['Item'];
 export type ItemCounts = components['schemas']['ItemCounts'];
 export type Key = components['schemas']['Key'];
@@ -4699,6 +4957,7 @@ export type Message = components['schemas']['Message'];
 export type Methods = components['schemas']['Methods'];
 export type ModelState = components['schemas']['ModelState'];
 export type More = components['schemas']['More'];
+export type NewInvitation = components['schemas']['NewInvitation'];
 export type Node = components['schemas']['Node'];
 export type OpenSession = components['schemas']['OpenSession'];
 export type Plan = components['schemas']['Plan'];
@@ -4712,6 +4971,7 @@ export type QueueSettings = components['schemas']['QueueSettings'];
 export type Rejected = components['schemas']['Rejected'];
 export type Reported = components['schemas']['Reported'];
 export type Retry = components['schemas']['Retry'];
+export type ReviewedTask = components['schemas']['ReviewedTask'];
 export type Reviewer = components['schemas']['Reviewer'];
 export type ReviewerName = components['schemas']['ReviewerName'];
 export type Routing = components['schemas']['Routing'];
@@ -4737,6 +4997,7 @@ export type User = components['schemas']['User'];
 export type WebhookSecret = components['schemas']['WebhookSecret'];
 export type Who = components['schemas']['Who'];
 export type Worker = components['schemas']['Worker'];
+export type AcceptInvitation = components['schemas']['AcceptInvitation'];
 export type AnswerProgram = components['schemas']['AnswerProgram'];
 export type Approve = components['schemas']['Approve'];
 export type BulkFilter = components['schemas']['BulkFilter'];
@@ -4749,6 +5010,7 @@ export type ChangeUser = components['schemas']['ChangeUser'];
 export type ConfidenceRequest = components['schemas']['ConfidenceRequest'];
 export type CreateBatch = components['schemas']['CreateBatch'];
 export type CreateBudget = components['schemas']['CreateBudget'];
+export type CreateInvitation = components['schemas']['CreateInvitation'];
 export type CreateKey = components['schemas']['CreateKey'];
 export type CreateSchedule = components['schemas']['CreateSchedule'];
 export type CreateTask = components['schemas']['CreateTask'];
@@ -4760,6 +5022,7 @@ export type ExchangeCode = components['schemas']['ExchangeCode'];
 export type ExchangeLink = components['schemas']['ExchangeLink'];
 export type ExecutePlan = components['schemas']['ExecutePlan'];
 export type Extend = components['schemas']['Extend'];
+export type ForgottenPassword = components['schemas']['ForgottenPassword'];
 export type ForkExecution = components['schemas']['ForkExecution'];
 export type HitlRequest = components['schemas']['HitlRequest'];
 export type Login = components['schemas']['Login'];
@@ -4767,9 +5030,11 @@ export type Logout = components['schemas']['Logout'];
 export type MessageRequest = components['schemas']['MessageRequest'];
 export type NewTask = components['schemas']['NewTask'];
 export type PlanRequest = components['schemas']['PlanRequest'];
+export type PreviewInvitation = components['schemas']['PreviewInvitation'];
 export type ProgramTicket = components['schemas']['ProgramTicket'];
 export type Refresh = components['schemas']['Refresh'];
 export type Reject = components['schemas']['Reject'];
+export type ResetPassword = components['schemas']['ResetPassword'];
 export type RetryRequest = components['schemas']['RetryRequest'];
 export type RotateKey = components['schemas']['RotateKey'];
 export type RotateSigningKey = components['schemas']['RotateSigningKey'];
@@ -4792,7 +5057,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: Date | string;
                 /** @description Only entries before this instant. */
@@ -4844,6 +5109,152 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Who"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Invitation"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    auth_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateInvitation"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["NewInvitation"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_accept: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcceptInvitation"];
+            };
+        };
+        responses: {
+            /** @description the invitation is used up */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_preview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewInvitation"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["InvitationPreview"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_revoke: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the invitation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description its link is refused from now on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Invitation"];
                         meta: components["schemas"]["Meta"];
                     };
                 };
@@ -5294,6 +5705,93 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["User"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_forgotten: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForgottenPassword"];
+            };
+        };
+        responses: {
+            /** @description if there is such a user, a mail is on its way */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Forgotten"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_reset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResetPassword"];
+            };
+        };
+        responses: {
+            /** @description the link is used up */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_preview_reset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewInvitation"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["LinkPreview"];
                         meta: components["schemas"]["Meta"];
                     };
                 };
@@ -6044,6 +6542,8 @@ export interface operations {
                 tags?: string[];
                 /** @description Only items that this reviewer is assigned to or has decided. */
                 reviewerId?: string;
+                /** @description The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision. */
+                orderBy?: "createdAt" | "decidedAt";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */

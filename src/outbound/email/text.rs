@@ -1,4 +1,4 @@
-//! The text of a mail to a reviewer.
+//! The texts of mails.
 //!
 //! Deliberately absent: the output and the prompt, which may be confidential and are shown only to
 //! a signed-in user, and links with an effect, because mail scanners open every link.
@@ -42,6 +42,19 @@ pub(super) fn body(letter: &ReviewerMail, link: &str) -> String {
         text = format!("{text}Execution: {execution}\n");
     }
     text
+}
+
+/// The text of a mail about a forgotten password.
+pub(super) fn password(name: &str, link: &str) -> String {
+    format!(
+        "Hello {},\n\n\
+         somebody, probably you, asked for another password of your account. Set it here, within an \
+         hour:\n\n\
+         {link}\n\n\
+         The link counts once, and ends all your sessions. If it was not you, do nothing: your password \
+         stays as it is.\n",
+        one_line(name),
+    )
 }
 
 /// The text without the characters that would break out of its line or header.

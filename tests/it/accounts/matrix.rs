@@ -14,10 +14,11 @@ use crate::support::{Client, Server};
 
 const SIGNING_KEY: &str = "a signing key of more than 32 bytes";
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/access.md");
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 12] = [
     "none",
     "admin",
     "operator",
+    "reviewer",
     "viewer",
     "worker",
     "bound worker",
@@ -29,18 +30,23 @@ const COLUMNS: [&str; 11] = [
 ];
 
 /// The routes that ask for no credentials. A new one is written here, on purpose.
-const PUBLIC: [&str; 13] = [
+const PUBLIC: [&str; 18] = [
     "GET /api/auth/methods",
     "GET /api/auth/oidc/callback",
     "GET /api/auth/oidc/start",
     "GET /api/health",
     "GET /api/openapi.json",
+    "POST /api/auth/invitations/accept",
+    "POST /api/auth/invitations/preview",
     "POST /api/auth/links/exchange",
     "POST /api/auth/links/preview",
     "POST /api/auth/login",
     "POST /api/auth/oidc/program",
     "POST /api/auth/oidc/program/preview",
     "POST /api/auth/oidc/token",
+    "POST /api/auth/password/forgotten",
+    "POST /api/auth/password/reset",
+    "POST /api/auth/password/reset/preview",
     "POST /api/auth/refresh",
     "POST /api/auth/setup",
 ];
@@ -66,6 +72,7 @@ fn expected(name: &str, route: &Value, column: &str) -> &'static str {
         "none" | "revoked" | "expired" | "deleted" => return "401",
         "admin" => Role::Admin,
         "operator" | "test key" => Role::Operator,
+        "reviewer" => Role::Reviewer,
         "viewer" | "demoted" => Role::Viewer,
         "worker" | "bound worker" => Role::Worker,
         other => panic!("no column {other}"),

@@ -52,7 +52,7 @@ async fn an_output_is_held_until_a_reviewer_lets_it_pass() {
     // The output is as durable as the task: the server may die before anybody decides.
     fixture.crash(Duration::ZERO).await;
     let again = fixture.item(&id).await;
-    assert_eq!(with(item, "waitingMs", &again), again);
+    assert_eq!(with(with(item, "waitingMs", &again), "task", &again), again);
 
     let answer = fixture.approve(&id, &json!({"comment": "fine"})).await.expect_ok();
     let expected = json!({

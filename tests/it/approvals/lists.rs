@@ -110,3 +110,24 @@ async fn the_sandbox_sees_nothing_of_it() {
     assert_eq!(test.approve(&live, &json!({})).await.refused(404), "NOT_FOUND");
     assert_eq!(fixture.actions(&live).await, ["pending", "assigned"]);
 }
+
+#[tokio::test]
+async fn what_was_decided_is_listed_by_the_decision_and_by_who_made_it() {
+    let fixture = Fixture::open().await;
+    let (rita, rita_id) = fixture.user("rita", "reviewer").await;
+    let first = fixture.required("a").await;
+    let second = fixture.required("b").await;
+    let waits = fixture.required("c").await;
+    rita.reject(&second, &json!({"reason": "no"})).await.expect_ok();
+    fixture.approve(&first, &json!({})).await.expect_ok();
+    let listed = async |query: &str| rita.listed(&format!("/api/hitl?{query}")).await.0;
+    let decided = "status=approved,rejected&orderBy=decidedAt";
+    let by_decision = [first.clone(), second.clone()];
+    // A listing may be a moment behind.
+    crate::support::until("both are listed", async || listed(decided).await == by_decision).await;
+    assert_eq!(listed("orderBy=decidedAt").await, [&first, &second, &waits].map(String::clone));
+    assert_eq!(listed("orderBy=createdAt").await, [&waits, &second, &first].map(String::clone));
+    assert_eq!(listed(&format!("{decided}&reviewerId={rita_id}")).await, [second]);
+    let unknown = rita.get("/api/hitl?orderBy=title").await;
+    assert_eq!(unknown.fault(), ("orderBy".into(), "enum".into()));
+}

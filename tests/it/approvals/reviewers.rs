@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;
-use crate::support::Client;
+use crate::support::{Client, Events};
 
 #[tokio::test]
 async fn a_viewer_reads_and_does_not_decide_and_a_worker_does_neither() {
@@ -127,4 +127,60 @@ async fn the_least_loaded_user_is_asked_and_keys_never_are() {
     fixture.reject(&first, &json!({"reason": "no"})).await.expect_ok();
     let fourth = fixture.required("x").await;
     assert_eq!(assigned(fixture.item(&fourth).await).as_ref(), Some(&admin));
+}
+
+#[tokio::test]
+async fn a_reviewer_reads_decides_and_claims_what_is_held_and_sees_nothing_else() {
+    let fixture = Fixture::open().await;
+    let (rita, rita_id) = fixture.user("rita", "reviewer").await;
+    let key = fixture.key("reviewer").await.client;
+    let all = "events=task.*,queue.*,worker.*,hitl.*";
+    let mut events = Events::open(&rita, all, None).await;
+    let task = json!({
+        "prompt": "x",
+        "systemPrompt": "Be kind.",
+        "context": {"customer": "K-1"},
+        "messages": [{"role": "user", "content": "Hello"}],
+        "hitl": {"required": true},
+    });
+    let first = fixture.held(&task).await;
+    let item = rita.get(&format!("/api/hitl/{first}")).await.expect_ok();
+    let source = &item["task"];
+    assert_eq!(
+        [&source["systemPrompt"], &source["context"], &source["messages"][0]["content"]],
+        [&json!("Be kind."), &json!({"customer": "K-1"}), &json!("Hello")]
+    );
+    assert_eq!((&item["prompt"], &item["output"]), (&json!("x"), &json!("x")));
+    rita.post(&format!("/api/hitl/{first}/claim"), &json!({})).await.expect_ok();
+    rita.approve(&first, &json!({"comment": "well"})).await.expect_ok();
+    assert_eq!(decided(&fixture, &first).await[2], rita_id);
+
+    // The others that may decide have one more each.
+    let (second, third) = (fixture.required("y").await, fixture.required("z").await);
+    let assigned = [fixture.item(&second).await, fixture.item(&third).await];
+    assert!(assigned.iter().any(|item| item["assignedTo"] == rita_id), "{assigned:?}");
+    key.reject(&second, &json!({"reason": "no", "retry": true})).await.expect_ok();
+    let (waiting, _) = key.listed("/api/hitl/pending").await;
+    assert!(waiting.contains(&third), "{waiting:?}");
+
+    for path in [
+        format!("/api/tasks/{first}"),
+        "/api/tasks".into(),
+        "/api/plans/executions".into(),
+        "/api/hitl/stats".into(),
+        "/api/workers".into(),
+    ] {
+        for client in [&rita, &key] {
+            assert_eq!(client.get(&path).await.refused(403), "FORBIDDEN", "{path}");
+        }
+    }
+    let more = json!({"timeoutMs": 60_000});
+    rita.post(&format!("/api/hitl/{third}/extend"), &more).await.refused(403);
+    loop {
+        let (name, event) = events.next().await;
+        assert!(name.starts_with("hitl."), "{name}");
+        if (&*name, &event["resource"]["id"]) == ("hitl.pending", &json!(third)) {
+            break;
+        }
+    }
 }

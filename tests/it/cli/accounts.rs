@@ -160,6 +160,23 @@ async fn users_are_made_and_given_another_role() {
     let table = home.run(&["users", "list"]).await.ok();
     assert!(table.contains("v@example.com") && table.starts_with("ID "), "{table}");
     home.run(&["users", "set-role", "usr_1", "operator"]).await.failed(3);
+    assert_eq!(home.json(&["users", "must-change", id]).await["passwordChangeRequired"], true);
+}
+
+#[tokio::test]
+async fn people_are_invited_by_a_link_that_can_be_revoked() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let invite = ["users", "invite", "--role", "reviewer", "--email", "ann@example.com"];
+    let told = home.run(&invite).await.ok();
+    assert!(told.contains("/sign-in#invite=svc_invite_"), "{told}");
+    let made = home.json(&["users", "invite", "--role", "viewer", "--expires-in", "1d"]).await;
+    let table = home.run(&["users", "invitations"]).await.ok();
+    assert!(table.contains("ann@example.com") && !table.contains("svc_invite_"), "{table}");
+    let id = made["id"].as_str().expect("an id");
+    home.run(&["users", "uninvite", id]).await.ok();
+    home.run(&["users", "uninvite", id]).await.failed(3);
+    home.run(&["users", "invite", "--role", "boss"]).await.failed(5);
 }
 
 #[tokio::test]

@@ -80,6 +80,8 @@ async fn who_may_not_decide_is_told_so() {
     operator.run(&["hitl", "approve", &task]).await.ok();
     let found: Value = operator.json(&["hitl", "verify", &task]).await;
     assert_eq!(found["ok"], true, "{found}");
+    let decided = operator.run(&["hitl", "list", "--decided"]).await.ok();
+    assert!(decided.contains(&task) && decided.contains("approved"), "{decided}");
 }
 
 #[tokio::test]

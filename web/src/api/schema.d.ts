@@ -34,6 +34,75 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The open invitations, the newest first. */
+        get: operations["auth_list"];
+        put?: never;
+        /** Invite a person; the link is returned only here. */
+        post: operations["auth_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/invitations/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make the account of the invited person, with a password of their own, and sign it in. */
+        post: operations["auth_accept"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/invitations/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show an invitation to the invited person; it is not used up. */
+        post: operations["auth_preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/invitations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke an open invitation. */
+        delete: operations["auth_revoke"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/keys": {
         parameters: {
             query?: never;
@@ -284,6 +353,57 @@ export interface paths {
         put?: never;
         /** Change the own password; all other sessions end. */
         post: operations["auth_change_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password/forgotten": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a user who has forgotten the password a mail with a link. The answer is the same for every e-mail. */
+        post: operations["auth_forgotten"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Set another password with the link of a mail, and sign in; all sessions of the user end before. */
+        post: operations["auth_reset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password/reset/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show whose password a link sets; the link is not used up. */
+        post: operations["auth_preview_reset"];
         delete?: never;
         options?: never;
         head?: never;
@@ -668,7 +788,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The users who decide, by name: admins and operators; none in the sandbox. */
+        /** The users who decide, by name: admins, operators and reviewers; none in the sandbox. */
         get: operations["hitl_reviewers"];
         put?: never;
         post?: never;
@@ -1660,6 +1780,8 @@ export interface components {
             summary?: string;
             /** @description The tags of the task. */
             tags: string[];
+            /** @description The rest of the task that the output was made from; only for a single approval. */
+            task?: components["schemas"]["ReviewedTask"];
             /** @description The task whose output waits; also the approval's identifier. */
             taskId: string;
             /** @description The template that the execution was deployed from. */
@@ -2436,6 +2558,11 @@ export interface components {
              */
             weight?: number;
         };
+        /** @description The answer to a forgotten password, which is the same for every e-mail. */
+        Forgotten: {
+            /** @description True: if there is such a user, a mail with a link is on its way. */
+            accepted: boolean;
+        };
         /** @description The origin of a fork. */
         ForkedFrom: {
             /** @description The execution whose completed steps it takes over. */
@@ -2495,6 +2622,43 @@ export interface components {
              * @description The time for the review, in milliseconds, at most 30 days; by default 3600000.
              */
             timeoutMs?: number;
+        };
+        /** @description An open invitation. */
+        Invitation: {
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            createdAt: string;
+            /** @description The creator: the id of a user or a key. */
+            createdBy?: string;
+            /** @description The e-mail of the invited person. */
+            email?: string;
+            /**
+             * Format: date-time
+             * @description The end of its validity.
+             */
+            expiresAt: string;
+            /** @description `inv_…` */
+            id: string;
+            /** @description The name of the person. */
+            name?: string;
+            /** @description The role of the account. */
+            role: string;
+        };
+        /** @description An invitation as the invited person sees it. */
+        InvitationPreview: {
+            /** @description The e-mail with which the account signs in; without it the person chooses one. */
+            email?: string;
+            /**
+             * Format: date-time
+             * @description The end of its validity.
+             */
+            expiresAt: string;
+            /** @description The name, unless the person gives another one. */
+            name?: string;
+            /** @description The role of the account. */
+            role: string;
         };
         /** @description An item of a step; a member that does not exist yet is left out. */
         Item: components["schemas"]["StepResult"] & {
@@ -2704,6 +2868,8 @@ export interface components {
             oidc: boolean;
             /** @description True if users can sign in by e-mail and password. */
             password: boolean;
+            /** @description True if a user who has forgotten the password gets a link by mail. */
+            passwordReset: boolean;
             /** @description True if there is no admin yet: the setup link makes the first one. */
             setup: boolean;
         };
@@ -2789,6 +2955,13 @@ export interface components {
             timeoutAt?: string;
             /** @description required, `below_threshold`, `no_confidence` or sampled. */
             why?: string;
+        };
+        /** @description A new invitation with its link. */
+        NewInvitation: components["schemas"]["Invitation"] & {
+            /** @description The token alone. */
+            token: string;
+            /** @description The address for the invited person, returned only here. */
+            url: string;
         };
         /** @description A node of the cluster. */
         Node: {
@@ -3038,6 +3211,23 @@ export interface components {
              * @description The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000.
              */
             maxBackoffMs?: number;
+        };
+        /** @description The parts of a task that its reviewer needs besides the prompt and the output. */
+        ReviewedTask: {
+            /** @description The context. */
+            context?: Record<string, never>;
+            /** @description The reason why the model stopped, in the provider's word. */
+            finishReason?: string;
+            /** @description The earlier turns. */
+            messages?: components["schemas"]["Message"][];
+            /** @description The JSON Schema of the output. */
+            outputSchema?: Record<string, never>;
+            /** @description The rejected task that it tries again. */
+            retryOf?: string;
+            /** @description The system prompt. */
+            systemPrompt?: string;
+            /** @description The usage of the model call. */
+            usage?: components["schemas"]["Usage"];
         };
         /** @description The decisions of a reviewer within the window. */
         Reviewer: {
@@ -3851,6 +4041,25 @@ export interface components {
             /** @description The version of the worker's program. */
             version: string;
         };
+        AcceptInvitation: {
+            /**
+             * Format: password
+             * @description The token at the end of the link.
+             */
+            token: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            password: string;
+            /**
+             * Format: email
+             * @description The e-mail for signing in; only where the invitation is to no address.
+             */
+            email?: string | null;
+            /** @description The name, for people; by default the invitation's. */
+            name?: string | null;
+        };
         AnswerProgram: {
             /**
              * Format: password
@@ -3959,7 +4168,7 @@ export interface components {
              * @description The role.
              * @enum {string|null}
              */
-            role?: "admin" | "operator" | "viewer" | "worker" | null;
+            role?: "admin" | "operator" | "reviewer" | "viewer" | "worker" | null;
             /**
              * @description The plan of rate limits.
              * @enum {string|null}
@@ -3967,9 +4176,11 @@ export interface components {
             plan?: "free" | "pro" | "enterprise" | null;
             /**
              * Format: password
-             * @description The password from now on, which permits nothing but the choice of another one.
+             * @description The password from now on; all sessions of the user end.
              */
             password?: string | null;
+            /** @description True if the user may do nothing but choose another password; by default true with a password. */
+            mustChangePassword?: boolean | null;
         };
         ChatContentPart: {
             /**
@@ -4203,6 +4414,22 @@ export interface components {
             /** @description A mark of the person who asks, without effect. */
             safety_identifier?: string | null;
         };
+        CreateInvitation: {
+            /**
+             * Format: email
+             * @description The e-mail of the invited person; by default the person chooses one.
+             */
+            email?: string | null;
+            /** @description The name of the person, who may give another one. */
+            name?: string | null;
+            /**
+             * @description The role of the account.
+             * @enum {string}
+             */
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
+            /** @description A number of days, `1d` to `30d`; by default `7d`. */
+            expiresIn?: string | null;
+        };
         CreateKey: {
             /** @description The text for people. */
             name: string;
@@ -4210,11 +4437,11 @@ export interface components {
              * @description The role.
              * @enum {string}
              */
-            role: "admin" | "operator" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
             /** @description A number of days, `1d` to `36500d`; by default `90d`. */
             expiresIn?: string | null;
             /**
-             * @description The environment; by default live. A test key is of an operator or a viewer.
+             * @description The environment; by default live. A test key is of an operator, a reviewer or a viewer.
              * @enum {string|null}
              */
             environment?: "live" | "test" | null;
@@ -4366,12 +4593,14 @@ export interface components {
              * @description The role.
              * @enum {string}
              */
-            role: "admin" | "operator" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
             /**
              * @description The plan of rate limits; by default `[limits] plan`.
              * @enum {string|null}
              */
             plan?: "free" | "pro" | "enterprise" | null;
+            /** @description True if the password permits nothing but the choice of another one; by default false. */
+            mustChangePassword?: boolean | null;
         };
         DefaultsRequest: {
             /** @description The model. */
@@ -4526,6 +4755,13 @@ export interface components {
             /** @description The reason, for the history. */
             reason?: string | null;
         };
+        ForgottenPassword: {
+            /**
+             * Format: email
+             * @description The e-mail of the user.
+             */
+            email: string;
+        };
         ForkExecution: {
             /** @description The step that runs anew, even if its prompt, model and settings are the same. */
             fromStep?: string | null;
@@ -4673,6 +4909,13 @@ export interface components {
             /** @description The tags, for filtering. */
             tags?: string[] | null;
         };
+        PreviewInvitation: {
+            /**
+             * Format: password
+             * @description The token at the end of the link.
+             */
+            token: string;
+        };
         ProgramTicket: {
             /**
              * Format: password
@@ -4696,6 +4939,18 @@ export interface components {
             retryPrompt?: string | null;
             /** @description The reviewer, as in an approval. */
             reviewerId?: string | null;
+        };
+        ResetPassword: {
+            /**
+             * Format: password
+             * @description The token at the end of the link.
+             */
+            token: string;
+            /**
+             * Format: password
+             * @description 8 to 128 characters, none of the common ones.
+             */
+            password: string;
         };
         RetryRequest: {
             /** @description The attempts in all; by default 3. */
@@ -5055,7 +5310,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: string;
                 /** @description Only entries before this instant. */
@@ -5122,6 +5377,201 @@ export interface operations {
             };
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Invitation"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateInvitation"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["NewInvitation"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_accept: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcceptInvitation"];
+            };
+        };
+        responses: {
+            /** @description the invitation is used up */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_preview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewInvitation"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["InvitationPreview"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_revoke: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the invitation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description its link is refused from now on */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Invitation"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];
@@ -5720,6 +6170,123 @@ export interface operations {
             400: components["responses"]["Failure"];
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_forgotten: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForgottenPassword"];
+            };
+        };
+        responses: {
+            /** @description if there is such a user, a mail is on its way */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Forgotten"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_reset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResetPassword"];
+            };
+        };
+        responses: {
+            /** @description the link is used up */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Session"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    auth_preview_reset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewInvitation"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["LinkPreview"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
             408: components["responses"]["Failure"];
             413: components["responses"]["Failure"];
             415: components["responses"]["Failure"];
@@ -6710,6 +7277,8 @@ export interface operations {
                 tags?: string[];
                 /** @description Only items that this reviewer is assigned to or has decided. */
                 reviewerId?: string;
+                /** @description The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision. */
+                orderBy?: "createdAt" | "decidedAt";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */

@@ -76,7 +76,7 @@ function Account({ of }: { of: { email: string; name: string } }) {
 }
 
 /** The answer to a question that is asked once. */
-function useOnce<T>(ask: () => Promise<T>, onFail: OnFail): T | undefined {
+export function useOnce<T>(ask: () => Promise<T>, onFail: OnFail): T | undefined {
   const [found, setFound] = useState<T>();
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is asked once
   useEffect(() => {

@@ -6,13 +6,14 @@ import { useApi } from "../api/hooks";
 import { Button, Field, Loading } from "../ui/basics";
 import { LinkQuestion, ProgramQuestion, said } from "./confirm";
 import { Notice } from "./notice";
+import { Forgotten, Invited, Reset } from "./own-password";
 import { useSignIn } from "./session";
 import "./sign-in.css";
 
 /** What an address brings after its `#`. It is taken out of the address at once: it counts once. */
 function takeFragment(): URLSearchParams {
   const params = new URLSearchParams(window.location.hash.slice(1));
-  if (["link", "code", "program", "token"].some((name) => params.has(name))) {
+  if (["link", "code", "program", "token", "invite", "reset"].some((name) => params.has(name))) {
     const { pathname, search } = window.location;
     window.history.replaceState(null, "", pathname + search);
   }
@@ -40,6 +41,9 @@ export default function SignIn() {
   const [setupToken] = useState(() => brought.get("token"));
   const [link, setLink] = useState(() => brought.get("link"));
   const [program, setProgram] = useState(() => brought.get("program"));
+  const [invite, setInvite] = useState(() => brought.get("invite"));
+  const [reset, setReset] = useState(() => brought.get("reset"));
+  const [hasForgotten, setForgotten] = useState(false);
   const began = useRef(false);
 
   const run = async (call: Parameters<typeof signIn>[0], isBrought = false) => {
@@ -70,9 +74,21 @@ export default function SignIn() {
     setFault(words);
     setLink(null);
     setProgram(null);
+    setInvite(null);
+    setReset(null);
   };
 
   const isSetup = setupToken !== null;
+  const isAsked = Boolean(program || link || invite || reset || hasForgotten);
+  const title = isSetup
+    ? "Make the first admin"
+    : program
+      ? "Sign a program in"
+      : invite
+        ? "Make your account"
+        : reset || hasForgotten
+          ? "Set another password"
+          : "Sign in";
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (setupToken !== null) {
@@ -89,12 +105,18 @@ export default function SignIn() {
         <p className="brand">
           <img src="/favicon.svg" alt="" width="22" height="22" /> Callboard
         </p>
-        <h1>{isSetup ? "Make the first admin" : program ? "Sign a program in" : "Sign in"}</h1>
+        <h1>{title}</h1>
         {fault && <Notice>{fault}</Notice>}
         {program ? (
           <ProgramQuestion ticket={program} onFail={failed} />
         ) : link ? (
           <LinkQuestion token={link} onAccept={() => follow(link)} onFail={failed} />
+        ) : invite ? (
+          <Invited token={invite} onFail={failed} />
+        ) : reset ? (
+          <Reset token={reset} onFail={failed} />
+        ) : hasForgotten ? (
+          <Forgotten email={email} onBack={() => setForgotten(false)} />
         ) : busy && !email && !isSetup ? (
           <Loading lines={2} />
         ) : (
@@ -146,7 +168,12 @@ export default function SignIn() {
             </Button>
           </form>
         )}
-        {methods.data?.oidc && !isSetup && !program && !link && (
+        {methods.data?.passwordReset && !isSetup && !isAsked && (
+          <Button kind="quiet" onClick={() => setForgotten(true)}>
+            Forgot your password?
+          </Button>
+        )}
+        {methods.data?.oidc && !isSetup && !isAsked && (
           <a className="button" href="/api/auth/oidc/start">
             Sign in with your organization
           </a>

@@ -4,48 +4,50 @@ use super::*;
 
 /// The table, line by line; then the permissions beyond it.
 const SPECIFIED: &str = "
-    | tasks: create | yes | yes | no | no |
-    | tasks: read | yes | yes | yes | yes |
-    | tasks: cancel | yes | yes | no | no |
-    | tasks: execute | yes | no | no | yes |
-    | plans: create | yes | yes | no | no |
-    | plans: execute | yes | yes | no | no |
-    | plans: read | yes | yes | yes | no |
-    | templates: create | yes | yes | no | no |
-    | templates: read | yes | yes | yes | no |
-    | templates: deploy | yes | yes | no | no |
-    | hitl: approve/reject | yes | yes | no | no |
-    | hitl: read | yes | yes | yes | no |
-    | workers: manage | yes | no | no | no |
-    | auth: manage keys | yes | no | no | no |
-    | auth: manage users | yes | no | no | no |
+    | tasks: create | yes | yes | no | no | no |
+    | tasks: read | yes | yes | no | yes | yes |
+    | tasks: cancel | yes | yes | no | no | no |
+    | tasks: execute | yes | no | no | no | yes |
+    | plans: create | yes | yes | no | no | no |
+    | plans: execute | yes | yes | no | no | no |
+    | plans: read | yes | yes | no | yes | no |
+    | templates: create | yes | yes | no | no | no |
+    | templates: read | yes | yes | no | yes | no |
+    | templates: deploy | yes | yes | no | no | no |
+    | hitl: approve/reject | yes | yes | yes | no | no |
+    | hitl: read | yes | yes | yes | yes | no |
+    | workers: manage | yes | no | no | no | no |
+    | auth: manage keys | yes | no | no | no | no |
+    | auth: manage users | yes | no | no | no | no |
 
-    | executions: cancel | yes | yes | no | no |
-    | executions: retry | yes | yes | no | no |
-    | executions: signal | yes | yes | no | no |
-    | schedules: manage | yes | yes | no | no |
-    | hitl: claim | yes | yes | no | no |
-    | templates: delete | yes | yes | no | no |
-    | deliveries: redeliver | yes | yes | no | no |
-    | budgets: read | yes | yes | yes | no |
-    | budgets: manage | yes | no | no | no |
-    | bulk: run | yes | yes | no | no |
-    | bulk: read | yes | yes | yes | no |
-    | queues: manage | yes | yes | no | no |
-    | queues: read | yes | yes | yes | no |
-    | executions: read | yes | yes | yes | no |
-    | schedules: read | yes | yes | yes | no |
-    | deliveries: read | yes | yes | yes | no |
-    | workers: read | yes | yes | yes | no |
-    | metrics: read | yes | yes | yes | no |
-    | events: read | yes | yes | yes | no |
-    | webhooks: read secret | yes | no | no | no |
-    | audit: read | yes | no | no | no |
-    | backups: create | yes | no | no | no |
-    | tasks: erase texts | yes | no | no | no |
-    | models: read | yes | yes | yes | no |
-    | models: manage | yes | no | no | no |
-    | cluster: manage | yes | no | no | no |
+    | executions: cancel | yes | yes | no | no | no |
+    | executions: retry | yes | yes | no | no | no |
+    | executions: signal | yes | yes | no | no | no |
+    | schedules: manage | yes | yes | no | no | no |
+    | hitl: read statistics | yes | yes | no | yes | no |
+    | hitl: extend | yes | yes | no | no | no |
+    | hitl: claim | yes | yes | yes | no | no |
+    | templates: delete | yes | yes | no | no | no |
+    | deliveries: redeliver | yes | yes | no | no | no |
+    | budgets: read | yes | yes | no | yes | no |
+    | budgets: manage | yes | no | no | no | no |
+    | bulk: run | yes | yes | no | no | no |
+    | bulk: read | yes | yes | no | yes | no |
+    | queues: manage | yes | yes | no | no | no |
+    | queues: read | yes | yes | no | yes | no |
+    | executions: read | yes | yes | no | yes | no |
+    | schedules: read | yes | yes | no | yes | no |
+    | deliveries: read | yes | yes | no | yes | no |
+    | workers: read | yes | yes | no | yes | no |
+    | metrics: read | yes | yes | no | yes | no |
+    | events: read | yes | yes | yes | yes | no |
+    | webhooks: read secret | yes | no | no | no | no |
+    | audit: read | yes | no | no | no | no |
+    | backups: create | yes | no | no | no | no |
+    | tasks: erase texts | yes | no | no | no | no |
+    | models: read | yes | yes | no | yes | no |
+    | models: manage | yes | no | no | no | no |
+    | cluster: manage | yes | no | no | no | no |
 ";
 
 fn caller(account: Account, role: Role, environment: Environment) -> Caller {
@@ -103,6 +105,13 @@ fn an_admin_may_do_everything() {
 }
 
 #[test]
+fn a_reviewer_reads_decides_and_claims_approvals_and_does_nothing_else() {
+    let may = |action: &Action| user(Role::Reviewer).may(*action).is_ok();
+    let expected = [Action::HitlDecide, Action::HitlRead, Action::HitlClaim, Action::EventsRead];
+    assert_eq!(Action::ALL.into_iter().filter(may).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_refusal_names_the_role_and_the_action() {
     assert_eq!(user(Role::Viewer).may(Action::TasksRead), Ok(()));
     let refused = user(Role::Viewer).may(Action::TasksCancel);
@@ -149,10 +158,11 @@ fn a_caller_is_shown_by_its_identifier_and_signs_by_its_name() {
 #[test]
 fn a_user_gives_only_what_the_user_may_do() {
     let covered = |giver| Role::ALL.map(|role| covers(giver, role));
-    assert_eq!(covered(Role::Admin), [true, true, true, true]);
-    assert_eq!(covered(Role::Operator), [false, true, true, false]);
-    assert_eq!(covered(Role::Viewer), [false, false, true, false]);
-    assert_eq!(covered(Role::Worker), [false, false, false, true]);
+    assert_eq!(covered(Role::Admin), [true, true, true, true, true]);
+    assert_eq!(covered(Role::Operator), [false, true, true, true, false]);
+    assert_eq!(covered(Role::Reviewer), [false, false, true, false, false]);
+    assert_eq!(covered(Role::Viewer), [false, false, false, true, false]);
+    assert_eq!(covered(Role::Worker), [false, false, false, false, true]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::iter;
 
 use super::Decider;
-use crate::access::{Account, Caller, Role};
+use crate::access::{Account, Action, Caller, Role, allows};
 use crate::account::User;
 use crate::error::{Error, Rule};
 use crate::id::UserId;
@@ -15,7 +15,7 @@ use crate::task::Spec;
 /// The users from whom a reviewer is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewerPool {
-    /// Operators and admins.
+    /// Every user who may decide: admins, operators and reviewers.
     Anybody,
     /// Admins, but not this user, who had the approval before.
     AdminBut(Option<UserId>),
@@ -30,7 +30,7 @@ pub fn choose(
     open: impl Fn(UserId) -> usize,
 ) -> Option<UserId> {
     let may = |user: &&User| match wanted {
-        ReviewerPool::Anybody => matches!(user.role, Role::Admin | Role::Operator),
+        ReviewerPool::Anybody => allows(user.role, Action::HitlDecide),
         ReviewerPool::AdminBut(before) => user.role == Role::Admin && Some(user.id) != before,
     };
     let load = |user: &&User| (open(user.id), user.created_at, user.id);
@@ -120,13 +120,21 @@ mod tests {
 
     #[test]
     fn the_least_loaded_is_asked_and_of_several_the_oldest() {
-        use Role::{Admin, Operator, Viewer, Worker};
-        let users = [user(1, Viewer), user(2, Operator), user(3, Admin), user(4, Worker)];
+        use Role::{Admin, Operator, Reviewer, Viewer, Worker};
+        let users = [
+            user(1, Viewer),
+            user(2, Operator),
+            user(3, Admin),
+            user(4, Worker),
+            user(5, Reviewer),
+        ];
         let id = |number: u128| Some(UserId::from_u128(number << 10));
         let nobody_busy = |wanted| choose(&users, wanted, |_| 0);
         assert_eq!(nobody_busy(ReviewerPool::Anybody), id(2));
         let busy = |user| usize::from(Some(user) == id(2));
         assert_eq!(choose(&users, ReviewerPool::Anybody, busy), id(3));
+        let busy = |user| usize::from(Some(user) != id(5));
+        assert_eq!(choose(&users, ReviewerPool::Anybody, busy), id(5));
         assert_eq!(nobody_busy(ReviewerPool::AdminBut(None)), id(3));
         assert_eq!(nobody_busy(ReviewerPool::AdminBut(id(3))), None);
     }

@@ -8,8 +8,9 @@ use callboard_domain::access::{Account, Role};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, User, WorkLeft};
 use callboard_domain::credential::ApiKey;
+use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{KeyId, SessionId, UserId};
+use callboard_domain::id::{InvitationId, KeyId, SessionId, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
@@ -75,6 +76,8 @@ pub(super) struct Inner {
     keys: HashMap<[u8; 32], Arc<KnownKey>>,
     digests: BTreeMap<KeyId, [u8; 32]>,
     sessions: Sessions,
+    /// The open invitations, expired ones too until they are forgotten.
+    pub(super) invitations: BTreeMap<InvitationId, Invitation>,
     /// The fate of the work of deleted users.
     pub(super) left: BTreeMap<UserId, WorkLeft>,
 }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use callboard_domain::access::Action as Permission;
-use callboard_domain::account::{Change, User, WorkLeft, keep_an_admin};
+use callboard_domain::account::{Change, PasswordHash, User, WorkLeft, keep_an_admin};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::ApiKey;
-use callboard_domain::id::{SessionId, UserId};
+use callboard_domain::id::{InvitationId, SessionId, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::session::{Event, Session, descendants};
 use callboard_domain::{Error, Rule, Timestamp};
@@ -15,7 +15,7 @@ use callboard_store::Op;
 
 use super::sessions::row;
 use super::{Accounts, NUMBER, NewUser, PARTITION, PasswordChange, UserChange, left};
-use crate::tables::{KEYS, USERS};
+use crate::tables::{INVITATIONS, KEYS, USERS};
 
 /// The sessions and keys that end with a change: rows, records, and the changes of the register once those
 /// are durable.
@@ -29,6 +29,16 @@ pub(super) struct Endings {
 
 impl Accounts {
     pub(super) async fn create_user(&self, new: NewUser, by: By) -> Result<User, Error> {
+        self.create_invited(new, None, by).await
+    }
+
+    /// Makes a user, and uses up the invitation, if there is one.
+    pub(super) async fn create_invited(
+        &self,
+        new: NewUser,
+        invitation: Option<InvitationId>,
+        by: By,
+    ) -> Result<User, Error> {
         self.permit(&by, Permission::UsersManage)?;
         let register = &self.0.accounts;
         if register.user_by_email(&new.email).is_some() {
@@ -40,7 +50,12 @@ impl Accounts {
         if let Some(external) = &user.external {
             record = record.with("issuer", &external.issuer).with("subject", &external.subject);
         }
-        self.store(vec![USERS.put(NUMBER, &user.id.as_u128(), &user, None)], vec![record]).await?;
+        let mut ops = vec![USERS.put(NUMBER, &user.id.as_u128(), &user, None)];
+        if let Some(id) = invitation {
+            record = record.with("invitation", id);
+            ops.push(INVITATIONS.delete(NUMBER, &id.as_u128()));
+        }
+        self.store(ops, vec![record]).await?;
         register.put_user(user.clone());
         Ok(user)
     }
@@ -54,7 +69,7 @@ impl Accounts {
             role: new.role,
             tier: new.tier,
             password_hash: new.password_hash,
-            must_change_password: false,
+            must_change_password: new.must_change_password,
             external: new.external,
             created_at: self.0.now(),
         }
@@ -94,10 +109,18 @@ impl Accounts {
             record = record.with("plan", tier.as_str());
             user.tier = Some(tier);
         }
+        let must_change = change.must_change_password;
+        if let Some(must_change) = must_change.or(change.password_hash.as_ref().map(|_| true)) {
+            if must_change && change.password_hash.is_none() && user.external.is_some() {
+                let message = format!("user {id} signs in at a provider, and has no password here");
+                return Err(Error::InvalidState(message));
+            }
+            record = record.with("mustChangePassword", must_change);
+            user.must_change_password = must_change;
+        }
         if let Some(hash) = change.password_hash {
             record = record.with("password", "set");
             user.password_hash = hash;
-            user.must_change_password = true;
             self.end_all_sessions(&mut endings, id, None, by, "password set by an admin");
         }
         endings.ops.push(USERS.put(NUMBER, &id.as_u128(), &user, None));
@@ -125,6 +148,26 @@ impl Accounts {
         let mut endings = Endings::default();
         endings.records.push(Record::new(Action::PasswordChanged, by).of(id));
         self.end_all_sessions(&mut endings, id, Some(session), by, "password changed");
+        endings.ops.push(USERS.put(NUMBER, &id.as_u128(), &user, None));
+        self.end(endings).await?;
+        register.put_user(user.clone());
+        Ok(user)
+    }
+
+    /// Sets the password of a user who has shown a link that was mailed to the user.
+    pub(super) async fn reset_password(
+        &self,
+        id: UserId,
+        hash: PasswordHash,
+        by: By,
+    ) -> Result<User, Error> {
+        let register = &self.0.accounts;
+        let mut user = register.user(id).ok_or_else(super::rights::user_is_gone)?;
+        user.password_hash = hash;
+        user.must_change_password = false;
+        let mut endings = Endings::default();
+        endings.records.push(Record::new(Action::PasswordReset, by).of(id));
+        self.end_all_sessions(&mut endings, id, None, by, "password reset");
         endings.ops.push(USERS.put(NUMBER, &id.as_u128(), &user, None));
         self.end(endings).await?;
         register.put_user(user.clone());

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use callboard_domain::access::{Account, Action, Caller};
 use callboard_domain::account::external::ExternalId;
-use callboard_domain::account::{Email, User, WorkLeft};
+use callboard_domain::account::{Email, PasswordHash, User, WorkLeft};
 use callboard_domain::audit::{By, Entry, Record};
+use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::{ApiKey, Secret};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{KeyId, SessionId, UserId};
+use callboard_domain::id::{InvitationId, KeyId, SessionId, UserId};
 use callboard_domain::query::{AuditQuery, Page};
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::SigningKeys;
@@ -19,7 +20,8 @@ use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, STOPPING, unreadable, within};
 use crate::accounts::{
-    self, KnownKey, Message, NewKey, NewUser, PasswordChange, PermissionWatch, SignedIn, UserChange,
+    self, Invited, KnownKey, Message, NewInvitation, NewKey, NewUser, PasswordChange,
+    PermissionWatch, SignedIn, UserChange,
 };
 use crate::read;
 
@@ -187,6 +189,60 @@ impl Handle {
     /// [`Error::Unavailable`].
     pub async fn change_password(&self, change: PasswordChange, by: By) -> Result<User, Error> {
         self.account_command(|reply| Message::ChangePassword(change, by, reply)).await
+    }
+
+    /// Sets the password of a user who has shown the link of a mail; all sessions end.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`] if the user is gone, [`Error::Unavailable`].
+    pub async fn reset_password(
+        &self,
+        id: UserId,
+        hash: PasswordHash,
+        by: By,
+    ) -> Result<User, Error> {
+        self.account_command(|reply| Message::ResetPassword(id, hash, by, reply)).await
+    }
+
+    /// Invites a person, and returns the only copy of the token.
+    ///
+    /// # Errors
+    /// [`Error::EmailExists`], [`Error::InvalidState`] if too many are open, [`Error::Unavailable`].
+    pub async fn invite(&self, new: NewInvitation, by: By) -> Result<(Invitation, Secret), Error> {
+        self.account_command(|reply| Message::Invite(new, by, reply)).await
+    }
+
+    /// The open invitations, the newest first.
+    #[must_use]
+    pub fn invitations(&self) -> Vec<Invitation> {
+        let mut open = self.node.accounts.invitations(self.node.now());
+        open.reverse();
+        open
+    }
+
+    /// The invitation of a token, if it counts now.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`], [`Error::TokenExpired`].
+    pub fn invitation(&self, digest: &Digest) -> Result<Invitation, Error> {
+        self.node.accounts.invitation(digest, self.node.now())
+    }
+
+    /// Revokes an open invitation, which is refused once this returns.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn revoke_invitation(&self, id: InvitationId, by: By) -> Result<Invitation, Error> {
+        self.account_command(|reply| Message::RevokeInvitation(id, by, reply)).await
+    }
+
+    /// Makes the account of an invited person, and uses up the invitation.
+    ///
+    /// # Errors
+    /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::EmailExists`], [`Error::Invalid`] for an e-mail
+    /// that is missing or another one, [`Error::Unavailable`].
+    pub async fn accept_invitation(&self, invited: Invited, by: By) -> Result<User, Error> {
+        self.account_command(|reply| Message::AcceptInvitation(invited, by, reply)).await
     }
 
     /// Deletes a user with all sessions, and revokes the keys that the user answers for. `work` says what becomes of

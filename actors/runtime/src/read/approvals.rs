@@ -7,8 +7,8 @@ use callboard_domain::approval::{Action, Approval, Entry, Salt, State};
 use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
 use callboard_domain::machine::Machine;
-use callboard_domain::query::{Approvals, Page, Window};
-use callboard_domain::task::Inputs;
+use callboard_domain::query::{ApprovalOrder, Approvals, Page, Window};
+use callboard_domain::task::{Completion, Inputs};
 use callboard_domain::unit::ReviewTexts;
 use callboard_store::{Error, Filter, Order, Query, Store};
 use serde_json::Value;
@@ -18,8 +18,9 @@ use crate::node::Node;
 use crate::tables::approvals;
 use crate::tables::{self, approval_list, approval_term as term, executions, term_of};
 
-/// The order of the lists: by the instant at which the output was held.
+/// The orders of the lists: by the instant of the hold, and of the decision.
 const SINCE: usize = 0;
+const DECIDED: usize = 1;
 
 /// The characters of a text that a list shows. The list reads one more, to see if there are more.
 pub const LISTED: usize = 2_000;
@@ -32,8 +33,8 @@ const WHOLE: usize = 4;
 pub struct ApprovalDetail {
     /// The approval.
     pub approval: Approval,
-    /// The method by which the confidence was made.
-    pub confidence_source: Option<String>,
+    /// The task's result as the worker sent it, which has no text.
+    pub result: Option<Box<Completion>>,
     /// True if reviewers decided too few outputs of the same origin to test the confidence.
     pub untested: bool,
     /// The prompt.
@@ -107,18 +108,9 @@ pub(crate) async fn approval(
     }
     let (inputs, edit, remark, output) = read?;
     let erased_at = found.task.erased_at;
-    let confidence_source = found.task.result.and_then(|result| result.confidence_source);
+    let result = found.task.result;
     let untested = false;
-    Ok(Some(ApprovalDetail {
-        approval,
-        confidence_source,
-        untested,
-        inputs,
-        output,
-        edit,
-        remark,
-        erased_at,
-    }))
+    Ok(Some(ApprovalDetail { approval, result, untested, inputs, output, edit, remark, erased_at }))
 }
 
 async fn written(
@@ -189,7 +181,10 @@ fn asked(environment: Environment, query: &Approvals) -> Query {
     Query {
         list: approval_list(environment),
         filters,
-        order: Order::Sort(SINCE),
+        order: Order::Sort(match query.order {
+            ApprovalOrder::HeldAt => SINCE,
+            ApprovalOrder::DecidedAt => DECIDED,
+        }),
         descending: true,
         offset: query.window.offset,
         limit: query.window.limit,

@@ -141,7 +141,8 @@ fn listed(environment: Environment, approval: &Approval) -> Listed {
     terms.extend(reviewer.map(|reviewer| (term::REVIEWER, term_of(&reviewer))));
     terms.extend(task.origin.rows.map(|id| (term::BATCH, super::number_term(id.as_u128()))));
     let since = Some(approval.opening.since.as_millis());
-    Listed { list: approval_list(environment), terms, sort: [since, None] }
+    let decided_at = approval.decision.as_ref().map(|decision| decision.at.as_millis());
+    Listed { list: approval_list(environment), terms, sort: [since, decided_at] }
 }
 
 /// The part of an approval that is not its task's, from either table.

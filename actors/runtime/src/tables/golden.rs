@@ -18,6 +18,7 @@ use callboard_domain::budget::Money;
 use callboard_domain::bulk::{self, Job};
 use callboard_domain::confidence::Source;
 use callboard_domain::credential::ApiKey;
+use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::delivery::{Cargo, Delivery, Webhook};
 use callboard_domain::digest::Digest;
 use callboard_domain::event::EventName;
@@ -29,7 +30,7 @@ use callboard_domain::id::{
     AuditId, BatchId, DeliveryId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId,
     UserId, WorkerId,
 };
-use callboard_domain::id::{BudgetId, BulkId};
+use callboard_domain::id::{BudgetId, BulkId, InvitationId};
 use callboard_domain::machine::Machine;
 use callboard_domain::plan::{HitlSource, PlanSource, RetrySource, StepSource};
 use callboard_domain::queue::{QueueChange, QueueSettings};
@@ -54,10 +55,11 @@ use super::plans::{NameRow, TemplateRow};
 use super::{
     AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, Deployed,
     ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS, Ended, EventRow,
-    HISTORY, HeadRow, IDEMPOTENCY, ITEMS, IdempotencyRow, KEY_USES, KEYS, LIVE_APPROVALS,
-    LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow, ProgressRow,
-    QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATES, TaskRow, USERS,
-    WorkerRow, append_of_task, audit_row, events, queue_row, tasks::InputsRow, words,
+    HISTORY, HeadRow, IDEMPOTENCY, INVITATIONS, ITEMS, IdempotencyRow, KEY_USES, KEYS,
+    LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow,
+    ProgressRow, QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATES,
+    TaskRow, USERS, WorkerRow, append_of_task, audit_row, events, queue_row, tasks::InputsRow,
+    words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -307,6 +309,16 @@ fn the_rows_of_sessions_are_pinned() {
     pinned("session-v1-with-key", &bytes(SESSIONS.put(0, &ID, &session, None)));
     let session = Session { parent: Some(SessionId::from_u128(ID + (1 << 10))), ..session };
     pinned("session-v1-of-link", &bytes(SESSIONS.put(0, &ID, &session, None)));
+    let invitation = Invitation {
+        id: InvitationId::from_u128(ID),
+        digest: Digest::of("token"),
+        email: Some(Email::parse("ann@example.com").expect("an e-mail")),
+        name: Some("Ann".into()),
+        role: Role::Reviewer,
+        created_by: Some(Account::User(UserId::from_u128(ID))),
+        expires_at: NOW,
+    };
+    pinned("invitation-v1", &bytes(INVITATIONS.put(0, &ID, &invitation, None)));
 }
 
 #[test]

@@ -46,6 +46,7 @@ pub(super) fn new_user(name: &str, role: access::Role) -> NewUser {
         role,
         tier: None,
         password_hash: account::PasswordHash::new("$argon2id$".into()),
+        must_change_password: false,
         external: None,
     }
 }

@@ -11,7 +11,7 @@ const TASK: &[&str] = &["pending", "running", "completed", "failed", "cancelled"
 const EXECUTION: &[&str] = &["running", "completed", "failed", "cancelled"];
 const APPROVAL: &[&str] =
     &["pending", "assigned", "escalated", "overdue", "approved", "rejected", "cancelled"];
-const ROLES: &[&str] = &["admin", "operator", "viewer", "worker"];
+const ROLES: &[&str] = &["admin", "operator", "reviewer", "viewer", "worker"];
 const TIERS: &[&str] = &["free", "pro", "enterprise"];
 
 const fn list(path: &'static [&'static str], value: &'static str, help: &'static str) -> Source {

@@ -3,7 +3,7 @@
 use callboard_domain::Rule;
 use callboard_domain::approval::{SYSTEM, State};
 use callboard_domain::id::TemplateBatchId;
-use callboard_domain::query::Approvals;
+use callboard_domain::query::{ApprovalOrder, Approvals};
 use callboard_domain::render::MAX_PROMPT;
 
 use crate::batches::batch_id;
@@ -53,6 +53,8 @@ request! {
         reviewer_id: Option<String> = optional("reviewerId", name()),
         /// Only outputs of the rows of this batch.
         batch: Option<TemplateBatchId> = optional("batch", batch_id()),
+        /// The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision.
+        order_by: Option<ApprovalOrder> = optional("orderBy", rule::one_of(&ORDERS, order_name)),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
@@ -112,6 +114,15 @@ fn name() -> impl Parse<String> {
     rule::text(rule::characters(1..=MAX_REVIEWER))
 }
 
+const ORDERS: [ApprovalOrder; 2] = [ApprovalOrder::HeldAt, ApprovalOrder::DecidedAt];
+
+const fn order_name(order: ApprovalOrder) -> &'static str {
+    match order {
+        ApprovalOrder::HeldAt => "createdAt",
+        ApprovalOrder::DecidedAt => "decidedAt",
+    }
+}
+
 fn statuses() -> impl Parse<Vec<State>> {
     rule::commas(1..=State::ALL.len(), rule::one_of(&State::ALL, State::as_str))
 }
@@ -133,6 +144,7 @@ impl From<ListPending> for Approvals {
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
             batch: list.batch,
+            order: ApprovalOrder::HeldAt,
             window: list.page.window(),
         }
     }
@@ -146,6 +158,7 @@ impl From<ListApprovals> for Approvals {
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
             batch: list.batch,
+            order: list.order_by.unwrap_or_default(),
             window: list.page.window(),
         }
     }

@@ -394,6 +394,13 @@ class Flow(Base):
     """The share of the turns."""
 
 
+class Forgotten(Base):
+    """The answer to a forgotten password, which is the same for every e-mail."""
+
+    accepted: bool
+    """True: if there is such a user, a mail with a link is on its way."""
+
+
 class ForkedFrom(Base):
     """The origin of a fork."""
 
@@ -448,6 +455,38 @@ class Hitl(Base):
     """The share of the outputs that nothing else holds which is held all the same."""
     timeout_ms: int | None = None
     """The time for the review, in milliseconds, at most 30 days; by default 3600000."""
+
+
+class Invitation(Base):
+    """An open invitation."""
+
+    created_at: AwareDatetime
+    """The time of creation."""
+    created_by: str | None = None
+    """The creator: the id of a user or a key."""
+    email: str | None = None
+    """The e-mail of the invited person."""
+    expires_at: AwareDatetime
+    """The end of its validity."""
+    id: str
+    """`inv_…`"""
+    name: str | None = None
+    """The name of the person."""
+    role: str
+    """The role of the account."""
+
+
+class InvitationPreview(Base):
+    """An invitation as the invited person sees it."""
+
+    email: str | None = None
+    """The e-mail with which the account signs in; without it the person chooses one."""
+    expires_at: AwareDatetime
+    """The end of its validity."""
+    name: str | None = None
+    """The name, unless the person gives another one."""
+    role: str
+    """The role of the account."""
 
 
 class ItemCounts(Base):
@@ -602,6 +641,8 @@ class Methods(Base):
     """True if users can sign in at an identity provider."""
     password: bool
     """True if users can sign in by e-mail and password."""
+    password_reset: bool
+    """True if a user who has forgotten the password gets a link by mail."""
     setup: bool
     """True if there is no admin yet: the setup link makes the first one."""
 
@@ -629,6 +670,15 @@ class More(Base):
     """The end of the reviewers' time."""
     why: str | None = None
     """required, `below_threshold`, `no_confidence` or sampled."""
+
+
+class NewInvitation(Invitation):
+    """A new invitation with its link."""
+
+    token: str
+    """The token alone."""
+    url: str
+    """The address for the invited person, returned only here."""
 
 
 class Node(Base):
@@ -1146,6 +1196,20 @@ class Worker(Base):
     """The version of the worker's program."""
 
 
+class AcceptInvitation(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    token: Annotated[str, Field(max_length=256, min_length=1)]
+    """The token at the end of the link."""
+    password: Annotated[str, Field(max_length=128, min_length=8)]
+    """8 to 128 characters, none of the common ones."""
+    email: Annotated[str | None, Field(max_length=254, min_length=1)] = None
+    """The e-mail for signing in; only where the invitation is to no address."""
+    name: Annotated[str | None, Field(max_length=100, min_length=1)] = None
+    """The name, for people; by default the invitation's."""
+
+
 class AnswerProgram(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1237,12 +1301,14 @@ class ChangeUser(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
-    role: Literal["admin", "operator", "viewer", "worker"] | None = None
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker"] | None = None
     """The role."""
     plan: Literal["free", "pro", "enterprise"] | None = None
     """The plan of rate limits."""
     password: Annotated[str | None, Field(max_length=128, min_length=8)] = None
-    """The password from now on, which permits nothing but the choice of another one."""
+    """The password from now on; all sessions of the user end."""
+    must_change_password: bool | None = None
+    """True if the user may do nothing but choose another password; by default true with a password."""
 
 
 class ConfidenceRequest(Base):
@@ -1282,20 +1348,36 @@ class CreateBudget(Base):
     """wait (by default), reject or alert."""
 
 
+class CreateInvitation(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    email: Annotated[str | None, Field(max_length=254, min_length=1)] = None
+    """The e-mail of the invited person; by default the person chooses one."""
+    name: Annotated[str | None, Field(max_length=100, min_length=1)] = None
+    """The name of the person, who may give another one."""
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
+    """The role of the account."""
+    expires_in: Annotated[
+        str | None, Field(max_length=16, min_length=1, pattern="^[1-9][0-9]?d$")
+    ] = None
+    """A number of days, `1d` to `30d`; by default `7d`."""
+
+
 class CreateKey(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     name: Annotated[str, Field(max_length=100, min_length=1)]
     """The text for people."""
-    role: Literal["admin", "operator", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
     """The role."""
     expires_in: Annotated[
         str | None, Field(max_length=16, min_length=1, pattern="^[1-9][0-9]{0,4}d$")
     ] = None
     """A number of days, `1d` to `36500d`; by default `90d`."""
     environment: Literal["live", "test"] | None = None
-    """The environment; by default live. A test key is of an operator or a viewer."""
+    """The environment; by default live. A test key is of an operator, a reviewer or a viewer."""
     plan: Literal["free", "pro", "enterprise"] | None = None
     """The plan of rate limits; by default `[limits] plan`."""
     queues: Annotated[list[str] | None, Field(max_length=256, min_length=1)] = None
@@ -1315,10 +1397,12 @@ class CreateUser(Base):
     """8 to 128 characters, none of the common ones."""
     name: Annotated[str | None, Field(max_length=100, min_length=1)] = None
     """The name, for people; by default the part of the e-mail before the @."""
-    role: Literal["admin", "operator", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
     """The role."""
     plan: Literal["free", "pro", "enterprise"] | None = None
     """The plan of rate limits; by default `[limits] plan`."""
+    must_change_password: bool | None = None
+    """True if the password permits nothing but the choice of another one; by default false."""
 
 
 class DefaultsRequest(Base):
@@ -1406,6 +1490,14 @@ class Extend(Base):
     """The reason, for the history."""
 
 
+class ForgottenPassword(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    email: Annotated[str, Field(max_length=254, min_length=1)]
+    """The e-mail of the user."""
+
+
 class ForkExecution(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1473,6 +1565,14 @@ class MessageRequest(Base):
     """The text; that of a step has placeholders."""
 
 
+class PreviewInvitation(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    token: Annotated[str, Field(max_length=256, min_length=1)]
+    """The token at the end of the link."""
+
+
 class ProgramTicket(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1501,6 +1601,16 @@ class Reject(Base):
     """The prompt of that task; by default the one before. Only with `retry: true`."""
     reviewer_id: Annotated[str | None, Field(max_length=128, min_length=1)] = None
     """The reviewer, as in an approval."""
+
+
+class ResetPassword(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    token: Annotated[str, Field(max_length=256, min_length=1)]
+    """The token at the end of the link."""
+    password: Annotated[str, Field(max_length=128, min_length=8)]
+    """8 to 128 characters, none of the common ones."""
 
 
 class RetryRequest(Base):
@@ -2068,6 +2178,25 @@ class Queue(QueueSettings):
     """The connected workers that serve the queue."""
 
 
+class ReviewedTask(Base):
+    """The parts of a task that its reviewer needs besides the prompt and the output."""
+
+    context: dict[str, Any] | None = None
+    """The context."""
+    finish_reason: str | None = None
+    """The reason why the model stopped, in the provider's word."""
+    messages: list[Message] | None = None
+    """The earlier turns."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of the output."""
+    retry_of: str | None = None
+    """The rejected task that it tries again."""
+    system_prompt: str | None = None
+    """The system prompt."""
+    usage: Usage | None = None
+    """The usage of the model call."""
+
+
 class Session(Base):
     """A session."""
 
@@ -2623,6 +2752,80 @@ class ScheduleTarget(Base):
     """
     callback_details: bool | None = None
     """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
+
+
+class Approval(Base):
+    """An approval."""
+
+    assigned_to: str | None = None
+    """The assigned reviewer."""
+    claimed_by: str | None = None
+    """The reviewer who has claimed the output."""
+    claimed_until: AwareDatetime | None = None
+    """The end of the claim."""
+    confidence: float | None = None
+    """The confidence in the output, 0 to 1."""
+    confidence_source: str | None = None
+    """The source of the confidence."""
+    created_at: AwareDatetime
+    """The time of the hold."""
+    decision: Decision | None = None
+    """The decision."""
+    erased_at: AwareDatetime | None = None
+    """The time at which the texts of the task were erased."""
+    escalated_at: AwareDatetime | None = None
+    """The time of the first escalation."""
+    history: Chain
+    """The length and the last hash of its history."""
+    item: int | None = None
+    """The item of the step's list that the task is for, from 0."""
+    model: str
+    """The model's name."""
+    notify_channels: list[str] | None = None
+    """The channels that notify reviewers."""
+    output: str | None = None
+    """The model's output, in lists its first 2,000 characters; not in events."""
+    output_truncated: bool | None = None
+    """True if a list shows only the beginning of the output."""
+    plan_execution_id: str | None = None
+    """The execution that the task belongs to."""
+    prompt: str | None = None
+    """The prompt, in lists its first 2,000 characters; not in events."""
+    prompt_truncated: bool | None = None
+    """True if a list shows only the beginning of the prompt."""
+    queue: str
+    """The queue's name."""
+    reason: str
+    """The reason of the hold: required, `below_threshold`, `no_confidence` or sampled."""
+    sampled: bool
+    """True if the output is a sample of those that pass."""
+    status: str
+    """pending, assigned, escalated, expired, approved, rejected or cancelled."""
+    step_id: str | None = None
+    """The step that the task is."""
+    summary: str | None = None
+    """The beginning of the output; not in events."""
+    tags: list[str]
+    """The tags of the task."""
+    task: ReviewedTask | None = None
+    """The rest of the task that the output was made from; only for a single approval."""
+    task_id: str
+    """The task whose output waits; also the approval's identifier."""
+    template_id: str | None = None
+    """The template that the execution was deployed from."""
+    threshold: float | None = None
+    """Minimum confidence to skip review."""
+    timeout_at: AwareDatetime
+    """The end of the reviewers' time."""
+    title: str | None = None
+    """The title of the task."""
+    untested: bool | None = None
+    """
+    True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
+    know how good such confidences are.
+    """
+    waiting_ms: int
+    """The wait so far, or until the decision, in milliseconds."""
 
 
 class Calibration(Base):

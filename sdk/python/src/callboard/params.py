@@ -15,6 +15,13 @@ class BudgetMatch(TypedDict):
     model: NotRequired[str | None]
 
 
+class AcceptInvitation(TypedDict):
+    token: str
+    password: str
+    email: NotRequired[str | None]
+    name: NotRequired[str | None]
+
+
 class AnswerProgram(TypedDict):
     ticket: str
     allow: bool
@@ -58,9 +65,10 @@ class ChangeQueue(TypedDict):
 
 
 class ChangeUser(TypedDict):
-    role: NotRequired[Literal["admin", "operator", "viewer", "worker"] | None]
+    role: NotRequired[Literal["admin", "operator", "reviewer", "viewer", "worker"] | None]
     plan: NotRequired[Literal["free", "pro", "enterprise"] | None]
     password: NotRequired[str | None]
+    must_change_password: NotRequired[bool | None]
 
 
 class ConfidenceRequest(TypedDict):
@@ -80,9 +88,16 @@ class CreateBudget(TypedDict):
     on_exceed: NotRequired[Literal["wait", "reject", "alert"] | None]
 
 
+class CreateInvitation(TypedDict):
+    email: NotRequired[str | None]
+    name: NotRequired[str | None]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
+    expires_in: NotRequired[str | None]
+
+
 class CreateKey(TypedDict):
     name: str
-    role: Literal["admin", "operator", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
     expires_in: NotRequired[str | None]
     environment: NotRequired[Literal["live", "test"] | None]
     plan: NotRequired[Literal["free", "pro", "enterprise"] | None]
@@ -93,8 +108,9 @@ class CreateUser(TypedDict):
     email: str
     password: str
     name: NotRequired[str | None]
-    role: Literal["admin", "operator", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
     plan: NotRequired[Literal["free", "pro", "enterprise"] | None]
+    must_change_password: NotRequired[bool | None]
 
 
 class DefaultsRequest(TypedDict):
@@ -137,6 +153,10 @@ class Extend(TypedDict):
     reason: NotRequired[str | None]
 
 
+class ForgottenPassword(TypedDict):
+    email: str
+
+
 class ForkExecution(TypedDict):
     from_step: NotRequired[str | None]
     input: NotRequired[dict[str, Any] | None]
@@ -166,6 +186,10 @@ class MessageRequest(TypedDict):
     content: str
 
 
+class PreviewInvitation(TypedDict):
+    token: str
+
+
 class ProgramTicket(TypedDict):
     ticket: str
 
@@ -179,6 +203,11 @@ class Reject(TypedDict):
     retry: NotRequired[bool | None]
     retry_prompt: NotRequired[str | None]
     reviewer_id: NotRequired[str | None]
+
+
+class ResetPassword(TypedDict):
+    token: str
+    password: str
 
 
 class RetryRequest(TypedDict):

@@ -37,8 +37,10 @@ export default function Admin() {
   const shown = part === undefined ? parts[0] : parts.find(({ id }) => id === part);
   const tabs = parts.map(({ id, name }) => ({ id, name, href: `/admin/${id}` }));
   return (
-    <PageFrame title="Admin" fill={shown?.fill}>
-      <Tabs label="Parts of the administration" tabs={tabs} current={shown?.id ?? ""} />
+    <PageFrame title={may("deliveries: read") ? "Admin" : "Account"} fill={shown?.fill}>
+      {(tabs.length > 1 || !shown) && (
+        <Tabs label="Parts of the administration" tabs={tabs} current={shown?.id ?? ""} />
+      )}
       {shown ? (
         <Suspense fallback={<Loading />}>
           <shown.View />

@@ -200,7 +200,7 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
             value={key.role}
             onChange={(event) => setKey({ ...key, role: event.target.value })}
           >
-            {["operator", "viewer", "worker", "admin"].map((role) => (
+            {["operator", "reviewer", "viewer", "worker", "admin"].map((role) => (
               <option key={role}>{role}</option>
             ))}
           </select>

@@ -7,7 +7,7 @@ import "./admin.css";
 export default function MustChange() {
   return (
     <PageFrame title="Change your password">
-      <p className="soft">An admin has set your password. Choose one of your own to go on.</p>
+      <p className="soft">An admin asks you to choose a password of your own. Then you can go on.</p>
       <Password />
     </PageFrame>
   );

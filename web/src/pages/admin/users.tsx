@@ -10,19 +10,16 @@ import { Button, Failed, Field, Loading } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
-import { toast, toastError } from "../../ui/toast";
+import { toast } from "../../ui/toast";
 import { Confirm } from "./confirm";
+import { Invitations, Invite } from "./invite";
+import { MAY, ROLES, type Role, RoleField } from "./role";
 
 type User = ItemOf<"/api/auth/users">;
-const ROLES = ["admin", "operator", "viewer", "worker"] as const;
-type Role = (typeof ROLES)[number];
-const MAY: Record<Role, string> = {
-  admin: "may do everything",
-  operator: "submits, cancels, deploys, reviews",
-  viewer: "reads",
-  worker: "runs tasks",
-};
-type Asked = { what: "new" } | { what: "delete" | "password"; user: User };
+type Asked =
+  | { what: "new" | "invite" | "invitations" }
+  | { what: "delete" | "password"; user: User }
+  | { what: "role"; user: User; role: Role };
 
 export default function Users() {
   const list = useRows("/api/auth/users");
@@ -31,13 +28,9 @@ export default function Users() {
   const [asked, setAsked] = useState<Asked>();
   const again = () => client.invalidateQueries({ queryKey: ["/api/auth/users"] });
   const change = async (user: User, role: Role) => {
-    try {
-      const body = { role };
-      await unwrap(api.PATCH("/api/auth/users/{id}", { params: { path: { id: user.id } }, body }));
-      toast(`${user.email} is ${role} from now on.`);
-    } catch (error) {
-      toastError(error, "The role was not changed");
-    }
+    const body = { role };
+    await unwrap(api.PATCH("/api/auth/users/{id}", { params: { path: { id: user.id } }, body }));
+    toast(`${user.email} is ${role} from now on.`);
     await again();
   };
   const columns: Column<User>[] = [
@@ -61,7 +54,7 @@ export default function Users() {
           className="select admin-select"
           aria-label={`Role of ${user.email}`}
           value={user.role}
-          onChange={(event) => void change(user, event.target.value as Role)}
+          onChange={(event) => setAsked({ what: "role", user, role: event.target.value as Role })}
         >
           {ROLES.map((role) => (
             <option key={role} value={role}>
@@ -108,8 +101,12 @@ export default function Users() {
   return (
     <>
       <div className="filters">
-        <Button kind="primary" icon="plus" onClick={() => setAsked({ what: "new" })}>
-          New user
+        <Button kind="primary" icon="plus" onClick={() => setAsked({ what: "invite" })}>
+          Invite
+        </Button>
+        <Button onClick={() => setAsked({ what: "new" })}>New user</Button>
+        <Button kind="quiet" onClick={() => setAsked({ what: "invitations" })}>
+          Open invitations
         </Button>
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
@@ -128,13 +125,31 @@ export default function Users() {
         />
       )}
       {asked?.what === "new" && <New onClose={() => setAsked(undefined)} onDone={again} />}
+      {asked?.what === "invite" && <Invite onClose={() => setAsked(undefined)} />}
+      {asked?.what === "invitations" && <Invitations onClose={() => setAsked(undefined)} />}
+      {asked?.what === "role" && (
+        <Confirm
+          title={`Make ${asked.user.email} ${asked.role}`}
+          verb={`Make ${asked.role}`}
+          onClose={() => setAsked(undefined)}
+          run={() => change(asked.user, asked.role)}
+        >
+          <p>
+            {asked.user.name} was {asked.user.role} ({MAY[asked.user.role as Role]}), and then{" "}
+            {MAY[asked.role]}. It counts from the next request on. Keys that the new role could not give are
+            revoked.
+          </p>
+        </Confirm>
+      )}
       {asked?.what === "password" && (
         <Password user={asked.user} onClose={() => setAsked(undefined)} onDone={again} />
       )}
       {asked?.what === "delete" && (
         <Delete
           user={asked.user}
-          others={list.rows.filter((other) => other.id !== asked.user.id && other.role !== "viewer")}
+          others={list.rows.filter(
+            (other) => other.id !== asked.user.id && (other.role === "admin" || other.role === "operator"),
+          )}
           onClose={() => setAsked(undefined)}
           onDone={again}
         />
@@ -195,7 +210,13 @@ function Delete({
 }
 
 function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<void> }) {
-  const [user, setUser] = useState({ email: "", name: "", password: "", role: "operator" as Role });
+  const [user, setUser] = useState({
+    email: "",
+    name: "",
+    password: "",
+    role: "operator" as Role,
+    mustChangePassword: true,
+  });
   const [error, setError] = useState<ApiError>();
   const [busy, setBusy] = useState(false);
   const fault = (field: string) => error?.faults.find((each) => each.field === field)?.message;
@@ -251,7 +272,7 @@ function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
           />
         )}
       </Field>
-      <Field label="First password" hint="They can change it." fault={fault("password")}>
+      <Field label="First password" fault={fault("password")}>
         {(props) => (
           <input
             {...props}
@@ -264,20 +285,15 @@ function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
           />
         )}
       </Field>
-      <Field label="Role" hint={MAY[user.role]} fault={fault("role")}>
-        {(props) => (
-          <select
-            {...props}
-            className="select"
-            value={user.role}
-            onChange={(event) => setUser({ ...user, role: event.target.value as Role })}
-          >
-            {ROLES.map((role) => (
-              <option key={role}>{role}</option>
-            ))}
-          </select>
-        )}
-      </Field>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={user.mustChangePassword}
+          onChange={(event) => setUser({ ...user, mustChangePassword: event.target.checked })}
+        />
+        They choose another one at the first sign-in
+      </label>
+      <RoleField role={user.role} set={(role) => setUser({ ...user, role })} fault={fault("role")} />
     </Dialog>
   );
 }

@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import type { Approval, Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { useLive } from "../../live/live";
+import { useMay } from "../../session/session";
 import { Loaded } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
@@ -12,17 +13,19 @@ import { lookOf, stateOf } from "../../ui/status";
 type Execution = Schemas["Execution"];
 type StepResult = Schemas["StepResult"];
 
-/** The task that an item is of, with its texts and its schema. */
-export const useTask = (item: Approval) => useApi("/api/tasks/{id}", { path: { id: item.taskId } }).data;
-
-/** The execution of an item and its plan, if it is a step's. */
+/** The execution of an item and its plan, if it is a step's and the user may read them. */
 export function useAround(item: Approval | undefined) {
-  const id = item?.planExecutionId;
+  const may = useMay();
+  const id = may("executions: read") ? item?.planExecutionId : undefined;
   const enabled = id !== undefined;
   useLive(["execution.*", "step.*"], { executionId: id ?? "none" });
   const execution = useApi("/api/plans/executions/{id}", { path: { id: id ?? "" } }, { enabled });
   const planId = execution.data?.planId;
-  const plan = useApi("/api/plans/{id}", { path: { id: planId ?? "" } }, { enabled: planId !== undefined });
+  const plan = useApi(
+    "/api/plans/{id}",
+    { path: { id: planId ?? "" } },
+    { enabled: planId !== undefined && may("plans: read") },
+  );
   const steps = plan.data?.steps ?? [];
   const before = steps.find((step) => step.id === item?.stepId)?.dependsOn ?? [];
   const after = steps.filter((step) => step.dependsOn.includes(item?.stepId ?? "")).map((step) => step.id);
@@ -106,7 +109,7 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
   const { execution, before } = around;
   const input = execution.data?.input;
   const hasInput = input && Object.keys(input).length > 0;
-  const task = useTask(item);
+  const { task } = item;
   const context = task?.context;
   return (
     <>

@@ -20,7 +20,7 @@ import { checker, refusedFields } from "../../ui/form/check";
 import { useWrong } from "../../ui/form/form";
 import { Icon } from "../../ui/icons";
 import { Status } from "../../ui/status";
-import { Neighbours, Sources, useAround, useTask } from "./around";
+import { Neighbours, Sources, useAround } from "./around";
 import { Bar } from "./bar";
 import type { Choice } from "./decisions";
 import { type Draft, useDraft } from "./drafts";
@@ -71,7 +71,8 @@ export function Detail(props: Props) {
   const around = useAround(item);
   const output = item.output ?? "";
   const earlier = useEarlier(item);
-  const may = useMay()("hitl: approve/reject");
+  const mayRead = useMay();
+  const may = mayRead("hitl: approve/reject");
   const canDecide = may && isOpen(item);
   const isEdited = draft.edit !== undefined && draft.edit !== output;
   const refusal = useRefusals()[item.taskId];
@@ -245,7 +246,7 @@ export function Detail(props: Props) {
               <Part title="Confidence">
                 <Why item={item} />
               </Part>
-              {item.planExecutionId && (
+              {item.planExecutionId && mayRead("executions: read") && (
                 <Part title="Where it stands">
                   <Neighbours item={item} around={around} />
                 </Part>
@@ -332,7 +333,7 @@ function Part({ title, children }: { title: string; children: React.ReactNode })
 
 /** What is wrong with the edit: by the schema as it is written, and by the server's last word on it. */
 function useFaults(item: Approval, draft: Partial<Draft>, refusal: Refusal | undefined) {
-  const schema = useTask(item)?.outputSchema;
+  const schema = item.task?.outputSchema;
   const check = useMemo(() => (schema ? checker(schema, "output") : undefined), [schema]);
   const { isWrong, onWrong } = useWrong();
   const found = useMemo(

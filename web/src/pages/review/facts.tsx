@@ -3,19 +3,32 @@ import { Link } from "wouter";
 import type { Approval } from "../../api/client";
 import { money, short } from "../../lib/format";
 import { visible } from "../../lib/visible";
+import { useMay } from "../../session/session";
 import { Ago } from "../../ui/time";
-import { useTask } from "./around";
+
+/** A task by its page, for those who may read tasks. */
+export function TaskLink({ id, children }: { id: string; children: string }) {
+  const may = useMay()("tasks: read");
+  if (!may) return <span className="mono">{id}</span>;
+  return (
+    <Link
+      href={`/tasks/${id}`}
+      translate={children === id ? "no" : undefined}
+      className={children === id ? "mono" : undefined}
+    >
+      {children}
+    </Link>
+  );
+}
 
 export function Facts({ item }: { item: Approval }) {
-  const task = useTask(item);
+  const { task } = item;
   const usage = task?.usage;
   return (
     <dl className="facts small">
       <dt>Task</dt>
       <dd>
-        <Link href={`/tasks/${item.taskId}`} translate="no" className="mono">
-          {item.taskId}
-        </Link>
+        <TaskLink id={item.taskId}>{item.taskId}</TaskLink>
       </dd>
       <dt>Model</dt>
       <dd>{item.model}</dd>

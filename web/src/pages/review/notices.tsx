@@ -1,5 +1,4 @@
 /** What is said above an item: who looks at it, what was decided, what was refused. */
-import { Link } from "wouter";
 import type { Approval } from "../../api/client";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
@@ -8,6 +7,7 @@ import { Icon } from "../../ui/icons";
 import { Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
 import { forgetDraft, useDraft } from "./drafts";
+import { TaskLink } from "./facts";
 import { useNames } from "./names";
 import { forgetRefusal, type Refusal } from "./refusals";
 import { isOpen } from "./review";
@@ -50,7 +50,7 @@ export function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () 
               )}
               {decision.retryTaskId && (
                 <div>
-                  <Link href={`/tasks/${decision.retryTaskId}`}>The task that tries again</Link>
+                  <TaskLink id={decision.retryTaskId}>The task that tries again</TaskLink>
                 </div>
               )}
             </>

@@ -4,7 +4,6 @@ import type { Approval } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { formatted } from "../../lib/json";
 import { Reader } from "../../ui/read/reader";
-import { useTask } from "./around";
 
 const Diff = lazy(() => import("./editor").then((it) => ({ default: it.Diff })));
 
@@ -30,7 +29,7 @@ function End({ onSeen }: { onSeen: () => void }) {
 
 /** The output of the task that this one tries again. */
 export function useEarlier(item: Approval): string | undefined {
-  const retryOf = useTask(item)?.retryOf;
+  const retryOf = item.task?.retryOf;
   const earlier = useApi(
     "/api/hitl/{taskId}",
     { path: { taskId: retryOf ?? "" } },

@@ -1,6 +1,6 @@
 /** Outputs that wait for a reviewer: the list, and the one that is open. All of it by keyboard. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useLocation, useParams as useRoute } from "wouter";
+import { Link, useLocation, useParams as useRoute } from "wouter";
 import { type Approval, api, unwrap } from "../../api/client";
 import { useApi, usePage, useRows } from "../../api/hooks";
 import { keyOf, useKeys } from "../../lib/keys";
@@ -202,9 +202,12 @@ export default function Review() {
       <section className="review-side" aria-label="Outputs that wait">
         <div className="page-head review-head">
           <h1>Review</h1>
-          <span className="soft">
+          <span className="soft grow">
             {isComplete && (shown.length === total ? total : `${shown.length} of ${total}`)}
           </span>
+          <Link href="/review/decided" className="small">
+            Decided
+          </Link>
         </div>
         <div className="review-filters">
           <input

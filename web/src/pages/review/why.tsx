@@ -50,6 +50,7 @@ function Whose({ item }: { item: Approval }) {
 }
 
 export function Why({ item }: { item: Approval }) {
+  const may = useMay();
   const { confidence, threshold, reason } = item;
   return (
     <div className="review-why">
@@ -82,7 +83,7 @@ export function Why({ item }: { item: Approval }) {
           Untested: fewer than 20 outputs of this step, method and model have been decided.
         </p>
       )}
-      <Record item={item} />
+      {may("hitl: read statistics") && <Record item={item} />}
     </div>
   );
 }

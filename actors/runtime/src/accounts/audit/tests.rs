@@ -74,6 +74,7 @@ impl Bench {
             role,
             tier: None,
             password_hash: PasswordHash::new(format!("$argon2id${name}")),
+            must_change_password: false,
             external: None,
         };
         self.handle.create_user(new, By::SYSTEM).await.expect("it is made")

@@ -83,6 +83,7 @@ impl Bench {
             role: Role::Viewer,
             tier: None,
             password_hash: PasswordHash::new("$argon2id$".into()),
+            must_change_password: false,
             external: None,
         };
         self.handle.create_user(new, By::SYSTEM).await.expect("it is made")
@@ -196,6 +197,7 @@ async fn the_role_is_read_live() {
         role: Role::Admin,
         tier: None,
         password_hash: PasswordHash::new("$argon2id$".into()),
+        must_change_password: false,
         external: None,
     };
     bench.handle.create_user(admin, By::SYSTEM).await.expect("it is made");

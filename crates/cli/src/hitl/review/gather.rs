@@ -20,8 +20,6 @@ const MOST: usize = 1000;
 #[derive(Debug, Default)]
 pub(super) struct Material {
     pub(super) item: Value,
-    /// The item's task: system prompt, context.
-    pub(super) task: Value,
     /// The execution that it belongs to.
     pub(super) execution: Value,
     /// The execution's plan.
@@ -32,7 +30,6 @@ impl Material {
     /// Reads the item and its surroundings.
     pub(super) async fn of(client: &Client, task: &str) -> Result<Self, Failure> {
         let item = client.data(Call::get(&["hitl", task])).await?;
-        let task = known(client, &["tasks", task]).await?;
         let execution = match item["planExecutionId"].as_str() {
             Some(id) => known(client, &["plans", "executions", id]).await?,
             None => Value::Null,
@@ -41,7 +38,7 @@ impl Material {
             Some(id) => known(client, &["plans", id]).await?,
             None => Value::Null,
         };
-        Ok(Self { item, task, execution, plan })
+        Ok(Self { item, execution, plan })
     }
 
     /// The steps that the item's step stands behind.

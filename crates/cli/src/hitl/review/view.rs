@@ -28,7 +28,8 @@ pub(super) enum Length {
 
 /// The item: its input, the reason of the hold, its output.
 pub(super) fn shown(material: &Material, length: Length) -> String {
-    let Material { item, task, execution, .. } = material;
+    let Material { item, execution, .. } = material;
+    let task = &item["task"];
     let mut shown = format!("\n──── {} ────\n", escaped(text(item, "taskId")));
     let mut section = |title: &str, text: &str, lines: usize| {
         if !text.is_empty() {
@@ -144,9 +145,9 @@ mod tests {
         let output: Vec<_> = (1..=50).map(|n| format!("line {n}")).collect();
         Material {
             item: json!({"taskId": "dt_task_1", "stepId": "judge", "reason": "below_threshold",
+                         "task": {"systemPrompt": "Be strict.", "context": {"unit": "EUR"}},
                          "confidence": 0.71, "threshold": 0.85, "prompt": "Judge \u{1b}]0;x\u{7}.",
                          "output": output.join("\n")}),
-            task: json!({"systemPrompt": "Be strict.", "context": {"unit": "EUR"}}),
             execution: json!({"input": {}, "steps": {
                 "extract": {"status": "completed", "output": "seven clauses"},
                 "enrich": {"status": "skipped"},

@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 
 from .. import _core, models
 from ..params import (
-    ChangeBudget, ChangeQueue, ChangeUser, CreateBudget, CreateKey, CreateUser, SetModelLimits, StartBulk,
+    ChangeBudget, ChangeQueue, ChangeUser, CreateBudget, CreateInvitation, CreateKey, CreateUser, SetModelLimits, StartBulk,
 )
 from .transport import AsyncBound, AsyncPages, AsyncResource
 
@@ -64,11 +64,11 @@ class AsyncHitl(AsyncResource):
 
     def list(
         self, *, status: str | Sequence[str] | None = None, queue: str | None = None,
-        tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        tags: Sequence[str] | None = None, reviewer_id: str | None = None, order_by: str | None = None,
     ) -> AsyncPages[AsyncApproval]:
-        """Lists approvals of every status, the latest hold first."""
+        """Lists approvals of every status, the latest first: by the hold, or `order_by="decidedAt"` by the decision."""
         return self._pages(AsyncApproval, "GET", "/api/hitl", query={
-            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id})
+            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id, "orderBy": order_by})
 
     async def get(self, task_id: str) -> AsyncApproval:
         """Reads an approval with its whole texts."""
@@ -258,6 +258,19 @@ class AsyncUsers(AsyncResource):
     async def delete(self, id: str, *, work: str | None = None) -> models.User:
         """Deletes a user; `work` is `cancel`, or the id of the user who answers for the unfinished work."""
         return await self._one(models.User, "DELETE", "/api/auth/users/{id}", id=id, query={"work": work})
+
+    async def invite(self, **fields: Unpack[CreateInvitation]) -> models.NewInvitation:
+        """Invites a person; the `url` of the invitation is shown only now."""
+        body = _core.checked(models.CreateInvitation, fields)
+        return await self._one(models.NewInvitation, "POST", "/api/auth/invitations", body=body)
+
+    def invitations(self) -> AsyncPages[models.Invitation]:
+        """Lists open invitations."""
+        return self._pages(models.Invitation, "GET", "/api/auth/invitations")
+
+    async def uninvite(self, id: str) -> models.Invitation:
+        """Revokes an open invitation."""
+        return await self._one(models.Invitation, "DELETE", "/api/auth/invitations/{id}", id=id)
 
 
 class AsyncKeys(AsyncResource):

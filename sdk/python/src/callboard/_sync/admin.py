@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from .. import _core, models
 from ..params import (
-    ChangeBudget, ChangeQueue, ChangeUser, CreateBudget, CreateKey, CreateUser, SetModelLimits, StartBulk,
+    ChangeBudget, ChangeQueue, ChangeUser, CreateBudget, CreateInvitation, CreateKey, CreateUser, SetModelLimits, StartBulk,
 )
 from .transport import Bound, Pages, Resource
 
@@ -65,11 +65,11 @@ class Hitl(Resource):
 
     def list(
         self, *, status: str | Sequence[str] | None = None, queue: str | None = None,
-        tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        tags: Sequence[str] | None = None, reviewer_id: str | None = None, order_by: str | None = None,
     ) -> Pages[Approval]:
-        """Lists approvals of every status, the latest hold first."""
+        """Lists approvals of every status, the latest first: by the hold, or `order_by="decidedAt"` by the decision."""
         return self._pages(Approval, "GET", "/api/hitl", query={
-            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id})
+            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id, "orderBy": order_by})
 
     def get(self, task_id: str) -> Approval:
         """Reads an approval with its whole texts."""
@@ -259,6 +259,19 @@ class Users(Resource):
     def delete(self, id: str, *, work: str | None = None) -> models.User:
         """Deletes a user; `work` is `cancel`, or the id of the user who answers for the unfinished work."""
         return self._one(models.User, "DELETE", "/api/auth/users/{id}", id=id, query={"work": work})
+
+    def invite(self, **fields: Unpack[CreateInvitation]) -> models.NewInvitation:
+        """Invites a person; the `url` of the invitation is shown only now."""
+        body = _core.checked(models.CreateInvitation, fields)
+        return self._one(models.NewInvitation, "POST", "/api/auth/invitations", body=body)
+
+    def invitations(self) -> Pages[models.Invitation]:
+        """Lists open invitations."""
+        return self._pages(models.Invitation, "GET", "/api/auth/invitations")
+
+    def uninvite(self, id: str) -> models.Invitation:
+        """Revokes an open invitation."""
+        return self._one(models.Invitation, "DELETE", "/api/auth/invitations/{id}", id=id)
 
 
 class Keys(Resource):

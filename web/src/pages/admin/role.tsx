@@ -1,0 +1,33 @@
+/** The roles, in words. */
+import type { Schemas } from "../../api/client";
+import { Field } from "../../ui/basics";
+
+export type Role = Schemas["CreateUser"]["role"];
+export const ROLES = ["admin", "operator", "reviewer", "viewer", "worker"] as const satisfies Role[];
+export const MAY: Record<Role, string> = {
+  admin: "may do everything",
+  operator: "submits, cancels, deploys, reviews",
+  reviewer: "reads and decides held outputs, nothing else",
+  viewer: "reads",
+  worker: "runs tasks",
+};
+
+export function RoleField(props: { role: Role; set: (role: Role) => void; fault?: string }) {
+  const { role, set, fault } = props;
+  return (
+    <Field label="Role" hint={MAY[role]} fault={fault}>
+      {(props) => (
+        <select
+          {...props}
+          className="select"
+          value={role}
+          onChange={(event) => set(event.target.value as Role)}
+        >
+          {ROLES.map((role) => (
+            <option key={role}>{role}</option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
