@@ -108,6 +108,7 @@ impl AdminReset {
             name,
             role: Role::Admin,
             tier: None,
+            must_change_password: false,
             external: None,
             password_hash,
         };

@@ -67,13 +67,13 @@ async fn a_low_limit_of_files_is_raised_and_else_bounds_the_connections() {
     assert!(log.contains("192 connections are taken at once"), "{log}");
     let mut held = Vec::new();
     for _ in 0..300 {
-        let stream = tokio::net::TcpStream::connect(&address).await.expect("the kernel takes it");
+        let stream = TcpStream::connect(&address).await.expect("the kernel takes it");
         stream.try_write(b"GET / HTTP/1.1\r\nhost: a").expect("it takes some bytes");
         held.push(stream);
     }
     let client = crate::support::plain_http().build().expect("a client");
     let live = format!("http://{address}/health/live");
-    crate::support::until("the process says that it lives", async || {
+    until("the process says that it lives", async || {
         client.get(&live).send().await.is_ok_and(|answer| answer.status() == 200)
     })
     .await;

@@ -11,7 +11,7 @@ use super::output::details;
 
 /// The treatment of submissions during a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Submissions {
+pub(super) enum Submissions {
     /// They are accepted, and wait.
     Accept,
     /// They are refused with 503.

@@ -338,7 +338,8 @@ async fn a_client_that_reads_nothing_of_an_answer_loses_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     let client = TcpStream::connect(address).await.expect("it listens");
-    let (stream, _, slot) = accept(&listener, &Arc::new(Semaphore::new(1))).await;
+    let (stream, _, slot) =
+        accept(&listener, &Arc::new(Semaphore::new(1)), &Silent::default()).await;
     let mut server = CountedConnection { stream, _slot: slot, _share: None, stalled: None };
     let (piece, began) = (vec![0; 1 << 16], tokio::time::Instant::now());
     let error = loop {

@@ -53,7 +53,7 @@ async fn a_budget_that_waits_holds_tasks_back_and_its_spend_survives_a_kill() {
     complete(&mut worker, 5).await;
     let waiting = operator.submit(&task(6)).await;
     operator.task_when(&waiting, |task| task["waitingFor"] == "budget").await;
-    let metrics = operator.request(reqwest::Method::GET, "/metrics").send().await;
+    let metrics = operator.request(Method::GET, "/metrics").send().await;
     let metrics = metrics.expect("an answer").text().await.expect("a text");
     let series = "svc_tasks_waiting{queue=\"default\",waiting_for=\"budget\"} 1";
     assert!(metrics.contains(series), "{metrics}");

@@ -112,6 +112,7 @@ impl Log {
             | Subject::Schedule(_)
             | Subject::Queue(_)
             | Subject::Bulk(_)
+            | Subject::Batch(_)
             | Subject::Budget(_)
             | Subject::Delivery(..) => {}
         }
