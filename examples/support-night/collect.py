@@ -31,6 +31,7 @@ def main() -> None:
     with Callboard() as cb:
         while True:
             since = cb.cursor()
+            print(f"follows the runs of {TEMPLATE}", flush=True)
             for run in cb.executions.list(template_id=TEMPLATE, status="running"):
                 hand_over(cb, inbox, run.id)
             try:

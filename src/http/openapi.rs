@@ -12,9 +12,15 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
+<<<<<<< ours
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
     executions, invitations, metrics, models, oidc, plans, queues, schedules, setup, signals,
     signing_key, streams, system, table, tasks, templates, webhooks,
+=======
+    accounts, approvals, audit, backup, browser, budgets, bulk, chat, cluster, events, executions,
+    metrics, models, oidc, pause, plans, queues, schedules, setup, signals, signing_key, streams,
+    system, table, tasks, templates, webhooks,
+>>>>>>> theirs
 };
 use crate::ws;
 
@@ -115,6 +121,9 @@ use crate::ws;
         webhooks::secret,
         queues::list,
         queues::change,
+        pause::show,
+        pause::pause,
+        pause::resume,
         bulk::start,
         bulk::stop,
         bulk::list,

@@ -47,6 +47,7 @@ async fn a_low_limit_of_files_is_raised_and_else_bounds_the_connections() {
             .current_dir(dir.path())
             .env("CALLBOARD_LOG", "warn")
             .env("CALLBOARD_SERVER__HEADER_TIMEOUT", "1h")
+            .env("CALLBOARD_SERVER__MAX_CONNECTIONS", "200")
             .stdout(std::process::Stdio::piped())
             .stderr(log)
             .spawn()

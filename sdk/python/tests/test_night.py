@@ -171,6 +171,8 @@ def test_three_nights_lose_nothing_and_do_nothing_twice(night: Night) -> None:
     def held() -> list[Any]:
         return [it for it in admin.hitl.pending() if it.step_id == "answer"]
 
+    until("collect.py follows the runs", lambda: "follows the runs" in night.told())
+
     # Friday: the provider is away, and the tasks wait for it.
     night.begins("2026-11-27T01:59:58+01:00")
     until("the model is closed", lambda: any(it.closed_because == "unavailable" for it in admin.models.list()))

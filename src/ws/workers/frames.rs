@@ -117,7 +117,6 @@ fn output_span(text: &str) -> Option<Range<usize>> {
                     last = &text[from..at];
                 }
             }
-            (_, Some(_)) => {}
             (b'"', None) => string = Some(at + 1),
             (b'{' | b'[', None) => depth += 1,
             (b':', None) if depth == 1 && last == "output" && start.is_none() => {

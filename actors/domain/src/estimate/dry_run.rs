@@ -154,14 +154,7 @@ pub fn dry_run(
         weight = step.texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
         let is_rendered = weight <= MAX_WEIGHT;
         let mut prompt = if is_rendered {
-            for text in step.texts().skip(1).filter(|_| step.args().is_none()) {
-                text.render_known(scope).map_err(failed)?;
-            }
-            let args = step.args().map(|args| args.render_known(scope));
-            match args.transpose().map_err(failed)? {
-                Some(args) => Value::Object(args).to_string(),
-                None => step.prompt().render_known(scope).map_err(failed)?,
-            }
+            known_text(step, scope).map_err(failed)?
         } else {
             let args = step.source().call.as_ref().map(|call| json!(call.args).to_string());
             args.unwrap_or_else(|| step.prompt().source().to_owned())
@@ -243,6 +236,17 @@ pub fn dry_run(
         estimate: of_run(plan, &estimates),
         budget: None,
     })
+}
+
+/// The prompt of a step, or the args of its function as JSON, with all known values filled in.
+fn known_text(step: &Step, scope: &impl Scope) -> Result<String, render::Error> {
+    if let Some(args) = step.args() {
+        return Ok(Value::Object(args.render_known(scope)?).to_string());
+    }
+    for text in step.texts().skip(1) {
+        text.render_known(scope)?;
+    }
+    step.prompt().render_known(scope)
 }
 
 /// The states of the conditions, by step: a step that is skipped may decide others.

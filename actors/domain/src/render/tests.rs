@@ -342,7 +342,7 @@ impl Scope for Called {
     }
 }
 
-fn args(value: &'static str, args: Value) -> Result<Value, String> {
+fn args(value: &'static str, args: &Value) -> Result<Value, String> {
     let args = args.as_object().cloned().expect("args are an object");
     let mut scope = Called { known: known(), value };
     scope.known.outputs.extend([("number", Some("7")), ("digits", Some("7"))]);
@@ -366,14 +366,14 @@ fn a_string_that_is_one_placeholder_takes_the_value_with_its_type() {
         "number": 7, "digits": "7", "region": "eu",
         "{{input.name}}": "a name is no template", "plain": "as it is",
     });
-    assert_eq!(args("null", given), Ok(expected));
+    assert_eq!(args("null", &given), Ok(expected));
 }
 
 #[test]
 fn any_other_string_inserts_text_and_its_values_are_no_templates() {
     let given = json!({"a": "no. {{input.count}}", "b": " {{input.flag}}", "c": "{{input.text}}"});
     let expected = json!({"a": "no. 2.5", "b": " true", "c": "{{input.secret}}"});
-    assert_eq!(args("null", given), Ok(expected));
+    assert_eq!(args("null", &given), Ok(expected));
 }
 
 #[test]
@@ -385,11 +385,11 @@ fn the_value_of_a_function_has_its_type_in_args_and_no_quotes_in_texts() {
         (r#"{"b": [1]}"#, json!({"b": [1]}), json!("<{\"b\": [1]}>")),
     ] {
         let given = json!({"typed": "{{called.output}}", "text": "<{{called.output}}>"});
-        assert_eq!(args(value, given), Ok(json!({"typed": typed, "text": text})));
+        assert_eq!(args(value, &given), Ok(json!({"typed": typed, "text": text})));
     }
     let within = json!({"a": "{{called.output.b.0}}"});
-    assert_eq!(args(r#"{"b": [1]}"#, within.clone()), Ok(json!({"a": 1})));
-    let missing = args("7", within).expect_err("7 has no members");
+    assert_eq!(args(r#"{"b": [1]}"#, &within), Ok(json!({"a": 1})));
+    let missing = args("7", &within).expect_err("7 has no members");
     assert_eq!(missing, "{{called.output.b.0}} refers to a missing field");
 }
 
