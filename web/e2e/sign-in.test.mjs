@@ -93,7 +93,7 @@ test("a user whose password an admin has set changes it first, and then has ever
   await page.getByLabel("E-mail").fill(email);
   await page.getByLabel("Password").fill(password);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("An admin has set your password").waitFor();
+  await page.getByText("An admin asks you to choose a password of your own").waitFor();
   await accessible(page);
   await shot(page, "must-change");
   await page.getByLabel("Present password").fill(password);

@@ -124,6 +124,7 @@ impl WhoBody {
 /// The ways to sign in.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of the answer")]
 pub struct MethodsBody {
     /// True if users can sign in by e-mail and password.
     pub password: bool,

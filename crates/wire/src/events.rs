@@ -142,7 +142,8 @@ fn matches(pattern: &str, name: &str) -> bool {
 pub fn action(name: &str) -> Action {
     let kind = name.split_once('.').and_then(|(kind, _)| ResourceKind::parse(kind));
     match kind {
-        Some(ResourceKind::Task) => Action::TasksRead,
+        // The depth of a queue counts its tasks.
+        Some(ResourceKind::Task | ResourceKind::Queue) | None => Action::TasksRead,
         Some(ResourceKind::Execution | ResourceKind::Step) => Action::ExecutionsRead,
         Some(ResourceKind::Hitl) => Action::HitlRead,
         Some(ResourceKind::Worker) => Action::WorkersRead,
@@ -151,8 +152,6 @@ pub fn action(name: &str) -> Action {
         Some(ResourceKind::Batch) => Action::BatchesRead,
         Some(ResourceKind::Webhook) => Action::DeliveriesRead,
         Some(ResourceKind::Schedule) => Action::SchedulesRead,
-        // The depth of a queue counts its tasks.
-        Some(ResourceKind::Queue) | None => Action::TasksRead,
     }
 }
 

@@ -99,8 +99,8 @@ async fn an_admin_requires_another_password_at_creation_and_later() {
 
 #[tokio::test]
 async fn a_forgotten_password_is_set_by_the_link_of_a_mail_once() {
-    let post = Post::with(&[]).await;
-    let port = post.port.to_string();
+    let server_of_mail = Post::with(&[]).await;
+    let port = server_of_mail.port.to_string();
     let server = Server::with(&[
         ("SMTP__HOST", "127.0.0.1"),
         ("SMTP__PORT", &port),
@@ -116,13 +116,13 @@ async fn a_forgotten_password_is_set_by_the_link_of_a_mail_once() {
     let known = nobody.post(forgotten, &json!({"email": ada.email})).await;
     assert_eq!((known.status, &known.body["data"]), (unknown.status, &unknown.body["data"]));
     known.expect_ok();
-    let mails = post.first_mails().await;
+    let mails = server_of_mail.first_mails().await;
     assert_eq!(mails.len(), 1, "{mails:?}");
     // Lines as long as the link are quoted-printable.
     let mail = mails[0].to_string().replace("=\\r\\n", "").replace("=\\n", "").replace("=3D", "=");
-    let (_, rest) = mail.split_once("https://board.example/sign-in#reset=").expect("a link");
+    let (_, link) = mail.split_once("https://board.example/sign-in#reset=").expect("a link");
     let token: String =
-        rest.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+        link.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
 
     let reset = "/api/auth/password/reset";
     let shown = nobody.post(&format!("{reset}/preview"), &json!({"token": token})).await;
