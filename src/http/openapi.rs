@@ -12,15 +12,9 @@ use super::describe::Operation;
 use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
-<<<<<<< ours
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
-    executions, invitations, metrics, models, oidc, plans, queues, schedules, setup, signals,
-    signing_key, streams, system, table, tasks, templates, webhooks,
-=======
-    accounts, approvals, audit, backup, browser, budgets, bulk, chat, cluster, events, executions,
-    metrics, models, oidc, pause, plans, queues, schedules, setup, signals, signing_key, streams,
-    system, table, tasks, templates, webhooks,
->>>>>>> theirs
+    executions, invitations, metrics, models, oidc, pause, plans, queues, schedules, setup,
+    signals, signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 

@@ -163,7 +163,7 @@ pub(crate) const USERS: Table<u128, User> = Table::new(0x12, 1);
 /// The fate of the work of deleted users, by identifier.
 pub(crate) const LEFT_WORK: Table<u128, WorkLeft> = Table::new(0x47, 1);
 /// Open invitations, by identifier.
-pub(crate) const INVITATIONS: Table<u128, Invitation> = Table::new(0x48, 1);
+pub(crate) const INVITATIONS: Table<u128, Invitation> = Table::new(0x4a, 1);
 /// API keys, by identifier.
 pub(crate) const KEYS: LongTable<ApiKey> = LongTable::new(0x13, 1);
 /// Sessions that can be gone on with, by identifier.
