@@ -209,6 +209,7 @@ fn renders() {
             start_at: None,
             forked_from: None,
             occurrence: None,
+            idempotency_key: None,
             created_at: NOW,
             trace: None,
         };

@@ -116,6 +116,7 @@ fn started(graph: &Arc<Graph>) -> Execution {
         start_at: None,
         forked_from: None,
         occurrence: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };

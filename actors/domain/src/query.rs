@@ -4,7 +4,8 @@
 //! holds.
 
 use crate::id::PlanId;
-use crate::task::{Status, Task};
+use crate::search::{asked, words_of};
+use crate::task::{EndingCode, Status, Task};
 use crate::template::{Industry, Visibility};
 use crate::{Timestamp, approval, audit, delivery, execution};
 
@@ -23,6 +24,16 @@ impl Default for Window {
     }
 }
 
+/// A range of instants. A range without a bound matches every item, one with a bound only those that have the
+/// instant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Instants {
+    /// The first instant.
+    pub after: Option<Timestamp>,
+    /// The end of the instants, exclusive.
+    pub before: Option<Timestamp>,
+}
+
 /// A filter and an order of tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tasks {
@@ -38,6 +49,10 @@ pub struct Tasks {
     pub created_after: Option<Timestamp>,
     /// The end of the instants of creation, exclusive.
     pub created_before: Option<Timestamp>,
+    /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.
+    pub search: Option<String>,
+    /// The instants of the end.
+    pub ended: Instants,
     /// The sort key.
     pub order: TaskOrder,
     /// Ascending, or else descending.
@@ -58,6 +73,12 @@ impl Tasks {
                 && self.tags.iter().all(|tag| spec.tags.contains(tag))
                 && self.created_after.is_none_or(|after| at >= after)
                 && self.created_before.is_none_or(|before| at < before)
+                && self.ended == Instants::default()
+                && self.search.as_ref().is_none_or(|search| {
+                    let words = words_of(spec.words());
+                    let has = |start: &String| words.iter().any(|word| word.starts_with(start));
+                    *search == spec.id.to_string() || asked(search).iter().all(has)
+                })
         };
         let mut items: Vec<_> = tasks.into_iter().filter(wanted).collect();
         items.sort_by_key(|task| match self.order {
@@ -106,7 +127,18 @@ pub struct Items {
     pub window: Window,
 }
 
-/// A filter of executions, which are listed newest first.
+/// The sort key of executions. Ties are broken by the identifier in the same direction; executions that have
+/// not ended come last in both directions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ExecutionOrder {
+    /// The creation time.
+    #[default]
+    CreatedAt,
+    /// The time of the end.
+    CompletedAt,
+}
+
+/// A filter and an order of executions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Executions {
     /// Any of these statuses; every status if empty.
@@ -121,6 +153,18 @@ pub struct Executions {
     pub created_after: Option<Timestamp>,
     /// Started before this instant.
     pub created_before: Option<Timestamp>,
+    /// The instants of the end.
+    pub ended: Instants,
+    /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.
+    pub search: Option<String>,
+    /// Ended with any of these errors; with any or none if empty.
+    pub errors: Vec<EndingCode>,
+    /// Not ended with any of these errors.
+    pub except_errors: Vec<EndingCode>,
+    /// The sort key.
+    pub order: ExecutionOrder,
+    /// Ascending, or else descending.
+    pub ascending: bool,
     /// The page.
     pub window: Window,
 }
@@ -136,6 +180,10 @@ pub struct Approvals {
     pub tags: Vec<String>,
     /// The reviewer who is assigned or who decided.
     pub reviewer: Option<String>,
+    /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.
+    pub search: Option<String>,
+    /// The instants of the hold.
+    pub held: Instants,
     /// The page.
     pub window: Window,
 }

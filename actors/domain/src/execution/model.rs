@@ -113,6 +113,7 @@ impl World {
             start_at,
             forked_from: (original_has > 0).then(|| Box::new(forked_from)),
             occurrence: None,
+            idempotency_key: None,
             created_at: NOW,
             trace: None,
         };

@@ -43,6 +43,7 @@ fn spec() -> Spec {
         start_at: None,
         forked_from: None,
         occurrence: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     }

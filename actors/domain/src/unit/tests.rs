@@ -414,6 +414,7 @@ fn program() -> (Program, Step<Execution>) {
         start_at: None,
         forked_from: None,
         occurrence: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };
@@ -601,6 +602,7 @@ fn wide(steps: u16, change: impl Fn(&mut StepSource)) -> (Program, Step<Executio
         start_at: None,
         forked_from: None,
         occurrence: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };

@@ -137,6 +137,7 @@ fn chain(times: usize) {
             start_at: None,
             forked_from: None,
             occurrence: None,
+            idempotency_key: None,
             created_at: NOW,
             trace: None,
         };
@@ -230,6 +231,7 @@ fn step() -> StepState {
         start_at: None,
         forked_from: None,
         occurrence: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };

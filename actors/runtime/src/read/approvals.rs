@@ -15,10 +15,12 @@ use callboard_store::{Error, Filter, Order, Query, Store};
 use super::together;
 use crate::node::Node;
 use crate::tables::approvals;
-use crate::tables::{self, approval_list, approval_term as term, executions, term_of};
+use crate::tables::{
+    self, approval_list, approval_term as term, executions, instants_filter, term_of,
+};
 
 /// The order of the lists: by the instant at which the output was held.
-const SINCE: usize = 0;
+pub(super) const SINCE: usize = 0;
 
 /// The characters of a text that a list shows. The list reads one more, to see if there are more.
 pub const LISTED: usize = 2_000;
@@ -175,6 +177,9 @@ fn asked(environment: Environment, query: &Approvals) -> Query {
     }
     let reviewer = query.reviewer.as_ref();
     filters.extend(reviewer.map(|who| Filter::AnyOf(term::REVIEWER, vec![text(who)])));
+    let id = query.search.as_ref().and_then(|text| text.parse().ok()).map(TaskId::as_u128);
+    filters.extend(tables::search_filters(query.search.as_deref(), id));
+    filters.extend(instants_filter(SINCE, query.held));
     Query {
         list: approval_list(environment),
         filters,

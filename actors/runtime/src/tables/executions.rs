@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, ProgressRow, STEPS, TEXTS, event_words,
-    events, execution_list, execution_term, items, term_of, text,
+    events, execution_list, execution_sort, execution_term, items, term_of, text, word_terms,
 };
 
 /// The stored changing part of an execution.
@@ -277,7 +277,13 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
     }
     let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| (execution_term::TAG, tag)));
-    Entry { list: execution_list(environment), terms, sort: [None; 2] }
+    terms.extend(word_terms(spec.words()));
+    let ended_at = execution.head.state.ended_at();
+    let error = execution.head.error.as_ref().filter(|_| ended_at.is_some());
+    terms.extend(error.map(|error| (execution_term::ERROR, term_of(error.ending.code.as_str()))));
+    let mut sort = [None; 2];
+    sort[execution_sort::COMPLETED_AT] = ended_at.map(Timestamp::as_millis);
+    Entry { list: execution_list(environment), terms, sort }
 }
 
 /// The rows that are written once, when an execution is started.

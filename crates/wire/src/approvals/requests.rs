@@ -1,11 +1,12 @@
 //! Requests about approvals: lists and decisions.
 
-use callboard_domain::Rule;
 use callboard_domain::approval::{SYSTEM, State};
-use callboard_domain::query::Approvals;
+use callboard_domain::id::UserId;
+use callboard_domain::query::{Approvals, Instants};
 use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::{Error, Rule, Timestamp};
 
-use crate::common::{Paging, tags};
+use crate::common::{MAX_SEARCH, Paging, tags};
 use crate::hitl::review_time;
 use crate::read::rule::{self, Parse};
 use crate::read::{Fields, Refused, shape};
@@ -28,11 +29,20 @@ request! {
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Assigned to this user.
         reviewer_id: Option<String> = optional("reviewerId", name()),
-        /// True also lists overdue ones; by default false.
+        /// One of these statuses: pending, assigned, escalated, expired; by default all but expired.
+        status: Option<Vec<State>> = optional("status", open_statuses()),
+        /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
+        /// Held at this instant or later.
+        created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
+        /// Held before this instant.
+        created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
+        /// True also lists overdue ones; by default false. Not with `status`.
         include_expired: Option<bool> = optional("includeExpired", rule::flag()),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
+    check one_way_to_ask
 }
 
 request! {
@@ -47,6 +57,12 @@ request! {
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Only items that this reviewer is assigned to or has decided.
         reviewer_id: Option<String> = optional("reviewerId", name()),
+        /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
+        /// Held at this instant or later.
+        created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
+        /// Held before this instant.
+        created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
@@ -94,6 +110,30 @@ request! {
     }
 }
 
+request! {
+    /// The reviewer to whom an output is given.
+    #[derive(Debug, Clone)]
+    pub struct AssignBody as "Assign" {
+        /// The id of a user who may decide: `usr_…`
+        assignee: UserId = required("assignee", user_id()),
+    }
+}
+
+fn user_id() -> impl Parse<UserId> {
+    let is_id = |text: &String| text.parse::<UserId>().is_ok();
+    name()
+        .only(is_id, Rule::Format, "must be the id of a user: usr_…")
+        .then(|text| text.parse().map_err(|_| Error::Internal))
+}
+
+fn one_way_to_ask(list: ListPending, fields: &Fields<'_>) -> Result<ListPending, Refused> {
+    if list.status.is_some() && list.include_expired.is_some() {
+        let says = "must not be given beside status, which names expired itself";
+        return Err(fields.refuse("includeExpired", Rule::Reserved, says));
+    }
+    Ok(list)
+}
+
 fn retry_is_asked_for(body: RejectBody, fields: &Fields<'_>) -> Result<RejectBody, Refused> {
     if body.retry_prompt.is_some() && body.retry != Some(true) {
         let says = "must be true where retryPrompt is given";
@@ -110,6 +150,13 @@ fn statuses() -> impl Parse<Vec<State>> {
     rule::commas(1..=State::ALL.len(), rule::one_of(&State::ALL, State::as_str))
 }
 
+/// The states of an output that waits.
+const OPEN: [State; 4] = [State::Pending, State::Assigned, State::Escalated, State::Expired];
+
+fn open_statuses() -> impl Parse<Vec<State>> {
+    rule::commas(1..=OPEN.len(), rule::one_of(&OPEN, State::as_str))
+}
+
 fn reviewer() -> impl Parse<String> {
     let says = "must not be system, which stands for the clock";
     name().only(|given| given != SYSTEM, Rule::Reserved, says)
@@ -122,10 +169,12 @@ impl From<ListPending> for Approvals {
             statuses.push(State::Expired);
         }
         Self {
-            statuses,
+            statuses: list.status.unwrap_or(statuses),
             queue: list.queue,
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
+            search: list.search,
+            held: Instants { after: list.created_after, before: list.created_before },
             window: list.page.window(),
         }
     }
@@ -138,6 +187,8 @@ impl From<ListApprovals> for Approvals {
             queue: list.queue,
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
+            search: list.search,
+            held: Instants { after: list.created_after, before: list.created_before },
             window: list.page.window(),
         }
     }

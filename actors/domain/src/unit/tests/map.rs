@@ -46,6 +46,7 @@ fn program(
         start_at: None,
         forked_from: None,
         occurrence: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };
