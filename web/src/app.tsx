@@ -23,6 +23,7 @@ type Page = () => Promise<{ default: ComponentType }>;
 const PAGES: [path: string, page: Page][] = [
   ["/", () => import("./pages/home/home")],
   ["/review/:taskId?", () => import("./pages/review/review")],
+  ["/executions/stuck", () => import("./pages/executions/stuck")],
   ["/executions/:id", () => import("./pages/executions/execution")],
   ["/executions", () => import("./pages/executions/executions")],
   ["/tasks/:id", () => import("./pages/tasks/task")],

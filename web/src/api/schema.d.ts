@@ -712,6 +712,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hitl/{taskId}/assign": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give an output to a reviewer, who is then its assignee. */
+        post: operations["hitl_assign"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/hitl/{taskId}/claim": {
         parameters: {
             query?: never;
@@ -1366,7 +1383,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The usage of the tasks that were created in a period and are still stored, in groups; at most 100,000 tasks. */
+        /** The usage of the tasks whose results came in a period and that are still stored, in groups; at most 100,000 tasks. */
         get: operations["budgets_usage"];
         put?: never;
         post?: never;
@@ -1580,6 +1597,8 @@ export interface components {
              * @description The end of the claim.
              */
             claimedUntil?: string;
+            /** @description The concurrency key of the task. */
+            concurrencyKey?: string;
             /**
              * Format: double
              * @description The confidence in the output, 0 to 1.
@@ -1606,6 +1625,8 @@ export interface components {
             escalatedAt?: string;
             /** @description The length and the last hash of its history. */
             history: components["schemas"]["Chain"];
+            /** @description The idempotency key of the request that made it alone. */
+            idempotencyKey?: string;
             /**
              * Format: int32
              * @description The item of the step's list that the task is for, from 0.
@@ -1679,6 +1700,14 @@ export interface components {
             taskId: string;
             /** @description True if another text replaces the output. */
             wasModified: boolean;
+        };
+        /** @description The answer to an assignment. */
+        Assigned: {
+            /** @description The reviewer. */
+            assignedTo?: string;
+            /** @description assigned, escalated or expired. */
+            status: string;
+            taskId: string;
         };
         /** @description An entry of the audit log. */
         AuditEntry: {
@@ -2336,6 +2365,8 @@ export interface components {
             forkedFrom?: components["schemas"]["ForkedFrom"];
             /** @description `dt_exec_…` */
             id: string;
+            /** @description The idempotency key of the request that started it. */
+            idempotencyKey?: string;
             /** @description The input, defaults filled in; not in lists. */
             input?: Record<string, never>;
             /** @description The plan that it runs: `dt_plan_…` */
@@ -2366,11 +2397,19 @@ export interface components {
             templateVersion?: string;
             /** @description The usage of all its model calls. */
             usage: components["schemas"]["Usage"];
-            /** @description `schedule` while it is pending. */
+            /**
+             * @description The reason that nothing of it runs: schedule while it is pending; worker, approval, backoff, limit,
+             *     `queue_paused`, budget or signal of the step that waits.
+             */
             waitingFor?: string;
             /**
              * Format: date-time
-             * @description The time of the start, while the execution is pending.
+             * @description The instant since which it waits, if it is known.
+             */
+            waitingSince?: string;
+            /**
+             * Format: date-time
+             * @description The end of the wait, if it is known: the earliest, or the latest for a signal.
              */
             waitingUntil?: string;
         };
@@ -3448,6 +3487,8 @@ export interface components {
             finishReason?: string;
             /** @description `dt_task_…` */
             id: string;
+            /** @description The idempotency key of the request that made it alone. */
+            idempotencyKey?: string;
             /**
              * Format: int32
              * @description The item of the step's list that it is for, from 0.
@@ -3524,6 +3565,11 @@ export interface components {
             usage?: components["schemas"]["Usage"];
             /** @description The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, `queue_paused`, budget. */
             waitingFor?: string;
+            /**
+             * Format: date-time
+             * @description The instant since which it waits; absent after an attempt that failed.
+             */
+            waitingSince?: string;
             /**
              * Format: date-time
              * @description The earliest end of the wait, if it is known.
@@ -3670,16 +3716,16 @@ export interface components {
         UsageGroups: {
             /**
              * Format: date-time
-             * @description The earliest creation of the counted tasks.
+             * @description The earliest result of the counted tasks.
              */
             from: string;
-            /** @description tag, account, template, model or day. */
+            /** @description tag, account, template, model, day or tagKey. */
             groupBy: string;
             /** @description The groups, the highest cost first; at most 1,000. */
             groups: components["schemas"]["UsageSum"][];
             /**
              * Format: date-time
-             * @description The instant before which the counted tasks were created.
+             * @description The instant before which the results of the counted tasks came.
              */
             to: string;
             /** @description All tasks, each once. */
@@ -3694,7 +3740,7 @@ export interface components {
              * @description Input tokens.
              */
             input: number;
-            /** @description The tag, account, template, model or day; left out for tasks that have none, and of the total. */
+            /** @description The tag, account, template, model, day, or the rest of a tag behind its key; left out for tasks that have none, and of the total. */
             key?: string;
             /**
              * Format: int64
@@ -3824,6 +3870,10 @@ export interface components {
             /** @description The reviewer: a session names only its own user, an admin's session any user, a key any user. */
             reviewerId?: string | null;
         };
+        Assign: {
+            /** @description The id of a user who may decide: `usr_…` */
+            assignee: string;
+        };
         BulkFilter: {
             /** @description One of these statuses. */
             status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[] | null;
@@ -3843,6 +3893,16 @@ export interface components {
              * @description Created before this instant.
              */
             createdBefore?: string | null;
+            /**
+             * Format: date-time
+             * @description Completed, failed or rejected at this instant or later.
+             */
+            endedAfter?: string | null;
+            /**
+             * Format: date-time
+             * @description Completed, failed or rejected before this instant.
+             */
+            endedBefore?: string | null;
         };
         ChangeBudget: {
             /** @description The limit of a period, in USD. */
@@ -6607,6 +6667,12 @@ export interface operations {
                 tags?: string[];
                 /** @description Only items that this reviewer is assigned to or has decided. */
                 reviewerId?: string;
+                /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+                search?: string;
+                /** @description Held at this instant or later. */
+                createdAfter?: string;
+                /** @description Held before this instant. */
+                createdBefore?: string;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */
@@ -6696,7 +6762,15 @@ export interface operations {
                 tags?: string[];
                 /** @description Assigned to this user. */
                 reviewerId?: string;
-                /** @description True also lists overdue ones; by default false. */
+                /** @description One of these statuses: pending, assigned, escalated, expired; by default all but expired. */
+                status?: ("pending" | "assigned" | "escalated" | "expired")[];
+                /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+                search?: string;
+                /** @description Held at this instant or later. */
+                createdAfter?: string;
+                /** @description Held before this instant. */
+                createdBefore?: string;
+                /** @description True also lists overdue ones; by default false. Not with `status`. */
                 includeExpired?: boolean;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
@@ -6868,6 +6942,51 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Approved"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_assign: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Assign"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Assigned"];
                         meta: components["schemas"]["Meta"];
                     };
                 };
@@ -7354,6 +7473,20 @@ export interface operations {
                 createdAfter?: string;
                 /** @description Started before this instant. */
                 createdBefore?: string;
+                /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+                search?: string;
+                /** @description Ended at this instant or later, however it ended. */
+                endedAfter?: string;
+                /** @description Ended before this instant. */
+                endedBefore?: string;
+                /** @description Ended with one of these error codes. */
+                error?: ("TASK_TIMEOUT" | "WORKER_LOST" | "PROVIDER_ERROR" | "PROVIDER_RATE_LIMITED" | "RENDER_FAILED" | "CONDITION_FAILED" | "OUTPUT_INVALID" | "OUTPUT_TRUNCATED" | "DEPENDENCY_FAILED" | "EXECUTION_TIMEOUT" | "BUDGET_EXCEEDED" | "REJECTED" | "CANCELLED" | "INTERNAL_ERROR")[];
+                /** @description Not ended with any of these error codes. */
+                exceptError?: ("TASK_TIMEOUT" | "WORKER_LOST" | "PROVIDER_ERROR" | "PROVIDER_RATE_LIMITED" | "RENDER_FAILED" | "CONDITION_FAILED" | "OUTPUT_INVALID" | "OUTPUT_TRUNCATED" | "DEPENDENCY_FAILED" | "EXECUTION_TIMEOUT" | "BUDGET_EXCEEDED" | "REJECTED" | "CANCELLED" | "INTERNAL_ERROR")[];
+                /** @description The member to order by; by default createdAt. */
+                orderBy?: "createdAt" | "completedAt";
+                /** @description The direction of the order; by default desc. */
+                order?: "asc" | "desc";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */
@@ -8174,6 +8307,12 @@ export interface operations {
                 createdAfter?: string;
                 /** @description Created before this instant. */
                 createdBefore?: string;
+                /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+                search?: string;
+                /** @description Completed, failed or rejected at this instant or later. */
+                endedAfter?: string;
+                /** @description Completed, failed or rejected before this instant. */
+                endedBefore?: string;
                 /** @description The member to order by; by default createdAt. */
                 orderBy?: "createdAt" | "completedAt" | "priority";
                 /** @description The direction of the order; by default desc. */
@@ -8832,11 +8971,18 @@ export interface operations {
     budgets_usage: {
         parameters: {
             query: {
-                /** @description tag, account, template, model or day (of the creation, in UTC). */
-                groupBy: "tag" | "account" | "template" | "model" | "day";
-                /** @description The earliest creation of the counted tasks; by default 30 days before `to`. */
+                /** @description tag, account, template, model, day (of the result) or tagKey. */
+                groupBy: "tag" | "account" | "template" | "model" | "day" | "tagKey";
+                /** @description The IANA name of the zone whose days count; by default UTC. */
+                timezone?: string;
+                /**
+                 * @description Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags
+                 *      `customer:…`.
+                 */
+                tagKey?: string;
+                /** @description The earliest result of the counted tasks; by default 30 days before `to`. */
                 from?: string;
-                /** @description The instant before which the counted tasks were created; by default now. */
+                /** @description The instant before which the results of the counted tasks came; by default now. */
                 to?: string;
             };
             header?: never;
