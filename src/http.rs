@@ -149,6 +149,7 @@ fn table() -> Routes {
         .post  ("/api/hitl/{taskId}/reject",        may(A::HitlDecide),       approvals::reject)
         .post  ("/api/hitl/{taskId}/claim",         may(A::HitlClaim),        approvals::claim)
         .post  ("/api/hitl/{taskId}/extend",        may(A::HitlExtend),       approvals::extend)
+        .post  ("/api/hitl/{taskId}/assign",        may(A::HitlDecide),       approvals::assign)
         .post  ("/api/hitl/{taskId}/release",       may(A::HitlClaim),        approvals::release)
         .get   ("/api/hitl/{taskId}/history",       may(A::HitlRead),         approvals::history)
 

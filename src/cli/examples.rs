@@ -172,6 +172,9 @@ fn of(path: &str) -> &'static [&'static str] {
         "hitl show" => &["hitl show dt_task_01m7ydfg8h1fvf4c29awjks549"],
         "hitl claim" => &["hitl claim dt_task_01m7ydfg8h1fvf4c29awjks549"],
         "hitl release" => &["hitl release dt_task_01m7ydfg8h1fvf4c29awjks549"],
+        "hitl assign" => {
+            &["hitl assign dt_task_01m7ydfg8h1fvf4c29awjks549 --to usr_01m7ydfg8h1fvf4c29awjks549"]
+        }
         "hitl extend" => &[
             "hitl extend dt_task_01m7ydfg8h1fvf4c29awjks549 --for 36h --reason 'Zoe is away until Monday.'",
         ],

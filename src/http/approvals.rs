@@ -13,8 +13,8 @@ use callboard_domain::query::Approvals;
 use callboard_runtime::handle::{Approve, Reject};
 use callboard_wire::approvals::entry::{EntryBody, Texts};
 use callboard_wire::approvals::{
-    ApprovalBody, ApproveBody, Approved, Claimed, ExtendBody, Extended, ListApprovals, ListPending,
-    RejectBody, Rejected, ReviewerNameBody,
+    ApprovalBody, ApproveBody, Approved, AssignBody, Assigned, Claimed, ExtendBody, Extended,
+    ListApprovals, ListPending, RejectBody, Rejected, ReviewerNameBody,
 };
 use callboard_wire::common::Paging;
 use callboard_wire::review_stats::{Calibrate, CalibrationBody, StatisticsBody};
@@ -166,6 +166,25 @@ pub(super) async fn extend(
     let by = decider(&app, &caller, None)?;
     let approval = app.handle.extend(caller.environment, id, by, (timeout_ms, reason)).await?;
     Ok(Reply::ok(&Extended::of(&approval)))
+}
+
+/// Give an output to a reviewer, who is then its assignee.
+#[utoipa::path(
+    post, path = "/api/hitl/{taskId}/assign", tag = "hitl",
+    responses(
+        (status = 200, body = Assigned),
+        (status = 409, description = "nothing waits, or it was assigned too often"),
+    ),
+)]
+pub(super) async fn assign(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TaskId>,
+    Body(AssignBody { assignee }): Body<AssignBody>,
+) -> Answer {
+    let by = decider(&app, &caller, None)?;
+    let approval = app.handle.assign(caller.environment, id, by, assignee).await?;
+    Ok(Reply::ok(&Assigned::of(&approval)))
 }
 
 /// All that happened to an approval, oldest first, each entry chained to the one before it.

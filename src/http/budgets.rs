@@ -84,15 +84,15 @@ pub(super) async fn delete(
     Ok(Reply::ok(&BudgetBody::of(&ledger)))
 }
 
-/// The usage of the tasks that were created in a period and are still stored, in groups; at most 100,000 tasks.
+/// The usage of the tasks whose results came in a period and that are still stored, in groups; at most 100,000 tasks.
 #[utoipa::path(
     get, path = "/api/usage", tag = "budgets",
     responses((status = 200, body = UsageGroupsBody)),
 )]
 pub(super) async fn usage(State(app): State<Arc<App>>, Query(asked): Query<AskUsage>) -> Answer {
-    let (from, to) = asked.time(app.handle.now());
-    let usages = app.handle.usage(asked.group_by, from, to).await?;
-    Ok(Reply::ok(&UsageGroupsBody::of(asked.group_by, (from, to), &usages)))
+    let asked = asked.at(app.handle.now());
+    let usages = app.handle.usage(&asked).await?;
+    Ok(Reply::ok(&UsageGroupsBody::of(&asked, &usages)))
 }
 
 fn record(action: Action, by: callboard_domain::audit::By, ledger: &Ledger) -> Record {

@@ -33,7 +33,11 @@ pub(super) async fn list(
 ) -> Answer {
     let executions = Executions::from(list);
     let page = app.handle.executions(caller.environment, &executions).await?;
-    let items: Vec<_> = page.items.iter().map(ExecutionBody::summary).collect();
+    let waiting = |task: &_| {
+        (app.handle.waiting_in(caller.environment, task), app.handle.waiting_until(task))
+    };
+    let listed = page.items.iter().map(|item| ExecutionBody::listed(item, waiting));
+    let items: Vec<_> = listed.collect();
     Ok(Reply::page(&items, page.total, executions.window))
 }
 

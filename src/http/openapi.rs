@@ -66,6 +66,7 @@ use crate::ws;
         approvals::reject,
         approvals::claim,
         approvals::extend,
+        approvals::assign,
         approvals::release,
         approvals::history,
         approvals::statistics,

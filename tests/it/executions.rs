@@ -355,3 +355,133 @@ async fn a_step_shows_why_its_model_stopped() {
     let task = execution["steps"]["a"]["taskId"].as_str().expect("an id");
     assert_eq!(client.task(task).await["finishReason"], "length");
 }
+
+#[tokio::test]
+async fn what_ended_when_and_why_is_a_filter() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    failing(&server, "broken").await;
+    let run = async |prompt: &str, gate: bool| {
+        let step = json!([{"id": "a", "prompt": prompt, "requiresApproval": gate, "retry": {"maxAttempts": 1}}]);
+        client.execute(&client.plan(&step).await, &json!({})).await
+    };
+    let good = run("good", false).await;
+    client.execution_with_status(&good, "completed").await;
+    let broken = run("broken", false).await;
+    let broke = client.execution_with_status(&broken, "failed").await;
+    let refused = run("refused", true).await;
+    let held =
+        client.execution_when(&refused, |e| e["steps"]["a"]["awaitingApproval"] == true).await;
+    let task = held["steps"]["a"]["taskId"].as_str().expect("an id").to_owned();
+    let began = held["startedAt"].as_str().expect("a time").to_owned();
+    let body = json!({"reason": "not so"});
+    client.post(&format!("/api/hitl/{task}/reject"), &body).await.expect_ok();
+    let ended = client.execution_with_status(&refused, "failed").await;
+    let (first, last) = (broke["completedAt"].as_str(), ended["completedAt"].as_str());
+    let (first, last) = (first.expect("a time"), last.expect("a time"));
+    for (query, expected) in [
+        ("status=failed".to_owned(), vec![&refused, &broken]),
+        ("status=failed&error=REJECTED".to_owned(), vec![&refused]),
+        ("status=failed&exceptError=REJECTED".to_owned(), vec![&broken]),
+        ("error=PROVIDER_ERROR,REJECTED".to_owned(), vec![&refused, &broken]),
+        (format!("endedAfter={last}"), vec![&refused]),
+        (format!("endedBefore={last}&endedAfter={first}"), vec![&broken]),
+        (format!("endedAfter={first}&createdAfter={began}"), vec![&refused]),
+        ("endedBefore=2020-01-01T00:00:00Z".to_owned(), vec![]),
+        ("orderBy=completedAt&order=asc".to_owned(), vec![&good, &broken, &refused]),
+    ] {
+        let list = client.get(&format!("/api/plans/executions?{query}")).await;
+        assert_eq!(list.body["pagination"]["total"], expected.len(), "{query}");
+        let found = list.expect_ok();
+        let found = found.as_array().expect("a list").iter();
+        let found: Vec<_> = found.filter_map(|e| e["id"].as_str()).collect();
+        assert_eq!(found, expected, "{query}");
+    }
+    for (query, total) in [
+        (format!("endedAfter={last}"), 1),
+        (format!("endedBefore={last}"), 2),
+        ("endedAfter=2020-01-01T00:00:00Z".to_owned(), 3),
+    ] {
+        let list = client.get(&format!("/api/tasks?{query}")).await;
+        assert_eq!(list.body["pagination"]["total"], total, "{query}");
+    }
+    let unknown = client.get("/api/plans/executions?error=NO_SUCH").await;
+    assert_eq!(unknown.refused(400), "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn items_are_found_by_the_beginnings_of_words_of_titles_tags_and_keys() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let plan = client
+        .plan(&json!([{"id": "a", "prompt": "secret words", "requiresApproval": true}]))
+        .await;
+    let start = async |body: Value| client.execute(&plan, &body).await;
+    let claim = start(json!({"title": "Claim K-10241 of Anna Müller"})).await;
+    let letter = start(json!({"title": "Letter", "tags": ["customer:K-10242"]})).await;
+    let path = format!("/api/plans/{plan}/execute");
+    let keyed = client
+        .request(reqwest::Method::POST, &path)
+        .header("Idempotency-Key", "night-7")
+        .json(&json!({}));
+    let keyed = client.send(keyed).await.expect(201);
+    assert_eq!(keyed["idempotencyKey"], "night-7");
+    let keyed = keyed["id"].as_str().expect("an id").to_owned();
+    for (search, expected) in [
+        ("K-1024", vec![&letter, &claim]),
+        ("10241", vec![&claim]),
+        ("anna%20claim", vec![&claim]),
+        ("M%C3%9CLL", vec![&claim]),
+        ("customer:k-10242", vec![&letter]),
+        ("night", vec![&keyed]),
+        ("anna%20letter", vec![]),
+        ("laim", vec![]),
+        ("secret", vec![]),
+        (claim.as_str(), vec![&claim]),
+    ] {
+        let list = client.get(&format!("/api/plans/executions?search={search}")).await;
+        assert_eq!(list.body["pagination"]["total"], expected.len(), "{search}");
+        let found = list.expect_ok();
+        let found = found.as_array().expect("a list").iter();
+        let found: Vec<_> = found.filter_map(|e| e["id"].as_str()).collect();
+        assert_eq!(found, expected, "{search}");
+    }
+    let task = json!({
+        "prompt": "x", "title": "Mail to Berta", "idempotencyKey": "mail-3", "concurrencyKey": "mailbox",
+        "hitl": {"required": true},
+    });
+    let task = client.submit(&task).await;
+    for search in ["berta", "mail-3", "mailbox", task.as_str()] {
+        let list = client.get(&format!("/api/tasks?search={search}")).await.expect_ok();
+        assert_eq!(
+            (&list[0]["id"], list.as_array().map(Vec::len)),
+            (&json!(task), Some(1)),
+            "{search}"
+        );
+        assert_eq!(list[0]["idempotencyKey"], "mail-3");
+    }
+    echo(&server).await;
+    client.task_when(&task, |task| task["awaitingApproval"] == true).await;
+    for search in ["berta", "mail-3", "mailbox", task.as_str()] {
+        let list = client.get(&format!("/api/hitl/pending?search={search}")).await.expect_ok();
+        let item = &list[0];
+        assert_eq!(
+            (&item["taskId"], list.as_array().map(Vec::len)),
+            (&json!(task), Some(1)),
+            "{search}"
+        );
+        assert_eq!(
+            (&item["idempotencyKey"], &item["concurrencyKey"]),
+            (&json!("mail-3"), &json!("mailbox"))
+        );
+    }
+    // A task that tries again was made by no key.
+    client
+        .post(&format!("/api/hitl/{task}/reject"), &json!({"reason": "no", "retry": true}))
+        .await
+        .expect_ok();
+    let found = client.get("/api/tasks?search=mail-3").await;
+    assert_eq!(found.body["pagination"]["total"], 1);
+    let found = client.get("/api/tasks?search=berta").await;
+    assert_eq!(found.body["pagination"]["total"], 2);
+}

@@ -96,12 +96,12 @@ test("what happens is shown as it happens: reviews, failures by template, the we
   const { id } = await server.call("POST", "/api/templates", template);
   for (const who of ["Ann", "Ben"])
     await server.call("POST", `/api/templates/${id}/deploy`, { input: { who } });
-  await page.getByText("2 of 2 failed").waitFor();
+  await page.getByText("2 broken").first().waitFor();
   await page.getByText(/no ink for/).waitFor();
-  await page.getByText("Tasks today, against the week").waitFor();
+  await page.getByText("Tasks that ended today, against the week").waitFor();
   await looksOf(page, "home");
   const phone = await open(browser, server, "/", { phone: true });
-  await phone.getByText("2 of 2 failed").waitFor();
+  await phone.getByText("2 broken").first().waitFor();
   await phone.getByRole("button", { name: "Menu" }).click();
   const review = phone.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: /^Review/ });
   await review.waitFor();
@@ -116,6 +116,76 @@ test("what happens is shown as it happens: reviews, failures by template, the we
   await page.getByText(/is silent/).waitFor();
   assert.equal(await page.locator(".home-figures dt").getByText("Failed").count(), 1);
   await close(page);
+});
+
+test("every sum on the overview is the length of the list that it links to", async () => {
+  const fresh = await startServer();
+  const worker = await startWorker(fresh);
+  const step = (prompt, held) => [{ id: "a", prompt, requiresApproval: held }];
+  const run = async (steps) => {
+    const { id } = await fresh.call("POST", "/api/plans", { name: "Letters", steps });
+    return (await fresh.call("POST", `/api/plans/${id}/execute`, {})).id;
+  };
+  for (const prompt of ['{"fail": "no ink"}', '{"fail": "no paper"}', '{"say": "fine"}'])
+    await run(step(prompt));
+  for (let n = 0; n < 5; n++) await run(step('{"say": "Dear Ada"}', true));
+  await fresh.call("POST", "/api/tasks", { prompt: '{"fail": "no"}' });
+  const held = await fresh.until(async () => {
+    const found = await fresh.call("GET", "/api/hitl/pending");
+    return found.length === 5 && found;
+  }, "five outputs that wait");
+  for (const { taskId } of held.slice(0, 3))
+    await fresh.call("POST", `/api/hitl/${taskId}/reject`, { reason: "not so" });
+  await fresh.until(
+    async () => (await fresh.call("GET", "/api/plans/executions?status=failed")).length === 5,
+    "five failed executions",
+  );
+  const page = await open(browser, fresh, "/");
+  await page.getByText("3 rejected in review").first().waitFor();
+  await page.locator("[data-sum=cost]").waitFor();
+  await page.locator(".home-key a").first().waitFor();
+  const sums = await page.locator("main a").evaluateAll((links) =>
+    links
+      .filter((it) =>
+        /^(\/(executions|tasks)\?|\/review(\?|$)|\/workers\?|\/admin\/deliveries)/.test(
+          it.getAttribute("href"),
+        ),
+      )
+      .map((it) => ({ href: it.getAttribute("href"), text: it.textContent.trim() }))
+      .filter(({ text }) => /\d/.test(text)),
+  );
+  const seen = [];
+  for (const { href, text } of sums) {
+    // A day of the week is a sum of three.
+    const numbers = /^\d{4}-/.test(text)
+      ? text.slice(11).match(/\d+(?= (completed|failed|rejected))/g)
+      : [text.match(/\d+/)[0]];
+    const sum = numbers.reduce((all, each) => all + Number(each), 0);
+    await page.goto(href);
+    await loaded(page);
+    if (href.startsWith("/review")) {
+      await page.locator(".review-item").first().waitFor();
+      assert.equal(await page.locator(".review-item").count(), sum, `${text}: ${href}`);
+    } else if (sum === 0) {
+      await page.getByText(/No (execution|task) matches/).waitFor();
+    } else {
+      await page.locator("[role=row][data-key], tbody tr").first().waitFor();
+      assert.equal(await page.locator("[role=row][data-key], tbody tr").count(), sum, `${text}: ${href}`);
+    }
+    seen.push(text);
+  }
+  for (const text of [
+    "2 broken",
+    "3 rejected in review",
+    "of 6 that ended",
+    "2 outputs wait",
+    "2 under 1 h",
+    "1 worker",
+  ])
+    assert.ok(seen.includes(text), `${text} among ${seen.join(", ")}`);
+  worker.stop();
+  await close(page);
+  await fresh.stop();
 });
 
 test("a viewer sees the overview, and none of what only admins do", async () => {

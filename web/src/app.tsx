@@ -24,6 +24,7 @@ const PAGES: [path: string, page: Page][] = [
   ["/", () => import("./pages/home/home")],
   ["/review/decided", () => import("./pages/review/decided")],
   ["/review/:taskId?", () => import("./pages/review/review")],
+  ["/executions/stuck", () => import("./pages/executions/stuck")],
   ["/executions/:id", () => import("./pages/executions/execution")],
   ["/executions", () => import("./pages/executions/executions")],
   ["/tasks/:id", () => import("./pages/tasks/task")],

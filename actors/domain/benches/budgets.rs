@@ -210,6 +210,7 @@ fn renders() {
             forked_from: None,
             occurrence: None,
             row_of: None,
+            idempotency_key: None,
             created_at: NOW,
             trace: None,
         };

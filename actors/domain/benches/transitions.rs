@@ -117,6 +117,7 @@ fn started(graph: &Arc<Graph>) -> Execution {
         forked_from: None,
         occurrence: None,
         row_of: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };

@@ -394,6 +394,14 @@ impl Machine for Approval {
                     }
                 }
             }
+            (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Assigned { .. })
+                if self.chain.length >= MAX_RECORDED =>
+            {
+                Err(Refusal::AssignedTooOften)
+            }
+            (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Assigned { by, asked }) => {
+                Ok(self.then(now, |turn| turn.assigned(&by, asked)))
+            }
             (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Extended { .. })
                 if self.extensions >= MAX_EXTENSIONS =>
             {
@@ -432,6 +440,7 @@ impl Machine for Approval {
                 S::Approved | S::Rejected | S::Cancelled,
                 E::Claimed { .. }
                 | E::Released { .. }
+                | E::Assigned { .. }
                 | E::Extended { .. }
                 | E::Approved { .. }
                 | E::Rejected { .. }

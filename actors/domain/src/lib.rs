@@ -47,6 +47,7 @@ pub mod retry;
 pub mod review_stats;
 pub mod schedule;
 pub mod schema;
+pub mod search;
 pub mod session;
 pub mod spending;
 pub mod surrogates;

@@ -4,7 +4,8 @@
 //! holds.
 
 use crate::id::{PlanId, TemplateBatchId};
-use crate::task::{Status, Task};
+use crate::search::{asked, words_of};
+use crate::task::{EndingCode, Status, Task};
 use crate::template::{Industry, Visibility};
 use crate::{Timestamp, approval, audit, batch, delivery, execution};
 
@@ -21,6 +22,16 @@ impl Default for Window {
     fn default() -> Self {
         Self { limit: 20, offset: 0 }
     }
+}
+
+/// A range of instants. A range without a bound matches every item, one with a bound only those that have the
+/// instant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Instants {
+    /// The first instant.
+    pub after: Option<Timestamp>,
+    /// The end of the instants, exclusive.
+    pub before: Option<Timestamp>,
 }
 
 /// A filter and an order of tasks.
@@ -40,6 +51,10 @@ pub struct Tasks {
     pub created_before: Option<Timestamp>,
     /// Tasks of the rows of this batch.
     pub batch: Option<TemplateBatchId>,
+    /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.
+    pub search: Option<String>,
+    /// The instants of the end.
+    pub ended: Instants,
     /// The sort key.
     pub order: TaskOrder,
     /// Ascending, or else descending.
@@ -61,6 +76,12 @@ impl Tasks {
                 && (self.batch.is_none() || self.batch == spec.origin.rows)
                 && self.created_after.is_none_or(|after| at >= after)
                 && self.created_before.is_none_or(|before| at < before)
+                && self.ended == Instants::default()
+                && self.search.as_ref().is_none_or(|search| {
+                    let words = words_of(spec.words());
+                    let has = |start: &String| words.iter().any(|word| word.starts_with(start));
+                    *search == spec.id.to_string() || asked(search).iter().all(has)
+                })
         };
         let mut items: Vec<_> = tasks.into_iter().filter(wanted).collect();
         items.sort_by_key(|task| match self.order {
@@ -109,7 +130,18 @@ pub struct Items {
     pub window: Window,
 }
 
-/// A filter of executions, which are listed newest first.
+/// The sort key of executions. Ties are broken by the identifier in the same direction; executions that have
+/// not ended come last in both directions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ExecutionOrder {
+    /// The creation time.
+    #[default]
+    CreatedAt,
+    /// The time of the end.
+    CompletedAt,
+}
+
+/// A filter and an order of executions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Executions {
     /// Any of these statuses; every status if empty.
@@ -126,6 +158,18 @@ pub struct Executions {
     pub created_before: Option<Timestamp>,
     /// Rows of this batch.
     pub batch: Option<TemplateBatchId>,
+    /// The instants of the end.
+    pub ended: Instants,
+    /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.
+    pub search: Option<String>,
+    /// Ended with any of these errors; with any or none if empty.
+    pub errors: Vec<EndingCode>,
+    /// Not ended with any of these errors.
+    pub except_errors: Vec<EndingCode>,
+    /// The sort key.
+    pub order: ExecutionOrder,
+    /// Ascending, or else descending.
+    pub ascending: bool,
     /// The page.
     pub window: Window,
 }
@@ -145,6 +189,10 @@ pub struct Approvals {
     pub batch: Option<TemplateBatchId>,
     /// The order.
     pub order: ApprovalOrder,
+    /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.
+    pub search: Option<String>,
+    /// The instants of the hold.
+    pub held: Instants,
     /// The page.
     pub window: Window,
 }

@@ -150,6 +150,15 @@ pub fn check_zone(name: &str) -> Result<(), Error> {
     })
 }
 
+/// The day of an instant in a time zone, such as 2026-11-28; in UTC if there is no zone of that name.
+#[must_use]
+pub fn day_of(instant: Timestamp, zone_name: &str) -> String {
+    let zone = zone(zone_name).unwrap_or(TimeZone::UTC);
+    let millis = i64::try_from(instant.as_millis()).unwrap_or(i64::MAX);
+    let instant = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+    instant.to_zoned(zone).date().to_string()
+}
+
 fn zone(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok()
 }

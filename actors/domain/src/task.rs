@@ -271,6 +271,23 @@ impl Task {
         }
     }
 
+    /// The instant since which the task waits, as far as it is known: not after an attempt that failed.
+    #[must_use]
+    pub fn waiting_since(&self) -> Option<Timestamp> {
+        match self.state {
+            State::AwaitingApproval { since, .. } => Some(since),
+            State::Scheduled { .. } | State::Ready | State::Backoff { .. } => {
+                let first = Some(self.spec.id.created_at()).filter(|_| self.attempt == 0);
+                self.turned_away.as_ref().map(|away| away.since).or(first)
+            }
+            State::Running { .. }
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. }
+            | State::Rejected { .. } => None,
+        }
+    }
+
     /// The beginning of the attempt that a worker holds.
     #[must_use]
     pub fn leased_at(&self) -> Option<Timestamp> {

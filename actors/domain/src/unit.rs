@@ -545,7 +545,8 @@ fn next_try(
     sources: &mut impl Sources,
 ) -> Result<(Spec, Inputs, Option<Money>), Error> {
     let before = &*task.spec;
-    let mut origin = Origin { retry_of: Some(before.id), ..before.origin.clone() };
+    let retry_of = Some(before.id);
+    let mut origin = Origin { retry_of, idempotency_key: None, ..before.origin.clone() };
     let mut account = before.account.clone();
     if rewritten {
         let first = origin.first_account.take().unwrap_or_else(|| before.account.clone());

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use callboard_domain::Error;
 use callboard_domain::approval::{
-    Approval, Decider, Effect, Event, MAX_EXTENSIONS, Refusal, SYSTEM, prompt_again,
+    Approval, Assignee, Decider, Effect, Event, MAX_EXTENSIONS, Refusal, SYSTEM, prompt_again,
 };
-use callboard_domain::id::TaskId;
+use callboard_domain::id::{TaskId, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::task::{self, Inputs, Task};
 use callboard_domain::unit::{self, Items, NextTry};
@@ -43,6 +43,8 @@ pub(crate) enum Message {
     Release(Decider, Reply),
     /// An operator gives the reviewers more time, in milliseconds from now on, with a reason.
     Extend(Decider, u64, Option<String>, Reply),
+    /// The output is given to this reviewer.
+    Assign(Decider, UserId, Reply),
     /// The task is to stop.
     TaskStops(Stop),
     /// The task has ended without the approval.
@@ -131,6 +133,11 @@ impl Item for ApprovalItem {
             }
             Message::Extend(by, timeout_ms, reason, reply) => {
                 held.answer(unit::Event::Extend { by, timeout_ms, reason }, reply).await?;
+            }
+            Message::Assign(by, to, reply) => {
+                let by_mail = held.node.ports.mailer.is_some();
+                let asked = Assignee { reviewer: Some(to), by_mail };
+                held.answer(unit::Event::Approval(Event::Assigned { by, asked }), reply).await?;
             }
             Message::TaskStops(stop) => held.task_stops(stop).await?,
             Message::TaskEnded => {
@@ -334,6 +341,9 @@ fn refused(task: TaskId, refusal: Refusal) -> Error {
         Refusal::ClaimedBy { by, until } => {
             Error::InvalidState(format!("the approval of {task} is claimed by {by} until {until}"))
         }
+        Refusal::AssignedTooOften => Error::InvalidState(format!(
+            "the history of the approval of {task} is full: decide it, or cancel it"
+        )),
         Refusal::ExtendedTooOften => Error::InvalidState(format!(
             "the time to review task {task} was extended {MAX_EXTENSIONS} times already: decide it, or cancel it"
         )),

@@ -39,7 +39,7 @@ use callboard_domain::task::{Request, State, Task};
 use callboard_domain::template;
 use callboard_domain::trace::TraceContext;
 use callboard_domain::worker::Monotonic;
-use callboard_domain::{Error, Timestamp};
+use callboard_domain::{Error, Rule, Timestamp};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
@@ -461,7 +461,13 @@ async fn within<T>(limit: Duration, answer: oneshot::Receiver<T>) -> Result<T, E
     }
 }
 
+/// The refusal of a search with too short a word.
+const VAGUE: &str = "has a word that more than 10,000 different words begin with: give more of it";
+
 pub(crate) fn unreadable(error: &callboard_store::Error) -> Error {
+    if matches!(error, callboard_store::Error::Vague) {
+        return Error::invalid("search", Rule::Length, VAGUE);
+    }
     tracing::error!(%error, "a read failed");
     Error::Unavailable("the store cannot be read")
 }
@@ -490,5 +496,5 @@ fn key_of(
     }
     let body = serde_json::to_string(body).expect("a request has a JSON form");
     let body = Digest::of(&body).to_string();
-    submission::Key { scope: scope.finalize().into(), body }
+    submission::Key { scope: scope.finalize().into(), body, text: key.into() }
 }

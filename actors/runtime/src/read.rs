@@ -125,6 +125,9 @@ pub(crate) fn query(environment: Environment, tasks: &Tasks) -> Query {
         let (from, to) = (tasks.created_after.map(first_at), tasks.created_before.map(first_at));
         filters.push(Filter::Documents { from, to });
     }
+    let id = tasks.search.as_ref().and_then(|text| text.parse().ok()).map(TaskId::as_u128);
+    filters.extend(tables::search_filters(tasks.search.as_deref(), id));
+    filters.extend(tables::instants_filter(sort::COMPLETED_AT, tasks.ended));
     Query {
         list: tables::task_list(environment),
         filters,

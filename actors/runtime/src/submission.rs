@@ -202,6 +202,8 @@ pub(crate) struct Key {
     pub(crate) scope: [u8; 32],
     /// A digest of the parsed body.
     pub(crate) body: String,
+    /// The key.
+    pub(crate) text: Box<str>,
 }
 
 impl Key {

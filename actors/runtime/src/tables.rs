@@ -33,10 +33,12 @@ use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::model_limits::{Closure, ModelLimits};
 use callboard_domain::pause::Pause;
+use callboard_domain::query::Instants;
+use callboard_domain::search::{asked, words_of};
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::table::{Records, Table, Texts};
-use callboard_store::{Error, LogId, Op, Store};
+use callboard_store::{Error, Filter, LogId, Op, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -53,7 +55,7 @@ use plans::{NameRow, TemplateRow};
 pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
     Ended, LoadedTask, TaskRow, copy_rows, erased, inputs, is_removed, made, status_terms, task,
-    unfinished, unfinished_state,
+    unfinished, unfinished_row, unfinished_state,
 };
 
 /// The rows of a unit of work. Takes the texts that only rows need.
@@ -341,8 +343,14 @@ pub(crate) mod execution_term {
     pub(crate) const PLAN: u8 = 1;
     pub(crate) const TEMPLATE: u8 = 2;
     pub(crate) const TAG: u8 = 3;
-    /// The code of the error, of a failed one.
-    pub(crate) const CODE: u8 = 4;
+    /// The code of the error with which it ended.
+    pub(crate) const ERROR: u8 = 4;
+}
+
+/// The sort keys of executions, besides their creation.
+pub(crate) mod execution_sort {
+    /// Milliseconds; absent from executions that ended under a version without it.
+    pub(crate) const COMPLETED_AT: usize = 0;
 }
 
 /// The index terms of batches.
@@ -446,6 +454,36 @@ const PLAIN_TERM: usize = 15;
 /// A number as a term of the index.
 pub(crate) fn number_term(number: u128) -> Box<[u8]> {
     Box::from(number.to_be_bytes())
+}
+
+/// The field of words, in every list that is searched.
+pub(crate) const WORD: u8 = Filter::WORDS;
+
+/// The terms by which an item is found.
+pub(crate) fn word_terms<'t>(
+    texts: impl Iterator<Item = &'t str>,
+) -> impl Iterator<Item = (u8, Box<[u8]>)> {
+    words_of(texts).into_iter().map(|word| (WORD, word.into_bytes().into()))
+}
+
+/// The filters of a search; `id` is the identifier that the search is, if it is one.
+pub(crate) fn search_filters(search: Option<&str>, id: Option<u128>) -> Vec<Filter> {
+    if let Some(id) = id {
+        return vec![Filter::Documents { from: Some(id), to: id.checked_add(1) }];
+    }
+    let starts = asked(search.unwrap_or_default()).into_iter();
+    starts.map(|start| Filter::Prefix(WORD, start.into_bytes().into())).collect()
+}
+
+/// The filter of a range of instants, which are the sort value of this number.
+pub(crate) fn instants_filter(value: usize, range: Instants) -> Option<Filter> {
+    let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
+    let (from, to) = (millis(range.after), millis(range.before));
+    (range != Instants::default()).then(|| Filter::Sorted {
+        value,
+        from: from.unwrap_or(0),
+        to: to.unwrap_or(u64::MAX),
+    })
 }
 
 /// A text as a term of the index.

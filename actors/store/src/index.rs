@@ -159,7 +159,7 @@ impl Index {
             return Err(Error::Stopped);
         }
         match &*self.state.read().expect("no holder panics") {
-            State::Ready(lists) => Ok(lists.select(query)),
+            State::Ready(lists) => lists.select(query).ok_or(Error::Vague),
             State::Failed(error) => Err(error.clone()),
             State::Loading(_) => Err(Error::Stopped),
         }
@@ -181,8 +181,11 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    pub(crate) fn select(&self, query: &Query) -> Page {
-        self.lists.get(&query.list).map_or_else(Page::default, |list| select::select(list, query))
+    /// The answer to a query; `None` if too many terms begin with a prefix.
+    pub(crate) fn select(&self, query: &Query) -> Option<Page> {
+        self.lists
+            .get(&query.list)
+            .map_or_else(|| Some(Page::default()), |list| select::select(list, query))
     }
 
     /// True if the row at `key` is in any list, shown or shadowed.

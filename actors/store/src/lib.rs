@@ -111,6 +111,9 @@ pub enum Error {
     /// The disk or the connection failed.
     #[error("the store failed: {0}")]
     Io(Arc<str>),
+    /// More terms than [`Filter::MAX_BEGUN`] begin with the bytes of a filter: nothing was looked up.
+    #[error("too many terms begin with the bytes of a filter")]
+    Vague,
     /// The store has stopped, after a failure or because it closes.
     #[error("the store has stopped")]
     Stopped,

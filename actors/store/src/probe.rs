@@ -38,7 +38,7 @@ impl Probe {
     /// Answers a query.
     #[must_use]
     pub fn query(&self, query: &Query) -> Page {
-        self.lists.select(query)
+        self.lists.select(query).expect("a query of few terms")
     }
 }
 

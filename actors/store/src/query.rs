@@ -9,6 +9,18 @@ pub enum Filter {
     AllOf(u8, Vec<Box<[u8]>>),
     /// The row has none of these terms of the field.
     NoneOf(u8, Vec<Box<[u8]>>),
+    /// The row has a term of the field that begins with these bytes. The field is one of words, from
+    /// [`Filter::WORDS`] up.
+    Prefix(u8, Box<[u8]>),
+    /// `from <= value < to` of the entry's sort value of this number; a row without one has none.
+    Sorted {
+        /// The number of the sort value.
+        value: usize,
+        /// The least value.
+        from: u64,
+        /// The value above the greatest.
+        to: u64,
+    },
     /// `from <= document id < to`.
     Documents {
         /// The least id; `None` for no bound.
@@ -16,6 +28,13 @@ pub enum Filter {
         /// The id above the greatest; `None` for no bound.
         to: Option<u128>,
     },
+}
+
+impl Filter {
+    /// The first field whose terms are kept in order, for [`Filter::Prefix`].
+    pub const WORDS: u8 = 0x80;
+    /// The most terms that may begin with the bytes of a [`Filter::Prefix`].
+    pub const MAX_BEGUN: usize = 10_000;
 }
 
 /// The order of rows. Ties are broken by document id in the same direction.

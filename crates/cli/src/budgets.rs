@@ -120,13 +120,19 @@ pub struct Rules {
 /// The grouping and the period of the usage.
 #[derive(Debug, Clone, Args)]
 pub struct Usage {
-    /// Group by tag, account, template, model or day.
+    /// Group by tag, account, template, model, day or tagKey.
     #[arg(long, default_value = "model")]
     group_by: String,
-    /// Tasks created at this time or later, such as 2026-11-01T00:00:00Z; by default 30 days ago.
+    /// For tagKey: `customer` groups by the rest of the tags `customer:…`.
+    #[arg(long, value_name = "KEY")]
+    tag_key: Option<String>,
+    /// The time zone of the days, such as Europe/Berlin; by default UTC.
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+    /// Results at this time or later, such as 2026-11-01T00:00:00Z; by default 30 days ago.
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Tasks created before this time; by default now.
+    /// Results before this time; by default now.
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
     #[command(flatten)]
@@ -156,8 +162,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Budgets>) -> Result<(
 
 /// Prints the usage.
 pub(super) async fn usage(asked: Usage) -> Result<(), Failure> {
-    let Usage { group_by, from, to, access } = asked;
+    let Usage { group_by, tag_key, timezone, from, to, access } = asked;
     let call = Call::get(&["usage"]).query("groupBy", Some(group_by));
+    let call = call.query("tagKey", tag_key).query("timezone", timezone);
     let call = call.query("from", from).query("to", to);
     let usage = access.client()?.data(call).await?;
     if access.output != Format::Table {

@@ -80,6 +80,12 @@ pub struct Start {
     /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
+    /// Completed, failed or rejected at this time or later.
+    #[arg(long, value_name = "TIME")]
+    ended_after: Option<String>,
+    /// Completed, failed or rejected before this time.
+    #[arg(long, value_name = "TIME")]
+    ended_before: Option<String>,
     /// Expected number of matching tasks; with another number the job does nothing.
     #[arg(long, value_name = "TASKS")]
     expect: Option<u64>,
@@ -157,7 +163,9 @@ impl Start {
             .set("queue", self.queue.clone())
             .list("tags", &self.tags)
             .set("createdAfter", self.created_after.clone())
-            .set("createdBefore", self.created_before.clone());
+            .set("createdBefore", self.created_before.clone())
+            .set("endedAfter", self.ended_after.clone())
+            .set("endedBefore", self.ended_before.clone());
         let body = body
             .set("action", Some(action))
             .set("filter", Some(filter.value()))

@@ -184,6 +184,27 @@ pub struct List {
     /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
+    /// The id, or beginnings of words of the title, the tags or the keys.
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Ended at this time or later, however it ended.
+    #[arg(long, value_name = "TIME")]
+    ended_after: Option<String>,
+    /// Ended before this time.
+    #[arg(long, value_name = "TIME")]
+    ended_before: Option<String>,
+    /// Error codes, separated by commas; an execution ended with one of them.
+    #[arg(long = "error", value_delimiter = ',', value_name = "CODE")]
+    errors: Vec<String>,
+    /// Error codes, separated by commas; an execution ended with none of them, such as REJECTED.
+    #[arg(long = "except-error", value_delimiter = ',', value_name = "CODE")]
+    except_errors: Vec<String>,
+    /// Order by createdAt or completedAt.
+    #[arg(long)]
+    order_by: Option<String>,
+    /// Direction of the order: asc or desc.
+    #[arg(long)]
+    order: Option<String>,
     /// Items to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
@@ -216,6 +237,13 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
                 .commas("tags", &wanted.tags)
                 .query("createdAfter", wanted.created_after.as_ref())
                 .query("createdBefore", wanted.created_before.as_ref())
+                .query("search", wanted.search.as_ref())
+                .query("endedAfter", wanted.ended_after.as_ref())
+                .query("endedBefore", wanted.ended_before.as_ref())
+                .commas("error", &wanted.errors)
+                .commas("exceptError", &wanted.except_errors)
+                .query("orderBy", wanted.order_by.as_ref())
+                .query("order", wanted.order.as_ref())
                 .query("limit", wanted.limit)
                 .query("offset", wanted.offset);
             let page = client.page(call).await?;

@@ -47,6 +47,9 @@ const DECIDED: [Column; 6] = [
 const CLAIM: [Column; 3] =
     [("task", "taskId"), ("claimed by", "claimedBy"), ("until", "claimedUntil")];
 
+const ASSIGNED: [Column; 3] =
+    [("task", "taskId"), ("status", "status"), ("assignee", "assignedTo")];
+
 const EXTENDED: [Column; 3] = [("task", "taskId"), ("status", "status"), ("until", "timeoutAt")];
 
 /// The commands on outputs that wait for a reviewer.
@@ -73,6 +76,15 @@ pub enum Hitl {
         /// The task.
         #[arg(value_parser = input::id)]
         task: String,
+    },
+    /// Give an output to a reviewer, who is then its assignee.
+    Assign {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        task: String,
+        /// The id of the user, such as `usr_…`: one who may decide.
+        #[arg(long = "to", value_name = "USER", value_parser = input::id)]
+        user: String,
     },
     /// Give the reviewers of an output more time, overdue ones too.
     Extend {
@@ -178,6 +190,11 @@ pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), 
         Hitl::Show { task, .. } => show(&client, &access, &task).await,
         Hitl::Claim { task } => claim(&client, &access, &task, "claim").await,
         Hitl::Release { task } => claim(&client, &access, &task, "release").await,
+        Hitl::Assign { task, user } => {
+            let call = Call::post(&["hitl", &task, "assign"]).json(&json!({"assignee": user}));
+            let assigned = client.data(call).await?;
+            access.output.item(&assigned, |assigned| details(assigned, &ASSIGNED, &[]))
+        }
         Hitl::Extend { task, time, reason } => {
             let timeout_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
             let mut body = json!({"timeoutMs": timeout_ms});

@@ -290,6 +290,15 @@ pub struct List {
     /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
+    /// The id, or beginnings of words of the title, the tags or the keys.
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Completed, failed or rejected at this time or later.
+    #[arg(long, value_name = "TIME")]
+    ended_after: Option<String>,
+    /// Completed, failed or rejected before this time.
+    #[arg(long, value_name = "TIME")]
+    ended_before: Option<String>,
     /// Order by createdAt, completedAt or priority.
     #[arg(long)]
     order_by: Option<String>,
@@ -454,6 +463,9 @@ impl List {
             .commas("tags", &self.tags)
             .query("createdAfter", self.created_after.as_ref())
             .query("createdBefore", self.created_before.as_ref())
+            .query("search", self.search.as_ref())
+            .query("endedAfter", self.ended_after.as_ref())
+            .query("endedBefore", self.ended_before.as_ref())
             .query("orderBy", self.order_by.as_ref())
             .query("order", self.order.as_ref())
             .query("limit", self.limit)

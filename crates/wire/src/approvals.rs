@@ -21,8 +21,8 @@ use super::common::{Iso, Text};
 use super::messages::MessageBody;
 use super::tasks::UsageBody;
 
-pub use answers::{Approved, Claimed, Extended, Rejected, ReviewerNameBody};
-pub use requests::{ApproveBody, ExtendBody, ListApprovals, ListPending, RejectBody};
+pub use answers::{Approved, Assigned, Claimed, Extended, Rejected, ReviewerNameBody};
+pub use requests::{ApproveBody, AssignBody, ExtendBody, ListApprovals, ListPending, RejectBody};
 
 /// The characters of an output that make its summary.
 const SUMMARY: usize = 140;
@@ -94,6 +94,12 @@ pub struct ApprovalBody<'a> {
     /// The title of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
+    /// The idempotency key of the request that made it alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
+    /// The concurrency key of the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency_key: Option<&'a str>,
     /// The tags of the task.
     tags: &'a [String],
     /// pending, assigned, escalated, expired, approved, rejected or cancelled.
@@ -269,6 +275,12 @@ impl<'a> ApprovalBody<'a> {
             prompt: None,
             prompt_truncated: false,
             title: task.title(),
+            idempotency_key: task.origin.idempotency_key.as_deref(),
+            concurrency_key: task
+                .flow
+                .as_ref()
+                .and_then(|flow| flow.concurrency.as_ref())
+                .map(|it| it.key.as_str()),
             tags: &task.tags,
             status: approval.state.as_str(),
             created_at: Iso(opening.since),

@@ -10,7 +10,7 @@ use callboard_domain::spending::{
     check_zone,
 };
 use callboard_domain::{Rule, Timestamp};
-use callboard_runtime::read::usage::{GroupBy, Sum, Usages};
+use callboard_runtime::read::usage::{Asked, GroupBy, Sum, Usages};
 use callboard_runtime::tables::BudgetEvent;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -84,13 +84,18 @@ request! {
 
 request! {
     /// The period of a usage report, and its grouping.
-    #[derive(Debug, Clone, Copy)]
+    #[derive(Debug, Clone)]
     pub struct AskUsage as "AskUsage" {
-        /// tag, account, template, model or day (of the creation, in UTC).
+        /// tag, account, template, model, day (of the result) or tagKey.
         group_by: GroupBy = required("groupBy", rule::one_of(&GroupBy::ALL, GroupBy::as_str)),
-        /// The earliest creation of the counted tasks; by default 30 days before `to`.
+        /// The IANA name of the zone whose days count; by default UTC.
+        timezone: Option<String> = optional("timezone", zone()),
+        /// Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags
+        /// `customer:…`.
+        tag_key: Option<String> = optional("tagKey", tag()),
+        /// The earliest result of the counted tasks; by default 30 days before `to`.
         from: Option<Timestamp> = optional("from", rule::instant()),
-        /// The instant before which the counted tasks were created; by default now.
+        /// The instant before which the results of the counted tasks came; by default now.
         to: Option<Timestamp> = optional("to", rule::instant()),
     }
     check is_a_time
@@ -119,6 +124,15 @@ fn shares() -> impl Parse<Vec<f64>> {
 }
 
 fn is_a_time(asked: AskUsage, fields: &mut Fields<'_>) -> Result<AskUsage, Refused> {
+    let by_key = asked.group_by == GroupBy::TagKey;
+    if by_key != asked.tag_key.is_some() {
+        let rule = if by_key { Rule::Required } else { Rule::Unknown };
+        return Err(fields.refuse(
+            "tagKey",
+            rule,
+            "must be given with groupBy=tagKey, and only there",
+        ));
+    }
     match (asked.from, asked.to) {
         (Some(from), Some(to)) if from >= to => {
             Err(fields.refuse("from", Rule::Range, "must be before to"))
@@ -128,12 +142,18 @@ fn is_a_time(asked: AskUsage, fields: &mut Fields<'_>) -> Result<AskUsage, Refus
 }
 
 impl AskUsage {
-    /// The period, with defaults filled in.
+    /// The question, with defaults filled in.
     #[must_use]
-    pub fn time(self, now: Timestamp) -> (Timestamp, Timestamp) {
+    pub fn at(self, now: Timestamp) -> Asked {
         let to = self.to.unwrap_or(now);
         let usual = to.as_millis().saturating_sub(millis(USUAL_TIME));
-        (self.from.unwrap_or(Timestamp::from_millis(usual)), to)
+        Asked {
+            group_by: self.group_by,
+            zone: self.timezone.unwrap_or_else(|| "UTC".to_owned()),
+            tag_key: self.tag_key.unwrap_or_default(),
+            from: self.from.unwrap_or(Timestamp::from_millis(usual)),
+            to,
+        }
     }
 }
 
@@ -272,7 +292,7 @@ impl<'a> BudgetBody<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSumBody<'a> {
-    /// The tag, account, template, model or day; left out for tasks that have none, and of the total.
+    /// The tag, account, template, model, day, or the rest of a tag behind its key; left out for tasks that have none, and of the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     /// Tasks with a result.
@@ -292,12 +312,12 @@ pub struct UsageSumBody<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageGroupsBody<'a> {
-    /// tag, account, template, model or day.
+    /// tag, account, template, model, day or tagKey.
     group_by: &'static str,
-    /// The earliest creation of the counted tasks.
+    /// The earliest result of the counted tasks.
     #[schema(value_type = String, format = DateTime)]
     from: Iso,
-    /// The instant before which the counted tasks were created.
+    /// The instant before which the results of the counted tasks came.
     #[schema(value_type = String, format = DateTime)]
     to: Iso,
     /// The groups, the highest cost first; at most 1,000.
@@ -319,12 +339,12 @@ impl<'a> UsageSumBody<'a> {
 impl<'a> UsageGroupsBody<'a> {
     /// The groups of a time.
     #[must_use]
-    pub fn of(group_by: GroupBy, (from, to): (Timestamp, Timestamp), usages: &'a Usages) -> Self {
+    pub fn of(asked: &Asked, usages: &'a Usages) -> Self {
         let groups = usages.groups.iter();
         Self {
-            group_by: group_by.as_str(),
-            from: Iso(from),
-            to: Iso(to),
+            group_by: asked.group_by.as_str(),
+            from: Iso(asked.from),
+            to: Iso(asked.to),
             groups: groups.map(|(key, sum)| UsageSumBody::of(key.as_deref(), sum)).collect(),
             truncated: usages.truncated,
             total: UsageSumBody::of(None, &usages.total),

@@ -3,7 +3,7 @@
 use callboard_domain::bulk::{Action, Job, MAX_REASON};
 use callboard_domain::id::BulkId;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
-use callboard_domain::query::Tasks;
+use callboard_domain::query::{Instants, Tasks};
 use callboard_domain::task::Status;
 use callboard_domain::{Rule, Timestamp};
 use callboard_runtime::handle::BulkOrder;
@@ -41,6 +41,10 @@ request! {
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
         /// Created before this instant.
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
+        /// Completed, failed or rejected at this instant or later.
+        ended_after: Option<Timestamp> = optional("endedAfter", rule::instant()),
+        /// Completed, failed or rejected before this instant.
+        ended_before: Option<Timestamp> = optional("endedBefore", rule::instant()),
     }
 }
 
@@ -97,15 +101,27 @@ fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refus
 
 impl BulkFilter {
     fn is_empty(&self) -> bool {
-        let Self { status, model, queue, tags, created_after, created_before } = self;
+        let Self {
+            status,
+            model,
+            queue,
+            tags,
+            created_after,
+            created_before,
+            ended_after,
+            ended_before,
+        } = self;
         let texts = model.is_none() && queue.is_none() && tags.as_ref().is_none_or(Vec::is_empty);
-        status.is_none() && texts && created_after.is_none() && created_before.is_none()
+        let instants = [created_after, created_before, ended_after, ended_before];
+        status.is_none() && texts && instants.iter().all(|it| it.is_none())
     }
 }
 
 impl From<StartBulk> for BulkOrder {
     fn from(bulk: StartBulk) -> Self {
-        let BulkFilter { status, model, queue, tags, created_after, created_before } = bulk.filter;
+        let BulkFilter { status, model, queue, tags, created_after, created_before, .. } =
+            bulk.filter;
+        let ended = Instants { after: bulk.filter.ended_after, before: bulk.filter.ended_before };
         let filter = Tasks {
             statuses: status.into_iter().flatten().flatten().collect(),
             model,
@@ -113,6 +129,7 @@ impl From<StartBulk> for BulkOrder {
             tags: tags.unwrap_or_default(),
             created_after,
             created_before,
+            ended,
             ..Tasks::default()
         };
         let StartBulk { action, priority, reason, expect, .. } = bulk;

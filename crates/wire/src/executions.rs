@@ -1,6 +1,6 @@
 //! Executions on the wire (docs/reference/executions.md).
 
-use callboard_domain::execution::{Cause, Execution, Head, Progress, State};
+use callboard_domain::execution::{Cause, Execution, Head, Progress, Stage, State};
 use callboard_domain::id::{ExecutionId, PlanId, TemplateBatchId};
 use callboard_domain::task::{Ending, Task};
 use callboard_runtime::read::runs::{ExecutionDetail, Overview};
@@ -51,6 +51,9 @@ pub struct ExecutionBody<'a> {
     key: Option<&'a str>,
     /// pending, running, completed, failed or cancelled.
     status: &'static str,
+    /// The idempotency key of the request that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
     /// The tags of the plan and of the request.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     tags: &'a [String],
@@ -77,10 +80,15 @@ pub struct ExecutionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     start_at: Option<Iso>,
-    /// `schedule` while it is pending.
+    /// The reason that nothing of it runs: schedule while it is pending; worker, approval, backoff, limit,
+    /// `queue_paused`, budget or signal of the step that waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
-    /// The time of the start, while the execution is pending.
+    /// The instant since which it waits, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    waiting_since: Option<Iso>,
+    /// The end of the wait, if it is known: the earliest, or the latest for a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
@@ -155,8 +163,37 @@ impl<'a> ExecutionBody<'a> {
 
     /// An execution as a list shows it.
     #[must_use]
-    pub fn summary(Overview { execution, progress }: &'a Overview) -> Self {
-        Self::of(execution, *progress)
+    pub fn summary(Overview { execution, progress, held, .. }: &'a Overview) -> Self {
+        let mut body = Self::of(execution, *progress);
+        body.usage = UsageBody::from(execution.head.budget.usage() + *held);
+        body
+    }
+
+    /// The same with what it waits for; `waiting` gives the obstacle of a pending task.
+    #[must_use]
+    pub fn listed(overview: &'a Overview, waiting: impl Fn(&Task) -> Waiting) -> Self {
+        let mut body = Self::summary(overview);
+        let execution = &overview.execution;
+        if execution.head.state != State::Running {
+            return body;
+        }
+        if let Some(task) = &overview.waits {
+            let (reason, until) = waiting(task);
+            body.waiting_for = reason;
+            body.waiting_until = until.map(Iso);
+            body.waiting_since = task.waiting_since().map(Iso);
+        } else if execution.only_awaits() {
+            let awaits = execution.steps().filter(|(_, row)| row.stage == Stage::Awaiting);
+            let first = awaits.min_by_key(|(_, row)| row.started_at).map(|(_, row)| row);
+            body.waiting_for = Some("signal");
+            body.waiting_until = first.and_then(|row| row.until).map(Iso);
+            body.waiting_since = first.and_then(|row| row.started_at).map(Iso);
+        } else if execution.out().next().is_none()
+            && execution.steps().any(|(number, _)| execution.waits_for_budget(number))
+        {
+            body.waiting_for = Some("budget");
+        }
+        body
     }
 
     /// An execution with its steps; `waiting` gives the obstacle of a pending task.
@@ -169,7 +206,7 @@ impl<'a> ExecutionBody<'a> {
             .map(|(number, _)| (graph.name(number), StepResult::of(detail, number, &waiting)));
         let steps = Some(Steps(steps.collect()));
         let input = Some(&detail.input);
-        Self { steps, input, ..Self::summary(&detail.overview) }
+        Self { steps, input, ..Self::listed(&detail.overview, &waiting) }
     }
 
     /// An execution in an event: without its steps.
@@ -187,6 +224,7 @@ impl<'a> ExecutionBody<'a> {
             batch_id: spec.row_of.as_ref().map(|of| Text(of.batch)),
             key: spec.row_of.as_ref().map(|of| of.key.as_str()),
             status: state.status().as_str(),
+            idempotency_key: spec.idempotency_key.as_deref(),
             tags: &spec.tags,
             callback_url: spec.callback_url.as_deref(),
             labels: LabelsBody::of(spec.labels.as_deref()),
@@ -197,6 +235,7 @@ impl<'a> ExecutionBody<'a> {
             forked_from: spec.forked_from.as_deref().map(ForkedFromBody::from),
             start_at: spec.start_at.map(Iso),
             waiting_for: scheduled.map(|_| "schedule"),
+            waiting_since: scheduled.map(|_| Iso(spec.created_at)),
             waiting_until: scheduled,
             started_at: head.has_begun().then_some(Iso(*started_at)),
             completed_at: ended_at.map(Iso),

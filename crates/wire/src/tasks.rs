@@ -298,6 +298,9 @@ pub struct TaskBody<'a> {
     /// Earlier turns; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody<'a>>>,
+    /// The idempotency key of the request that made it alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
     /// The tags, for filtering.
     tags: &'a [String],
     /// The time of creation.
@@ -361,6 +364,10 @@ pub struct TaskBody<'a> {
     /// The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, paused, `queue_paused`, budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
+    /// The instant since which it waits; absent after an attempt that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    waiting_since: Option<Iso>,
     /// The earliest end of the wait, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -515,6 +522,7 @@ impl<'a> TaskBody<'a> {
             system_prompt: None,
             context: None,
             messages: None,
+            idempotency_key: spec.origin.idempotency_key.as_deref(),
             tags: &spec.tags,
             created_at: Iso(spec.id.created_at()),
             started_at: task.started_at.map(Iso),
@@ -535,6 +543,7 @@ impl<'a> TaskBody<'a> {
             awaiting_approval: matches!(task.state, State::AwaitingApproval { .. }),
             start_at: spec.start_at.map(Iso),
             waiting_for,
+            waiting_since: task.waiting_since().map(Iso),
             waiting_until: None,
             model_used: task.model_used(),
             fallback_reason: task.fallback_reason().map(FailureKind::as_str),

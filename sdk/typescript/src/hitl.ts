@@ -83,6 +83,12 @@ export class Hitl extends Resource {
     return this.transport.send("POST", "/api/hitl/{taskId}/release", { names: { taskId }, ...options });
   }
 
+  /** Gives an output to a reviewer, by the id of the user. */
+  assign(taskId: string, assignee: string, options: CallOptions = {}): Promise<models.Assigned> {
+    const body = checked("Assign", { assignee });
+    return this.transport.send("POST", "/api/hitl/{taskId}/assign", { names: { taskId }, body, ...options });
+  }
+
   /** Gives the reviewers this time from now on, in milliseconds: at most 30 days. */
   extend(taskId: string, timeoutMs: number, options: ExtendOptions = {}): Promise<models.Extended> {
     const { signal, ...members } = options;

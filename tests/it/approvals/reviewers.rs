@@ -184,3 +184,40 @@ async fn a_reviewer_reads_decides_and_claims_what_is_held_and_sees_nothing_else(
         }
     }
 }
+
+#[tokio::test]
+async fn an_output_is_given_to_another_reviewer() {
+    let fixture = Fixture::open().await;
+    let (olga, olga_id) = fixture.user("olga", "operator").await;
+    let (_, vera_id) = fixture.user("vera", "viewer").await;
+    let id = fixture.required("x").await;
+    let path = format!("/api/hitl/{id}/assign");
+    let to = |id: &str| json!({"assignee": id});
+    let admin = fixture.admin_id.clone();
+    let given = olga.post(&path, &to(&admin)).await.expect_ok();
+    assert_eq!((&given["assignedTo"], &given["status"]), (&json!(admin), &json!("assigned")));
+    let given = olga.post(&path, &to(&olga_id)).await.expect_ok();
+    assert_eq!(given["assignedTo"], json!(olga_id));
+    assert_eq!(fixture.item(&id).await["assignedTo"], json!(olga_id));
+    let mine = olga.get(&format!("/api/hitl/pending?reviewerId={olga_id}")).await;
+    assert_eq!(mine.body["pagination"]["total"], 1);
+    let history = fixture.history(&id).await;
+    let last = history.last().expect("an entry");
+    assert_eq!(
+        (&last["action"], &last["actor"]),
+        (&json!("assigned"), &json!(olga_id)),
+        "{last:#}"
+    );
+    // A second time it is no news.
+    olga.post(&path, &to(&olga_id)).await.expect_ok();
+    assert_eq!(fixture.history(&id).await.len(), history.len());
+    for nobody in [vera_id.as_str(), "usr_00000000000000000000000000", "olga"] {
+        assert_eq!(
+            olga.post(&path, &to(nobody)).await.refused(400),
+            "VALIDATION_ERROR",
+            "{nobody}"
+        );
+    }
+    fixture.approve(&id, &json!({})).await.expect_ok();
+    assert_eq!(olga.post(&path, &to(&admin)).await.refused(409), "ALREADY_DECIDED");
+}

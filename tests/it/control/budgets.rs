@@ -184,3 +184,61 @@ async fn a_bad_budget_is_refused_and_only_an_admin_sets_one() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_counts_when_it_comes_and_while_a_reviewer_holds_it() {
+    let (server, _prices) = server();
+    let key = server.key("worker").await;
+    let operator = server.client("operator").await;
+    let mut worker = FakeWorker::connect(&server, &key, 1).await;
+    let tags = json!(["customer:K-1", "customer:K-2", "team"]);
+    let held = json!({
+        "prompt": "p", "model": "priced", "maxTokens": 6, "tags": tags, "hitl": {"required": true},
+    });
+    let id = operator.submit(&held).await;
+    complete(&mut worker, 5).await;
+    operator.task_when(&id, |task| task["waitingFor"] == "approval").await;
+    let step = json!([{"id": "a", "prompt": "p", "model": "priced", "maxTokens": 6, "requiresApproval": true}]);
+    let run = operator.execute(&operator.plan(&step).await, &json!({})).await;
+    complete(&mut worker, 4).await;
+    let paid = operator.execution_when(&run, |e| e["usage"]["totalCost"] == 4.0).await;
+    assert_eq!(paid["waitingFor"], "approval", "{paid:#}");
+    let task = paid["steps"]["a"]["taskId"].as_str().expect("an id").to_owned();
+    let listed = operator.get("/api/plans/executions").await.expect_ok();
+    let of_task = operator.task(&task).await;
+    for shown in [&paid, &listed[0], &of_task] {
+        assert!(shown["waitingSince"].is_string(), "{shown:#}");
+    }
+    assert_eq!(listed[0]["usage"]["totalCost"], 4.0);
+
+    let usage = async |query: &str| {
+        let usage = operator.get(&format!("/api/usage?{query}")).await.expect_ok();
+        let groups = usage["groups"].as_array().expect("a list").clone();
+        let mut groups: Vec<_> =
+            groups.iter().map(|it| (it["key"].clone(), it["totalCost"].clone())).collect();
+        groups.sort_by_key(|(key, _)| key.to_string());
+        (groups, usage["total"]["totalCost"].clone())
+    };
+    let (groups, total) = usage("groupBy=tagKey&tagKey=customer").await;
+    let expected = [(json!("K-1"), 5.0), (json!("K-2"), 5.0), (Value::Null, 4.0)];
+    assert_eq!(groups, expected.map(|(key, cost)| (key, json!(cost))));
+    assert_eq!(total, 9.0);
+    let day =
+        async |zone: &str| usage(&format!("groupBy=day&timezone={zone}")).await.0[0].0.clone();
+    assert_ne!(day("Pacific/Kiritimati").await, day("Pacific/Pago_Pago").await);
+
+    // A decision changes neither the sum nor its time.
+    let before = operator.get("/api/hitl/pending").await.expect_ok();
+    let since = before[0]["createdAt"].as_str().expect("a time").to_owned();
+    operator.post(&format!("/api/hitl/{task}/reject"), &json!({"reason": "no"})).await.expect_ok();
+    let ended = operator.execution_with_status(&run, "failed").await;
+    assert_eq!(ended["usage"]["totalCost"], 4.0);
+    let (_, total) = usage(&format!("groupBy=model&from={since}")).await;
+    assert_eq!(total, 4.0, "from the later hold on");
+    let (_, total) = usage(&format!("groupBy=model&to={since}")).await;
+    assert_eq!(total, 5.0, "before it");
+    for query in ["groupBy=tagKey", "groupBy=day&tagKey=x", "groupBy=day&timezone=Mars"] {
+        let refused = operator.get(&format!("/api/usage?{query}")).await;
+        assert_eq!(refused.refused(400), "VALIDATION_ERROR", "{query}");
+    }
+}

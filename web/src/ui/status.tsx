@@ -1,4 +1,5 @@
 /** A state as icon, word and colour, the same on every page. */
+import { instant } from "../lib/format";
 import { Icon, type IconName } from "./icons";
 
 export type Tone = "good" | "bad" | "warn" | "run" | "mute";
@@ -49,6 +50,41 @@ export function Status({ state, word, filled = false }: { state: string; word?: 
 /** A task, or a step: pending with an output that waits for a reviewer is a state of its own. */
 export function stateOf(item: { status: string; awaitingApproval?: boolean | number }): string {
   return item.status === "pending" && item.awaitingApproval ? "awaiting_approval" : item.status;
+}
+
+/** What a state waits for, in words. */
+const WAITS: Record<string, string> = {
+  worker: "waits for a worker",
+  approval: "waits for a reviewer",
+  signal: "waits for a signal",
+  budget: "waits for a budget",
+  limit: "waits for a limit",
+  queue_paused: "its queue is paused",
+  backoff: "waits to try again",
+  schedule: "waits for its time",
+};
+export const waitOf = (waitingFor: string) => WAITS[waitingFor] ?? `waits for ${waitingFor}`;
+
+type Item = {
+  status: string;
+  awaitingApproval?: boolean;
+  waitingFor?: string;
+  waitingSince?: string;
+  createdAt?: string;
+  startedAt?: string;
+};
+
+/** The state of an item as it is: nothing turns while nothing of it runs, and it says what it waits for. */
+export function State({ of }: { of: Item }) {
+  const isLive = of.status === "pending" || of.status === "running";
+  if (!isLive || !of.waitingFor) return <Status state={stateOf(of)} />;
+  const state = of.waitingFor === "approval" ? "awaiting_approval" : "pending";
+  const since = of.waitingSince ?? of.createdAt ?? of.startedAt;
+  return (
+    <span data-tip={since && `since ${instant(since)}`}>
+      <Status state={state} word={waitOf(of.waitingFor)} />
+    </span>
+  );
 }
 
 /** A word in a colour that is no state of the API. */

@@ -20,6 +20,13 @@ pub enum Event {
         /// The user or key.
         by: Decider,
     },
+    /// Somebody who may decide gives the output to a reviewer.
+    Assigned {
+        /// The user or key.
+        by: Decider,
+        /// The reviewer.
+        asked: Assignee,
+    },
     /// An operator gives the reviewers more time.
     Extended {
         /// The user or key.
@@ -132,6 +139,8 @@ pub enum Refusal {
         /// The instant.
         at: Timestamp,
     },
+    /// The history has no room for another assignment.
+    AssignedTooOften,
     /// The reviewers were given more time as often as possible.
     ExtendedTooOften,
     /// The task was cancelled.

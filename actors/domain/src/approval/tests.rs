@@ -386,3 +386,21 @@ fn more_time_keeps_the_share_after_which_an_admin_is_asked_and_brings_an_expired
     let decided = often.at(approved("usr_2"), monday).next;
     assert!(matches!(decided.refused(extended(), monday), Refusal::AlreadyDecided { .. }));
 }
+
+#[test]
+fn an_output_is_given_on_in_any_open_state_and_its_times_stay() {
+    let given = |asked| Event::Assigned { by: user("usr_2"), asked };
+    let pending = opened(POLICY, Assignee::default()).next;
+    let step = pending.at(given(asked(ANN)), NOW);
+    assert_eq!((step.next.state, step.next.assignee), (State::Assigned, Some(ANN)));
+    assert_eq!(step.effects[0], Effect::Assign(Some(ANN)));
+    assert_eq!((actions(&step), step.facts[0].actor.as_str()), (vec![Action::Assigned], "usr_2"));
+    let escalated = opened(POLICY, asked(ANN)).next.at(passed(ADMIN), HALF).next;
+    let step = escalated.at(given(asked(ANN)), HALF);
+    assert_eq!((step.next.state, step.next.assignee), (State::Escalated, Some(ANN)));
+    assert_eq!(step.facts[0].details.from, escalated.assignee);
+    assert_eq!(step.next.opening, escalated.opening);
+    let mut full = pending;
+    full.chain.length = MAX_RECORDED;
+    assert_eq!(full.refused(given(asked(ANN)), NOW), Refusal::AssignedTooOften);
+}

@@ -85,6 +85,17 @@ impl Turn {
         }
     }
 
+    pub(super) fn assigned(&mut self, by: &Decider, asked: Assignee) {
+        let (from, to) = (self.next.assignee, asked.reviewer);
+        self.record(Action::Assigned, &by.account, Details { from, to, ..by.details() });
+        if self.next.state == State::Pending {
+            self.next.state = State::Assigned;
+        }
+        self.next.assignee = to;
+        self.effects.push(Effect::Assign(to));
+        self.notify(asked, MailCause::Assigned);
+    }
+
     pub(super) fn extended(&mut self, by: &Decider, time: Duration, reason: Option<Digest>) {
         let opening = &mut self.next.opening;
         // The share of the time after which an admin is asked stays the same.

@@ -58,6 +58,9 @@ pub struct Spec {
     /// The batch and the row that the execution is of. Boxed, because few executions are of a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_of: Option<Box<RowOf>>,
+    /// The idempotency key of the request.
+    #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Box<str>>,
     /// The instant of the request.
     pub created_at: Timestamp,
     /// The request, in the trace of its caller. Boxed, because few executions have one.
@@ -70,6 +73,14 @@ impl Spec {
     #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.labels.as_ref().and_then(|labels| labels.title.as_deref())
+    }
+}
+
+impl Spec {
+    /// The texts by which the execution is found: title, tags and key.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        let first = [self.title(), self.idempotency_key.as_deref()].into_iter().flatten();
+        first.chain(self.tags.iter().map(String::as_str))
     }
 }
 

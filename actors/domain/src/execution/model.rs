@@ -114,6 +114,7 @@ impl World {
             forked_from: (original_has > 0).then(|| Box::new(forked_from)),
             occurrence: None,
             row_of: None,
+            idempotency_key: None,
             created_at: NOW,
             trace: None,
         };

@@ -44,6 +44,7 @@ fn spec() -> Spec {
         forked_from: None,
         occurrence: None,
         row_of: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     }

@@ -99,6 +99,19 @@ impl Spec {
         self.labels.as_ref().and_then(|labels| labels.title.as_deref())
     }
 
+    /// The texts by which the task is found: title, tags and keys.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        let concurrency = self.flow.as_ref().and_then(|flow| flow.concurrency.as_ref());
+        let fairness = self.flow.as_ref().and_then(|flow| flow.fairness.as_ref());
+        let keys = [
+            self.origin.idempotency_key.as_deref(),
+            concurrency.map(|it| it.key.as_str()),
+            fairness.map(|it| it.key.as_str()),
+        ];
+        let title = self.title().into_iter();
+        title.chain(keys.into_iter().flatten()).chain(self.tags.iter().map(String::as_str))
+    }
+
     /// The service tier that is asked of the provider, if one is.
     #[must_use]
     pub fn service_tier(&self) -> Option<ServiceTier> {
@@ -331,6 +344,9 @@ pub struct Origin {
     /// The task of another execution whose output this one copies, in a fork of that execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<TaskId>,
+    /// The idempotency key of the request that made this task alone.
+    #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Box<str>>,
     /// The request, in the trace of its caller. Boxed, because few tasks have one.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceContext>>,
@@ -349,8 +365,10 @@ impl Origin {
             retry_of,
             first_account: _,
             copy_of: _,
+            idempotency_key,
             trace,
         } = self;
-        batch.is_none() && step.is_none() && retry_of.is_none() && trace.is_none()
+        let made = batch.is_none() && step.is_none() && retry_of.is_none();
+        made && idempotency_key.is_none() && trace.is_none()
     }
 }

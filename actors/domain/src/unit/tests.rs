@@ -415,6 +415,7 @@ fn program() -> (Program, Step<Execution>) {
         forked_from: None,
         occurrence: None,
         row_of: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };
@@ -603,6 +604,7 @@ fn wide(steps: u16, change: impl Fn(&mut StepSource)) -> (Program, Step<Executio
         forked_from: None,
         occurrence: None,
         row_of: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };

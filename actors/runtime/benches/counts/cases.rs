@@ -138,6 +138,7 @@ fn chain(times: usize) {
             forked_from: None,
             occurrence: None,
             row_of: None,
+            idempotency_key: None,
             created_at: NOW,
             trace: None,
         };
@@ -232,6 +233,7 @@ fn step() -> StepState {
         forked_from: None,
         occurrence: None,
         row_of: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };

@@ -112,7 +112,7 @@ impl Sending {
 impl Accepted {
     /// The row that remembers the key.
     fn row(&self, address: Address, at: Timestamp) -> Option<Op> {
-        let Key { scope, body } = self.key.as_ref()?;
+        let Key { scope, body, .. } = self.key.as_ref()?;
         let (tasks, execution) = (Vec::new(), Some(address.execution));
         let row = IdempotencyRow { body: body.clone(), salted_by: None, at, tasks, execution };
         Some(IDEMPOTENCY.put(address.environment.number(), scope, &row, None))

@@ -1,7 +1,9 @@
 //! Human approval (docs/reference/approvals.md).
 
+use callboard_domain::access::{Action as Permission, allows};
+use callboard_domain::account::User;
 use callboard_domain::approval::{Approval, Decider, Record, check_four_eyes};
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::id::{Environment, TaskId, UserId};
 use callboard_domain::plan::FOREIGN;
 use callboard_domain::query::{Approvals, Page};
 use callboard_domain::schema::Schema;
@@ -211,6 +213,31 @@ impl Handle {
         self.held(environment, task).await?;
         let message = |reply| Message::Extend(by, timeout_ms, reason, reply);
         self.call_approval(environment, task, message).await
+    }
+
+    /// Gives an output to a user who may decide.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if `to` is no such user, [`Error::NotFound`], [`Error::AlreadyDecided`],
+    /// [`Error::InvalidState`] if nothing waits or the history is full, [`Error::Unavailable`].
+    pub async fn assign(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        by: Decider,
+        to: UserId,
+    ) -> Result<Approval, Error> {
+        let may = |user: &User| user.id == to && allows(user.role, Permission::HitlDecide);
+        if environment != Environment::Live || !self.users().iter().any(may) {
+            let says =
+                "must be the id of a user who may decide, as GET /api/hitl/reviewers lists them";
+            return Err(Error::invalid("assignee", Rule::Ref, says));
+        }
+        let held = self.held(environment, task).await?;
+        if held.assignee == Some(to) && held.finished().is_none() {
+            return Ok(held);
+        }
+        self.call_approval(environment, task, |reply| Message::Assign(by, to, reply)).await
     }
 
     /// The approval of a task, as it is stored; the error names the state that is there instead.

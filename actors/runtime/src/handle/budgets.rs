@@ -1,12 +1,12 @@
 //! Budgets of many tasks, and usage.
 
+use callboard_domain::Error;
 use callboard_domain::id::{BudgetId, Environment};
 use callboard_domain::query::{Page, Window};
 use callboard_domain::spending::{Budget, BudgetChange, Ledger, MAX_BUDGETS};
-use callboard_domain::{Error, Timestamp};
 
 use super::{Handle, unreadable};
-use crate::read::usage::{self, GroupBy, Usages};
+use crate::read::usage::{self, Usages};
 
 impl Handle {
     /// A fresh identifier of a budget.
@@ -84,16 +84,11 @@ impl Handle {
         self.node.budgets.fold(&self.node).await.expect("the store can be written");
     }
 
-    /// The usage of tasks that were created from `from` on and before `to`.
+    /// The usage of the tasks whose results came within the asked time.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are too many, [`Error::Unavailable`].
-    pub async fn usage(
-        &self,
-        group_by: GroupBy,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Usages, Error> {
-        usage::of(self.node.store(), Environment::Live, group_by, from, to).await
+    pub async fn usage(&self, asked: &usage::Asked) -> Result<Usages, Error> {
+        usage::of(self.node.store(), Environment::Live, asked).await
     }
 }

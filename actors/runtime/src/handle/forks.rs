@@ -173,6 +173,7 @@ impl Handle {
             tags: named.tags.clone(),
             callback_url: None,
             labels: None,
+            idempotency_key: None,
             fail_fast: options.fail_fast,
             timeout_ms: None,
             max_cost: None,

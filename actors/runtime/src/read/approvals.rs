@@ -16,10 +16,12 @@ use serde_json::Value;
 use super::together;
 use crate::node::Node;
 use crate::tables::approvals;
-use crate::tables::{self, approval_list, approval_term as term, executions, term_of};
+use crate::tables::{
+    self, approval_list, approval_term as term, executions, instants_filter, term_of,
+};
 
 /// The orders of the lists: by the instant of the hold, and of the decision.
-const SINCE: usize = 0;
+pub(super) const SINCE: usize = 0;
 const DECIDED: usize = 1;
 
 /// The characters of a text that a list shows. The list reads one more, to see if there are more.
@@ -178,6 +180,9 @@ fn asked(environment: Environment, query: &Approvals) -> Query {
     filters.extend(reviewer.map(|who| Filter::AnyOf(term::REVIEWER, vec![text(who)])));
     let batch = query.batch.map(|id| tables::number_term(id.as_u128()));
     filters.extend(batch.map(|batch| Filter::AnyOf(term::BATCH, vec![batch])));
+    let id = query.search.as_ref().and_then(|text| text.parse().ok()).map(TaskId::as_u128);
+    filters.extend(tables::search_filters(query.search.as_deref(), id));
+    filters.extend(instants_filter(SINCE, query.held));
     Query {
         list: approval_list(environment),
         filters,

@@ -90,7 +90,7 @@ fn query(
     }
     if !codes.is_empty() {
         let codes = codes.iter().map(|code| term_of(code)).collect();
-        filters.push(Filter::AnyOf(execution_term::CODE, codes));
+        filters.push(Filter::AnyOf(execution_term::ERROR, codes));
     }
     let (list, order) = (execution_list(environment), Order::Document);
     Query { list, filters, order, descending: false, offset: 0, limit: 0 }

@@ -12,9 +12,10 @@ use callboard_domain::execution::{
 };
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::machine::Machine;
-use callboard_domain::query::{Executions, Page, Plans, Window};
-use callboard_domain::task::{State, Task};
+use callboard_domain::query::{ExecutionOrder, Executions, Page, Plans, Window};
+use callboard_domain::task::{EndingCode, State, Task};
 use callboard_domain::template::{Caller, Version};
+use callboard_domain::usage::Usage;
 use callboard_store::{Error, Filter, Order, Query, Store};
 use serde_json::{Map, Value};
 
@@ -23,8 +24,8 @@ use crate::node::Node;
 use crate::tables::executions::ExecutionInputsRow;
 use crate::tables::plans::template_key;
 use crate::tables::{
-    self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, execution_list, execution_term,
-    executions, plan_list, plan_term, term_of,
+    self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, TaskRow, execution_list,
+    execution_sort, execution_term, executions, instants_filter, plan_list, plan_term, term_of,
 };
 
 /// The number of past executions that an estimate looks at.
@@ -54,6 +55,10 @@ pub struct Overview {
     pub execution: Execution,
     /// The number of steps in each state.
     pub progress: Progress,
+    /// The usage of outputs of its steps that wait for a reviewer, which is not part of the execution's yet.
+    pub held: Usage,
+    /// The task for which it waits, if no task of its steps runs.
+    pub waits: Option<Task>,
 }
 
 /// An execution with its steps.
@@ -159,9 +164,20 @@ pub(crate) async fn overview(
         return Ok(None);
     };
     let Some((execution, ..)) = whole(node, environment, id, head).await? else { return Ok(None) };
+    let store = node.store();
+    let read = async |id| {
+        let row = tables::unfinished_row(store, environment, id).await?;
+        Ok(row.map(|row| (id, row)))
+    };
     let out = execution.steps_out().map(|(_, task)| task);
-    let live = super::items::states(node.store(), environment, out).await?;
-    Ok(Some(seen(execution, &live)))
+    let rows: Vec<(TaskId, TaskRow)> = together(TOGETHER, out.map(read)).await?;
+    let live = rows.iter().map(|(id, row)| (*id, how_far(row.state()))).collect();
+    let held = rows.iter().filter_map(|(_, row)| row.held_usage()).sum();
+    let waits = match foremost(rows, |(id, row)| (*id, row.state())) {
+        Some((id, row)) => tables::unfinished(store, environment, id, row).await?,
+        None => None,
+    };
+    Ok(Some(Overview { held, waits, ..seen(execution, &live) }))
 }
 
 /// An execution whose head was read, its inputs, and its plan; `None` if the execution was removed
@@ -250,7 +266,12 @@ async fn detail(
     let tasks: HashMap<_, _> = together(TOGETHER, out.map(read)).await?.into_iter().collect();
     let live = tasks.iter().map(|(id, task)| (*id, how_far(&task.state))).collect();
     let input = begun.take_input(store, environment).await?;
-    let (overview, items) = (seen(execution, &live), counts);
+    let is_held = |task: &&Task| matches!(task.state, State::AwaitingApproval { .. });
+    let results = tasks.values().filter(is_held).filter_map(|task| task.result.as_ref());
+    let held = results.map(|result| result.usage).sum();
+    let waits = foremost(tasks.values().collect(), |task: &&Task| (task.spec.id, &task.state));
+    let waits = waits.cloned();
+    let (overview, items) = (Overview { held, waits, ..seen(execution, &live) }, counts);
     Ok(Some(ExecutionDetail { overview, tasks, outputs, items, input, copies }))
 }
 
@@ -268,11 +289,23 @@ pub(crate) async fn last_output(
     }
 }
 
+/// The task for which an execution waits: one that is held, or else the oldest; none while one of them runs.
+fn foremost<T>(tasks: Vec<T>, of: impl Fn(&T) -> (TaskId, &State)) -> Option<T> {
+    if tasks.iter().any(|task| how_far(of(task).1) == DispatchState::Running) {
+        return None;
+    }
+    let is_held = |state: &State| matches!(state, State::AwaitingApproval { .. });
+    tasks.into_iter().min_by_key(|task| {
+        let (id, state) = of(task);
+        (!is_held(state), id)
+    })
+}
+
 /// A task that has ended, of which the execution has not heard yet, counts as running.
 fn seen(execution: Execution, live: &HashMap<TaskId, DispatchState>) -> Overview {
     let progress =
         execution.progress(|task| live.get(&task).copied().unwrap_or(DispatchState::Running));
-    Overview { execution, progress }
+    Overview { execution, progress, held: Usage::default(), waits: None }
 }
 
 pub(crate) const fn how_far(state: &State) -> DispatchState {
@@ -318,9 +351,28 @@ pub(crate) async fn executions(
         let (from, to) = (query.created_after.map(first_at), query.created_before.map(first_at));
         filters.push(Filter::Documents { from, to });
     }
-    let page = newest(node, execution_list(environment), filters, query.window).await?;
+    let error_terms = |errors: &[EndingCode]| {
+        errors.iter().map(|error| term_of(error.as_str())).collect::<Vec<_>>()
+    };
+    if !query.errors.is_empty() {
+        filters.push(Filter::AnyOf(execution_term::ERROR, error_terms(&query.errors)));
+    }
+    if !query.except_errors.is_empty() {
+        filters.push(Filter::NoneOf(execution_term::ERROR, error_terms(&query.except_errors)));
+    }
+    let id = query.search.as_ref().and_then(|text| text.parse().ok()).map(ExecutionId::as_u128);
+    filters.extend(tables::search_filters(query.search.as_deref(), id));
+    filters.extend(instants_filter(execution_sort::COMPLETED_AT, query.ended));
+    let Window { offset, limit } = query.window;
+    let order = match query.order {
+        ExecutionOrder::CreatedAt => Order::Document,
+        ExecutionOrder::CompletedAt => Order::Sort(execution_sort::COMPLETED_AT),
+    };
+    let (list, descending) = (execution_list(environment), !query.ascending);
+    let asked = Query { list, filters, order, descending, offset, limit };
+    let page = node.store().query(&asked).await?;
     let read = async |id| overview(node, environment, ExecutionId::from_u128(id)).await;
-    let items = together(LOADED, page.items.into_iter().map(read)).await?;
+    let items = together(LOADED, page.documents.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
 }
 

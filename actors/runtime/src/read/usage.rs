@@ -3,17 +3,19 @@
 //! The figures come from the stored tasks, so removed tasks do not count. Deliberately absent:
 //! sums that are kept; a task that no query asks about pays nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::budget::Money;
-use callboard_domain::id::{Environment, TaskId, first_at};
+use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::query::Instants;
+use callboard_domain::spending::day_of;
 use callboard_domain::task::Task;
 use callboard_domain::{Error, Rule, Timestamp};
-use callboard_store::{Filter, Order, Query, Store};
+use callboard_store::{Order, Query, Store};
 
-use super::{TOGETHER, together};
+use super::{TOGETHER, approvals, together};
 use crate::handle::unreadable;
-use crate::tables;
+use crate::tables::{self, sort};
 
 /// The most tasks that one request looks at.
 pub const MAX_TASKS: u64 = 100_000;
@@ -33,13 +35,31 @@ pub enum GroupBy {
     Template,
     /// The model that answered.
     Model,
-    /// The day of the task's creation, in UTC.
+    /// The day of the spending, in a time zone.
     Day,
+    /// The rest of each tag that begins with a text and a colon.
+    TagKey,
+}
+
+/// A question after usage.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The property.
+    pub group_by: GroupBy,
+    /// The time zone of the days.
+    pub zone: String,
+    /// The beginning of the tags, without the colon, for [`GroupBy::TagKey`].
+    pub tag_key: String,
+    /// The first instant.
+    pub from: Timestamp,
+    /// The end of the instants, exclusive.
+    pub to: Timestamp,
 }
 
 impl GroupBy {
     /// Every property.
-    pub const ALL: [Self; 5] = [Self::Tag, Self::Account, Self::Template, Self::Model, Self::Day];
+    pub const ALL: [Self; 6] =
+        [Self::Tag, Self::Account, Self::Template, Self::Model, Self::Day, Self::TagKey];
 
     /// The name on the wire.
     #[must_use]
@@ -50,26 +70,37 @@ impl GroupBy {
             Self::Template => "template",
             Self::Model => "model",
             Self::Day => "day",
+            Self::TagKey => "tagKey",
         }
     }
+}
 
+impl Asked {
     /// The groups of a task; `None` for a task that has no tag or template.
-    fn keys(self, task: &Task) -> Vec<Option<String>> {
+    fn keys(&self, task: &Task, spent_at: Timestamp) -> Vec<Option<String>> {
         let spec = &task.spec;
-        match self {
-            Self::Tag if spec.tags.is_empty() => vec![None],
-            Self::Tag => {
-                let mut tags = spec.tags.clone();
-                tags.sort_unstable();
-                tags.dedup();
-                tags.into_iter().map(Some).collect()
+        match self.group_by {
+            GroupBy::Tag => each(spec.tags.iter().map(String::as_str)),
+            GroupBy::TagKey => {
+                let of_key = |tag: &'_ str| {
+                    let rest = tag.strip_prefix(self.tag_key.as_str())?.strip_prefix(':')?;
+                    Some(rest.to_owned())
+                };
+                let rests: Vec<_> = spec.tags.iter().filter_map(|tag| of_key(tag)).collect();
+                each(rests.iter().map(String::as_str))
             }
-            Self::Account => vec![Some(spec.account.clone())],
-            Self::Template => vec![spec.origin.template.clone()],
-            Self::Model => vec![Some(task.model().to_owned())],
-            Self::Day => vec![Some(spec.id.created_at().to_string()[..10].to_owned())],
+            GroupBy::Account => vec![Some(spec.account.clone())],
+            GroupBy::Template => vec![spec.origin.template.clone()],
+            GroupBy::Model => vec![Some(task.model().to_owned())],
+            GroupBy::Day => vec![Some(day_of(spent_at, &self.zone))],
         }
     }
+}
+
+/// Each of some texts once; `None` if there is none.
+fn each<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<Option<String>> {
+    let texts: BTreeSet<_> = texts.map(str::to_owned).collect();
+    if texts.is_empty() { vec![None] } else { texts.into_iter().map(Some).collect() }
 }
 
 /// The sum of some tasks.
@@ -109,37 +140,33 @@ impl Sum {
     }
 }
 
+/// The usage of the calls whose results came within a time. A result that a reviewer holds counts from the
+/// moment of the hold.
 pub(crate) async fn of(
     store: &dyn Store,
     environment: Environment,
-    group_by: GroupBy,
-    from: Timestamp,
-    to: Timestamp,
+    asked: &Asked,
 ) -> Result<Usages, Error> {
-    let query = Query {
-        list: tables::task_list(environment),
-        filters: vec![Filter::Documents { from: Some(first_at(from)), to: Some(first_at(to)) }],
-        order: Order::Document,
-        descending: false,
-        offset: 0,
-        limit: usize::try_from(MAX_TASKS).unwrap_or(usize::MAX),
-    };
-    let page = store.query(&query).await.map_err(|error| unreadable(&error))?;
-    if page.total > MAX_TASKS {
+    let Asked { from, to, .. } = *asked;
+    let found =
+        candidates(store, environment, from, to).await.map_err(|error| unreadable(&error))?;
+    if found.len() as u64 > MAX_TASKS {
         let says = format!(
             "from and to must leave at most {MAX_TASKS} tasks, and leave {}: choose a shorter time",
-            page.total
+            found.len()
         );
         return Err(Error::invalid("from", Rule::Range, says));
     }
     let (mut groups, mut total) = (BTreeMap::<_, Sum>::new(), Sum::default());
-    for ids in page.documents.chunks(PAGE) {
-        let read = async |id: &u128| tables::task(store, environment, TaskId::from_u128(*id)).await;
+    for ids in found.chunks(PAGE) {
+        let read = async |id: &u128| spent(store, environment, TaskId::from_u128(*id)).await;
         let found = together(TOGETHER, ids.iter().map(read)).await;
-        let found = found.map_err(|error| unreadable(&error))?;
-        for task in found.into_iter().map(|found| found.task).filter(|it| it.result.is_some()) {
+        for (task, at) in found.map_err(|error| unreadable(&error))? {
+            if at < from || at >= to {
+                continue;
+            }
             total.add(&task);
-            for key in group_by.keys(&task) {
+            for key in asked.keys(&task, at) {
                 groups.entry(key).or_default().add(&task);
             }
         }
@@ -150,4 +177,51 @@ pub(crate) async fn of(
     let truncated = groups.len() > MAX_GROUPS;
     groups.truncate(MAX_GROUPS);
     Ok(Usages { groups, truncated, total })
+}
+
+/// The tasks that may have spent within a time: those that ended in it, and those whose result was held in it.
+async fn candidates(
+    store: &dyn Store,
+    environment: Environment,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<u128>, callboard_store::Error> {
+    let within = Instants { after: Some(from), before: Some(to) };
+    let mut found = BTreeSet::new();
+    for (list, value) in [
+        (tables::task_list(environment), sort::COMPLETED_AT),
+        (tables::approval_list(environment), approvals::SINCE),
+    ] {
+        let query = Query {
+            list,
+            filters: tables::instants_filter(value, within).into_iter().collect(),
+            order: Order::Document,
+            descending: false,
+            offset: 0,
+            limit: usize::try_from(MAX_TASKS).map_or(usize::MAX, |most| most + 1),
+        };
+        found.extend(store.query(&query).await?.documents);
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// A task with a result, and the time of the result.
+async fn spent(
+    store: &dyn Store,
+    environment: Environment,
+    id: TaskId,
+) -> Result<Option<(Task, Timestamp)>, callboard_store::Error> {
+    let Some(task) = tables::task(store, environment, id).await?.map(|found| found.task) else {
+        return Ok(None);
+    };
+    if task.result.is_none() {
+        return Ok(None);
+    }
+    // A decision comes later than the result.
+    let held = match task.spec.gate {
+        Some(_) => tables::approvals::row(store, environment, id).await?,
+        None => None,
+    };
+    let at = held.map(|row| row.held_at()).or_else(|| task.state.ended_at());
+    Ok(at.map(|at| (task, at)))
 }

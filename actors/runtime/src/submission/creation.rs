@@ -38,6 +38,8 @@ struct Creation<'n> {
     records: Vec<Op>,
     /// What is reserved for the tasks of the unit.
     reserved: Reservation,
+    /// The idempotency key.
+    key: Option<Box<str>>,
     /// The number of the work, if it is given.
     number: Option<u128>,
     begun: Option<Arc<Program>>,
@@ -60,6 +62,7 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
         unit: Unit::at(node.now()),
         records,
         reserved: Reservation::default(),
+        key: key.as_ref().map(|key| key.text.clone()),
         number,
         begun: None,
         plan: None,
@@ -153,7 +156,10 @@ impl Creation<'_> {
 
     fn tasks(&mut self, requests: Vec<Request>, as_batch: bool) -> Created {
         let batch = as_batch.then(|| BatchId::from_u128(self.fresh_id()));
-        let origin = |trace| Origin { batch, trace, ..Origin::default() };
+        // A batch is found by its own identifier.
+        let key = self.key.clone().filter(|_| !as_batch);
+        let origin =
+            |trace| Origin { batch, idempotency_key: key.clone(), trace, ..Origin::default() };
         let trace = self.trace.clone();
         let task = |request| self.task(request, origin(trace.clone()));
         let made = requests.into_iter().map(task).collect();
@@ -162,7 +168,8 @@ impl Creation<'_> {
 
     fn retry(&mut self, request: Request, of: TaskId) -> Created {
         let trace = self.trace.clone();
-        let origin = Origin { retry_of: Some(of), trace, ..Origin::default() };
+        let idempotency_key = self.key.clone();
+        let origin = Origin { retry_of: Some(of), idempotency_key, trace, ..Origin::default() };
         Created::Tasks(vec![self.task(request, origin)], None)
     }
 
@@ -263,6 +270,7 @@ impl Creation<'_> {
             forked_from,
             occurrence,
             row_of,
+            idempotency_key: self.key.clone(),
             created_at: now,
             trace: self.trace.clone(),
         };

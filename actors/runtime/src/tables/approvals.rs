@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ENDED_APPROVALS, EVENTS, EventRow, HISTORY, LIVE_APPROVALS, TEXTS, approval_list,
-    approval_term as term, events, tasks, term_of, text,
+    approval_term as term, events, tasks, term_of, text, word_terms,
 };
 
 /// The stored part of an approval that is not its task's.
@@ -67,6 +67,11 @@ impl From<&Approval> for ApprovalRow {
 }
 
 impl ApprovalRow {
+    /// The time of the hold.
+    pub(crate) const fn held_at(&self) -> Timestamp {
+        self.opening.since
+    }
+
     /// The effects still owed to the approval.
     pub(crate) fn outstanding(&self) -> Vec<Effect> {
         self.state.outstanding(&self.opening, self.assignee)
@@ -136,6 +141,7 @@ fn listed(environment: Environment, approval: &Approval) -> Listed {
     terms.push((term::QUEUE, term_of(&task.queue)));
     let tags: BTreeSet<_> = task.tags.iter().map(|tag| term_of(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| (term::TAG, tag)));
+    terms.extend(word_terms(task.words()));
     let decided = approval.decision.as_ref().map(|decision| decision.by.name().to_owned());
     let reviewer = decided.or_else(|| approval.assignee.map(|user| user.to_string()));
     terms.extend(reviewer.map(|reviewer| (term::REVIEWER, term_of(&reviewer))));

@@ -19,7 +19,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::budget::Budget;
 use callboard_domain::execution::program::ReviewPolicy;
 use callboard_domain::execution::{
-    Cause, Due, Execution, Fact, Head, Spec, Stage, State, Status, StepState,
+    Cause, Due, Execution, Fact, Head, Spec, Stage, State, StepState,
 };
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{Environment, ExecutionId};
@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, ProgressRow, STEPS, TEXTS, event_words,
-    events, execution_list, execution_term, items, term_of, text,
+    events, execution_list, execution_sort, execution_term, items, term_of, text, word_terms,
 };
 
 /// The stored changing part of an execution.
@@ -286,12 +286,15 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
     if let Some(template) = &spec.template {
         terms.push((execution_term::TEMPLATE, term_of(&template.id)));
     }
-    if let (Status::Failed, Some(cause)) = (execution.status(), &execution.head.error) {
-        terms.push((execution_term::CODE, term_of(cause.ending.code.as_str())));
-    }
     let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| (execution_term::TAG, tag)));
-    Entry { list: execution_list(environment), terms, sort: [None; 2] }
+    terms.extend(word_terms(spec.words()));
+    let ended_at = execution.head.state.ended_at();
+    let error = execution.head.error.as_ref().filter(|_| ended_at.is_some());
+    terms.extend(error.map(|error| (execution_term::ERROR, term_of(error.ending.code.as_str()))));
+    let mut sort = [None; 2];
+    sort[execution_sort::COMPLETED_AT] = ended_at.map(Timestamp::as_millis);
+    Entry { list: execution_list(environment), terms, sort }
 }
 
 /// The rows that are written once, when an execution is started.

@@ -97,6 +97,7 @@ pub(crate) fn full_task() -> Task {
             template: Some("t-v1".into()),
             retry_of: Some(TaskId::from_u128(ID)),
             first_account: None,
+            idempotency_key: None,
             copy_of: None,
             trace: None,
         },
@@ -600,6 +601,7 @@ fn full_execution() -> Execution {
         forked_from: None,
         occurrence: None,
         row_of: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };

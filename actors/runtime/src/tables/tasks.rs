@@ -8,13 +8,14 @@ use callboard_domain::machine::{Machine, Step};
 use callboard_domain::task::{
     Completion, Correction, Ending, Inputs, LeaseId, Request, Route, Spec, Status, Task, TurnedAway,
 };
+use callboard_domain::usage::Usage;
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{
     ENDED_TASKS, LIVE_TASKS, TEXTS, append_of_task, event_words, sort, task_list, term, term_of,
-    text,
+    text, word_terms,
 };
 
 /// The stored changing part of a task: short names, and no field that is still at its initial value.
@@ -84,6 +85,12 @@ impl From<&Task> for TaskRow {
 impl TaskRow {
     pub(crate) const fn state(&self) -> &task::State {
         &self.state
+    }
+
+    /// The usage of an output that waits for a reviewer.
+    pub(crate) fn held_usage(&self) -> Option<Usage> {
+        let is_held = matches!(self.state, task::State::AwaitingApproval { .. });
+        self.result.as_ref().filter(|_| is_held).map(|result| result.usage)
     }
 
     /// The same row for an event, if it quotes texts: the words of the error go to a row of their own.
@@ -161,7 +168,7 @@ pub(crate) struct InputsRow {
 const SHORT_INPUTS: usize = 2_000;
 
 /// The longest output that stands in the row of the task that it ended, in bytes as JSON.
-const SHORT_OUTPUT: usize = 2_000;
+const SHORT_OUTPUT: usize = 1_700;
 
 fn entry(environment: Environment, task: &Task) -> Entry {
     let spec = &task.spec;
@@ -171,6 +178,7 @@ fn entry(environment: Environment, task: &Task) -> Entry {
     terms.push((term::QUEUE, term_of(&spec.queue)));
     let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| (term::TAG, tag)));
+    terms.extend(word_terms(spec.words()));
     if let task::State::AwaitingApproval { .. } = task.state {
         terms.push((term::HELD, Box::from([])));
     }
@@ -404,6 +412,15 @@ pub(crate) async fn unfinished_state(
 ) -> Result<Option<task::State>, Error> {
     let row = LIVE_TASKS.get(store, environment.number(), &task.as_u128()).await?;
     Ok(row.map(|row| row.state))
+}
+
+/// The row of a task that has not ended.
+pub(crate) async fn unfinished_row(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<TaskRow>, Error> {
+    LIVE_TASKS.get(store, environment.number(), &task.as_u128()).await
 }
 
 /// The task of an unfinished row; `None` if it has ended and was removed since then.

@@ -152,6 +152,20 @@ impl Column {
         found
     }
 
+    /// The slots with a value from `from` to before `to`. Costs the slots whose value is not less than `from`,
+    /// so it is quick for values near the end.
+    pub(super) fn within(&self, from: u64, to: u64) -> RoaringBitmap {
+        let sorted = self.sorted.iter().rev().filter(|slot| !self.stale.contains(**slot));
+        let found = sorted
+            .map(|slot| (self.values[*slot as usize], *slot))
+            .take_while(|(value, _)| *value >= from)
+            .filter(|(value, _)| *value < to);
+        let moved = self.moved.range((from, 0)..).take_while(|(value, _)| *value < to);
+        let mut slots: Vec<_> = found.chain(moved.copied()).map(|(_, slot)| slot).collect();
+        slots.sort_unstable();
+        slots.into_iter().collect()
+    }
+
     fn merge_if_due(&mut self) {
         let due = (self.values.len() / 64).max(MERGE_BATCH);
         if self.moved.len() >= due || self.stale.len() >= due as u64 {

@@ -22,7 +22,11 @@ struct Conditions {
     all: Vec<TermId>,
     /// True if no document can match.
     impossible: bool,
+    /// True if too many terms begin with a prefix.
+    vague: bool,
     none: Vec<TermId>,
+    /// Sort values: number, least, and the one above the greatest.
+    sorted: Vec<(usize, u64, u64)>,
     from: u128,
     to: Option<u128>,
 }
@@ -33,8 +37,9 @@ impl Conditions {
         for filter in filters {
             match filter {
                 Filter::AnyOf(field, terms) => {
-                    let ids: Vec<_> =
-                        terms.iter().filter_map(|term| list.terms.find(*field, term)).collect();
+                    let ids = terms.iter().filter_map(|term| list.terms.find(*field, term));
+                    let mut ids: Vec<_> = ids.collect();
+                    ids.sort_unstable();
                     conditions.impossible |= ids.is_empty();
                     conditions.any.push(ids);
                 }
@@ -49,6 +54,16 @@ impl Conditions {
                 Filter::NoneOf(field, terms) => {
                     let ids = terms.iter().filter_map(|term| list.terms.find(*field, term));
                     conditions.none.extend(ids);
+                }
+                Filter::Prefix(field, start) => {
+                    let ids = list.terms.starting(*field, start);
+                    conditions.vague |= ids.len() > Filter::MAX_BEGUN;
+                    conditions.impossible |= ids.is_empty();
+                    conditions.any.push(ids);
+                }
+                Filter::Sorted { value, from, to } => {
+                    conditions.impossible |= from >= to;
+                    conditions.sorted.push((*value, *from, *to));
                 }
                 Filter::Documents { from, to } => {
                     conditions.from = conditions.from.max(from.unwrap_or(0));
@@ -82,6 +97,9 @@ impl Conditions {
                 Cow::Owned(matches) => Cow::Owned(matches & &*set),
             };
         }
+        for (value, from, to) in &self.sorted {
+            *matches.to_mut() &= list.columns[*value].within(*from, *to);
+        }
         for term in &self.none {
             *matches.to_mut() -= &*list.terms.slots(*term);
         }
@@ -102,20 +120,27 @@ impl Conditions {
             .take_while(|(document, _)| self.to.is_none_or(|to| **document < to))
             .filter(|(_, delta)| {
                 let contains = |term: &TermId| delta.terms.contains(term);
+                // Of a prefix they may be many; they are in order.
+                let has_any = |terms: &Vec<TermId>| {
+                    delta.terms.iter().any(|term| terms.binary_search(term).is_ok())
+                };
                 self.all.iter().all(contains)
-                    && self.any.iter().all(|terms| terms.iter().any(contains))
+                    && self.any.iter().all(has_any)
                     && !self.none.iter().any(contains)
+                    && self.sorted.iter().all(|(value, from, to)| {
+                        delta.sort[*value].is_some_and(|value| (*from..*to).contains(&value))
+                    })
             })
             .map(|(document, delta)| (*document, delta.sort))
             .collect()
     }
 }
 
-/// The answer of `list` to `query`.
-pub(super) fn select(list: &List, query: &Query) -> Page {
+/// The answer of `list` to `query`; `None` if too many terms begin with a prefix.
+pub(super) fn select(list: &List, query: &Query) -> Option<Page> {
     let conditions = Conditions::new(list, &query.filters);
-    if conditions.impossible {
-        return Page::default();
+    if conditions.vague || conditions.impossible {
+        return (!conditions.vague).then(Page::default);
     }
     let main = conditions.main(list);
     let delta = conditions.delta(list);
@@ -134,7 +159,7 @@ pub(super) fn select(list: &List, query: &Query) -> Page {
             .take(query.limit)
             .collect()
     };
-    Page { documents, total }
+    Some(Page { documents, total })
 }
 
 fn by_value(

@@ -3,9 +3,12 @@
 //! Deliberately absent: the meaning of fields and terms.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 use roaring::RoaringBitmap;
+
+use crate::query::Filter;
 
 /// The id of a term within its list.
 pub(super) type TermId = u32;
@@ -77,6 +80,8 @@ impl Posting {
 #[derive(Debug, Default)]
 pub(super) struct Terms {
     ids: HashMap<Box<[u8]>, TermId>,
+    /// The terms of fields of words, in order.
+    words: BTreeMap<Box<[u8]>, TermId>,
     postings: Vec<Posting>,
     scratch: Vec<u8>,
 }
@@ -87,11 +92,16 @@ impl Terms {
         self.scratch.clear();
         self.scratch.push(field);
         self.scratch.extend_from_slice(term);
-        if let Some(id) = self.ids.get(self.scratch.as_slice()) {
-            return *id;
+        if let Some(id) = self.known(field, &self.scratch) {
+            return id;
         }
         let id = TermId::try_from(self.postings.len()).expect("fewer terms than memory holds");
-        self.ids.insert(self.scratch.as_slice().into(), id);
+        let name = self.scratch.as_slice().into();
+        if field < Filter::WORDS {
+            self.ids.insert(name, id);
+        } else {
+            self.words.insert(name, id);
+        }
         self.postings.push(Posting::Few(Vec::new()));
         id
     }
@@ -101,7 +111,25 @@ impl Terms {
         let mut name = Vec::with_capacity(1 + term.len());
         name.push(field);
         name.extend_from_slice(term);
-        self.ids.get(name.as_slice()).copied()
+        self.known(field, &name)
+    }
+
+    fn known(&self, field: u8, name: &[u8]) -> Option<TermId> {
+        if field < Filter::WORDS { self.ids.get(name) } else { self.words.get(name) }.copied()
+    }
+
+    /// The ids, in order, of the terms of a field of words that begin with these bytes: one more than
+    /// [`Filter::MAX_BEGUN`] at most.
+    pub(super) fn starting(&self, field: u8, start: &[u8]) -> Vec<TermId> {
+        let mut name = Vec::with_capacity(1 + start.len());
+        name.push(field);
+        name.extend_from_slice(start);
+        let range =
+            self.words.range::<[u8], _>((Bound::Included(name.as_slice()), Bound::Unbounded));
+        let begun = range.take_while(|(word, _)| word.starts_with(&name)).map(|(_, id)| *id);
+        let mut ids: Vec<_> = begun.take(Filter::MAX_BEGUN + 1).collect();
+        ids.sort_unstable();
+        ids
     }
 
     pub(super) fn insert(&mut self, term: TermId, slot: u32) {
@@ -144,13 +172,15 @@ impl Terms {
             }
         }
         self.postings = postings;
-        self.ids.retain(|_, id| match moved[*id as usize] {
+        let keep = |id: &mut TermId| match moved[*id as usize] {
             Some(new) => {
                 *id = new;
                 true
             }
             None => false,
-        });
+        };
+        self.ids.retain(|_, id| keep(id));
+        self.words.retain(|_, id| keep(id));
         moved
     }
 

@@ -10,6 +10,7 @@ use crate::query::{Filter, Order};
 use crate::row::encode_listed;
 
 const LIST: [u8; 2] = [1, 1];
+const WORD: u8 = Filter::WORDS;
 
 fn block(stamp: u64, entry: &Entry) -> Box<[u8]> {
     let mut row = Vec::new();
@@ -22,7 +23,11 @@ fn key(document: u128) -> Key {
 }
 
 fn entry(status: u8, tag: u8, sort: [Option<u64>; 2]) -> Entry {
-    Entry { list: LIST, terms: vec![(1, [status].into()), (2, [tag].into())], sort }
+    Entry {
+        list: LIST,
+        terms: vec![(1, [status].into()), (2, [tag].into()), (WORD, [tag, status].into())],
+        sort,
+    }
 }
 
 type Documents = BTreeMap<u128, Entry>;
@@ -35,6 +40,12 @@ fn expected(documents: &Documents, query: &Query) -> Page {
             Filter::AnyOf(field, terms) => terms.iter().any(|term| contains(entry, *field, term)),
             Filter::AllOf(field, terms) => terms.iter().all(|term| contains(entry, *field, term)),
             Filter::NoneOf(field, terms) => !terms.iter().any(|term| contains(entry, *field, term)),
+            Filter::Prefix(field, start) => {
+                entry.terms.iter().any(|(of, term)| of == field && term.starts_with(start))
+            }
+            Filter::Sorted { value, from, to } => {
+                entry.sort[*value].is_some_and(|value| (*from..*to).contains(&value))
+            }
             Filter::Documents { .. } => true,
         })
     };
@@ -96,8 +107,16 @@ fn query() -> impl Strategy<Value = Query> {
     let any_of = |field, terms: Vec<u8>| {
         Filter::AnyOf(field, terms.into_iter().map(|t| [t].into()).collect())
     };
-    let filter =
+    let terms =
         (1..3_u8, prop::collection::vec(0..4_u8, 1..3)).prop_map(move |(f, t)| any_of(f, t));
+    let sorted = (0..2_usize, 0..20_u64, 0..25_u64).prop_map(|(value, from, to)| Filter::Sorted {
+        value,
+        from,
+        to,
+    });
+    let prefix =
+        prop::collection::vec(0..4_u8, 0..3).prop_map(|start| Filter::Prefix(WORD, start.into()));
+    let filter = prop_oneof![4 => terms, 1 => sorted, 1 => prefix];
     let order = prop_oneof![Just(Order::Document), (0..2_usize).prop_map(Order::Sort)];
     (prop::collection::vec(filter, 0..3), order, any::<bool>(), 0..300_usize, 0..300_usize)
         .prop_map(|(filters, order, descending, offset, limit)| Query {
@@ -120,7 +139,7 @@ proptest! {
     ) {
         let (lists, documents) = play(&steps);
         for query in &queries {
-            prop_assert_eq!(lists.select(query), expected(&documents, query), "{:?}", query);
+            prop_assert_eq!(lists.select(query).expect("few terms"), expected(&documents, query), "{:?}", query);
         }
         for (document, _) in &steps {
             prop_assert_eq!(lists.contains(&key(*document)), documents.contains_key(document));
@@ -220,9 +239,28 @@ fn terms_of_documents_that_are_gone_do_not_pile_up() {
                 offset: 0,
                 limit: 1
             })
+            .expect("no prefix")
             .total,
         10
     );
+}
+
+#[test]
+fn a_beginning_of_too_many_words_is_refused_and_a_longer_one_is_not() {
+    let mut lists = Lists::default();
+    for number in 0..=Filter::MAX_BEGUN as u128 {
+        let terms = vec![(WORD, format!("w{number:05}").into_bytes().into())];
+        let new = Some(block(1, &Entry { list: LIST, terms, sort: [None; 2] }));
+        lists.apply(&[Change { key: key(number), old: None, new }], &|_| None);
+    }
+    let asked = |start: &str| {
+        let filters = vec![Filter::Prefix(WORD, start.as_bytes().into())];
+        let (order, descending) = (Order::Document, false);
+        lists.select(&Query { list: LIST, filters, order, descending, offset: 0, limit: 2 })
+    };
+    assert_eq!(asked("w"), None);
+    assert_eq!(asked("w0000"), Some(Page { documents: vec![0, 1], total: 10 }));
+    assert_eq!(asked("x"), Some(Page::default()));
 }
 
 #[test]
@@ -265,7 +303,10 @@ fn caught_up(before: Option<u8>, held: &[(usize, u64, Option<u8>)]) -> (Lists, [
 fn with_status(lists: &Lists, status: u8) -> u64 {
     let filters = vec![Filter::AllOf(1, vec![[status].into()])];
     let (order, descending) = (Order::Document, false);
-    lists.select(&Query { list: LIST, filters, order, descending, offset: 0, limit: 0 }).total
+    lists
+        .select(&Query { list: LIST, filters, order, descending, offset: 0, limit: 0 })
+        .expect("no prefix")
+        .total
 }
 
 #[test]

@@ -88,6 +88,28 @@ impl Extended {
     }
 }
 
+/// The answer to an assignment.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Assigned {
+    #[schema(value_type = String)]
+    task_id: Text<TaskId>,
+    /// assigned, escalated or expired.
+    status: &'static str,
+    /// The reviewer.
+    #[schema(value_type = Option<String>)]
+    assigned_to: Option<Text<UserId>>,
+}
+
+impl Assigned {
+    /// The approval's reviewer now.
+    #[must_use]
+    pub fn of(approval: &Approval) -> Self {
+        let (task_id, status) = (Text(approval.id()), approval.state.as_str());
+        Self { task_id, status, assigned_to: approval.assignee.map(Text) }
+    }
+}
+
 /// A user who decides.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReviewerNameBody<'a> {

@@ -1,13 +1,13 @@
 //! Requests about approvals: lists and decisions.
 
-use callboard_domain::Rule;
 use callboard_domain::approval::{SYSTEM, State};
-use callboard_domain::id::TemplateBatchId;
-use callboard_domain::query::{ApprovalOrder, Approvals};
+use callboard_domain::id::{TemplateBatchId, UserId};
+use callboard_domain::query::{ApprovalOrder, Approvals, Instants};
 use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::{Error, Rule, Timestamp};
 
 use crate::batches::batch_id;
-use crate::common::{Paging, tags};
+use crate::common::{MAX_SEARCH, Paging, tags};
 use crate::hitl::review_time;
 use crate::read::rule::{self, Parse};
 use crate::read::{Fields, Refused, shape};
@@ -32,11 +32,20 @@ request! {
         reviewer_id: Option<String> = optional("reviewerId", name()),
         /// Only outputs of the rows of this batch.
         batch: Option<TemplateBatchId> = optional("batch", batch_id()),
-        /// True also lists overdue ones; by default false.
+        /// One of these statuses: pending, assigned, escalated, expired; by default all but expired.
+        status: Option<Vec<State>> = optional("status", open_statuses()),
+        /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
+        /// Held at this instant or later.
+        created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
+        /// Held before this instant.
+        created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
+        /// True also lists overdue ones; by default false. Not with `status`.
         include_expired: Option<bool> = optional("includeExpired", rule::flag()),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
+    check one_way_to_ask
 }
 
 request! {
@@ -55,6 +64,12 @@ request! {
         batch: Option<TemplateBatchId> = optional("batch", batch_id()),
         /// The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision.
         order_by: Option<ApprovalOrder> = optional("orderBy", rule::one_of(&ORDERS, order_name)),
+        /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
+        /// Held at this instant or later.
+        created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
+        /// Held before this instant.
+        created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
@@ -102,6 +117,30 @@ request! {
     }
 }
 
+request! {
+    /// The reviewer to whom an output is given.
+    #[derive(Debug, Clone)]
+    pub struct AssignBody as "Assign" {
+        /// The id of a user who may decide: `usr_…`
+        assignee: UserId = required("assignee", user_id()),
+    }
+}
+
+fn user_id() -> impl Parse<UserId> {
+    let is_id = |text: &String| text.parse::<UserId>().is_ok();
+    name()
+        .only(is_id, Rule::Format, "must be the id of a user: usr_…")
+        .then(|text| text.parse().map_err(|_| Error::Internal))
+}
+
+fn one_way_to_ask(list: ListPending, fields: &Fields<'_>) -> Result<ListPending, Refused> {
+    if list.status.is_some() && list.include_expired.is_some() {
+        let says = "must not be given beside status, which names expired itself";
+        return Err(fields.refuse("includeExpired", Rule::Reserved, says));
+    }
+    Ok(list)
+}
+
 fn retry_is_asked_for(body: RejectBody, fields: &Fields<'_>) -> Result<RejectBody, Refused> {
     if body.retry_prompt.is_some() && body.retry != Some(true) {
         let says = "must be true where retryPrompt is given";
@@ -127,6 +166,13 @@ fn statuses() -> impl Parse<Vec<State>> {
     rule::commas(1..=State::ALL.len(), rule::one_of(&State::ALL, State::as_str))
 }
 
+/// The states of an output that waits.
+const OPEN: [State; 4] = [State::Pending, State::Assigned, State::Escalated, State::Expired];
+
+fn open_statuses() -> impl Parse<Vec<State>> {
+    rule::commas(1..=OPEN.len(), rule::one_of(&OPEN, State::as_str))
+}
+
 fn reviewer() -> impl Parse<String> {
     let says = "must not be system, which stands for the clock";
     name().only(|given| given != SYSTEM, Rule::Reserved, says)
@@ -139,12 +185,14 @@ impl From<ListPending> for Approvals {
             statuses.push(State::Expired);
         }
         Self {
-            statuses,
+            statuses: list.status.unwrap_or(statuses),
             queue: list.queue,
             tags: list.tags.unwrap_or_default(),
             reviewer: list.reviewer_id,
             batch: list.batch,
             order: ApprovalOrder::HeldAt,
+            search: list.search,
+            held: Instants { after: list.created_after, before: list.created_before },
             window: list.page.window(),
         }
     }
@@ -159,6 +207,8 @@ impl From<ListApprovals> for Approvals {
             reviewer: list.reviewer_id,
             batch: list.batch,
             order: list.order_by.unwrap_or_default(),
+            search: list.search,
+            held: Instants { after: list.created_after, before: list.created_before },
             window: list.page.window(),
         }
     }

@@ -2,18 +2,20 @@
 
 use callboard_domain::execution::Status;
 use callboard_domain::id::{PlanId, TemplateBatchId};
-use callboard_domain::query::Executions;
+use callboard_domain::query::{ExecutionOrder, Executions, Instants};
+use callboard_domain::task::EndingCode;
 use callboard_domain::{Error, Rule, Timestamp};
 use serde_json::json;
 
 use crate::batches::batch_id;
-use crate::common::{Paging, tags};
+use crate::common::{MAX_SEARCH, Paging, tags};
 use crate::read::rule::{self, Parse};
 use crate::read::shape;
 use crate::request;
+use crate::tasks::Direction;
 
 request! {
-    /// The executions to list; the newest first.
+    /// The executions to list.
     #[derive(Debug)]
     pub struct ListExecutions as "ListExecutions" {
         /// One of these statuses.
@@ -30,6 +32,20 @@ request! {
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
         /// Only rows of this batch.
         batch: Option<TemplateBatchId> = optional("batch", batch_id()),
+        /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
+        /// Ended at this instant or later, however it ended.
+        ended_after: Option<Timestamp> = optional("endedAfter", rule::instant()),
+        /// Ended before this instant.
+        ended_before: Option<Timestamp> = optional("endedBefore", rule::instant()),
+        /// Ended with one of these error codes.
+        error: Option<Vec<EndingCode>> = optional("error", codes()),
+        /// Not ended with any of these error codes.
+        except_error: Option<Vec<EndingCode>> = optional("exceptError", codes()),
+        /// The member to order by; by default createdAt.
+        order_by: Option<ExecutionOrder> = optional("orderBy", rule::one_of(&ORDERS, order_name)),
+        /// The direction of the order; by default desc.
+        order: Option<Direction> = optional("order", rule::one_of(&Direction::ALL, Direction::as_str)),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
@@ -37,6 +53,19 @@ request! {
 
 fn statuses() -> impl Parse<Vec<Status>> {
     rule::commas(1..=Status::ALL.len(), rule::one_of(&Status::ALL, Status::as_str))
+}
+
+fn codes() -> impl Parse<Vec<EndingCode>> {
+    rule::commas(1..=EndingCode::ALL.len(), rule::one_of(&EndingCode::ALL, EndingCode::as_str))
+}
+
+const ORDERS: [ExecutionOrder; 2] = [ExecutionOrder::CreatedAt, ExecutionOrder::CompletedAt];
+
+const fn order_name(order: ExecutionOrder) -> &'static str {
+    match order {
+        ExecutionOrder::CreatedAt => "createdAt",
+        ExecutionOrder::CompletedAt => "completedAt",
+    }
 }
 
 fn plan_id() -> impl Parse<PlanId> {
@@ -58,6 +87,12 @@ impl From<ListExecutions> for Executions {
             created_after: list.created_after,
             created_before: list.created_before,
             batch: list.batch,
+            search: list.search,
+            ended: Instants { after: list.ended_after, before: list.ended_before },
+            errors: list.error.unwrap_or_default(),
+            except_errors: list.except_error.unwrap_or_default(),
+            order: list.order_by.unwrap_or_default(),
+            ascending: list.order == Some(Direction::Ascending),
             window,
         }
     }

@@ -2,12 +2,12 @@
 
 use callboard_domain::Timestamp;
 use callboard_domain::id::TemplateBatchId;
-use callboard_domain::query::{TaskOrder, Tasks};
+use callboard_domain::query::{Instants, TaskOrder, Tasks};
 use callboard_domain::task::Status;
 
 use super::name;
 use crate::batches::batch_id;
-use crate::common::{Paging, tags};
+use crate::common::{MAX_SEARCH, Paging, tags};
 use crate::read::rule::{self, Parse};
 use crate::read::shape;
 use crate::request;
@@ -30,6 +30,12 @@ request! {
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
         /// Only tasks of the rows of this batch.
         batch: Option<TemplateBatchId> = optional("batch", batch_id()),
+        /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
+        /// Completed, failed or rejected at this instant or later.
+        ended_after: Option<Timestamp> = optional("endedAfter", rule::instant()),
+        /// Completed, failed or rejected before this instant.
+        ended_before: Option<Timestamp> = optional("endedBefore", rule::instant()),
         /// The member to order by; by default createdAt.
         order_by: Option<TaskOrder> = optional("orderBy", rule::one_of(&ORDERS, order_name)),
         /// The direction of the order; by default desc.
@@ -53,9 +59,9 @@ pub enum Direction {
 }
 
 impl Direction {
-    const ALL: [Self; 2] = [Self::Ascending, Self::Descending];
+    pub(crate) const ALL: [Self; 2] = [Self::Ascending, Self::Descending];
 
-    const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Ascending => "asc",
             Self::Descending => "desc",
@@ -84,6 +90,8 @@ impl From<ListTasks> for Tasks {
             created_after: list.created_after,
             created_before: list.created_before,
             batch: list.batch,
+            search: list.search,
+            ended: Instants { after: list.ended_after, before: list.ended_before },
             order: list.order_by.unwrap_or_default(),
             ascending: list.order == Some(Direction::Ascending),
             window,

@@ -32,6 +32,16 @@ class Approved(Base):
     """True if another text replaces the output."""
 
 
+class Assigned(Base):
+    """The answer to an assignment."""
+
+    assigned_to: str | None = None
+    """The reviewer."""
+    status: str
+    """assigned, escalated or expired."""
+    task_id: str
+
+
 class AuditEntry(Base):
     """An entry of the audit log."""
 
@@ -1106,7 +1116,7 @@ class UsageSum(Base):
     input: int
     """Input tokens."""
     key: str | None = None
-    """The tag, account, template, model or day; left out for tasks that have none, and of the total."""
+    """The tag, account, template, model, day, or the rest of a tag behind its key; left out for tasks that have none, and of the total."""
     output: int
     """Output tokens."""
     price_unknown: bool | None = None
@@ -1234,6 +1244,14 @@ class Approve(Base):
     """The reviewer: a session names only its own user, an admin's session any user, a key any user."""
 
 
+class Assign(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    assignee: Annotated[str, Field(max_length=128, min_length=1)]
+    """The id of a user who may decide: `usr_…`"""
+
+
 class BulkFilter(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1253,6 +1271,10 @@ class BulkFilter(Base):
     """Created at this instant or later."""
     created_before: AwareDatetime | None = None
     """Created before this instant."""
+    ended_after: AwareDatetime | None = None
+    """Completed, failed or rejected at this instant or later."""
+    ended_before: AwareDatetime | None = None
+    """Completed, failed or rejected before this instant."""
 
 
 class ChangeBudget(Base):
@@ -1903,6 +1925,8 @@ class Approval(Base):
     """The reviewer who has claimed the output."""
     claimed_until: AwareDatetime | None = None
     """The end of the claim."""
+    concurrency_key: str | None = None
+    """The concurrency key of the task."""
     confidence: float | None = None
     """The confidence in the output, 0 to 1."""
     confidence_source: str | None = None
@@ -1919,6 +1943,8 @@ class Approval(Base):
     """The function whose value the output is."""
     history: Chain
     """The length and the last hash of its history."""
+    idempotency_key: str | None = None
+    """The idempotency key of the request that made it alone."""
     item: int | None = None
     """The item of the step's list that the task is for, from 0."""
     model: str
@@ -2305,6 +2331,8 @@ class Task(Routing, Sampling, Labels, Flow):
     """The function that a worker calls in place of a prompt."""
     id: str
     """`dt_task_…`"""
+    idempotency_key: str | None = None
+    """The idempotency key of the request that made it alone."""
     item: int | None = None
     """The item of the step's list that it is for, from 0."""
     max_tokens: int | None = None
@@ -2357,6 +2385,8 @@ class Task(Routing, Sampling, Labels, Flow):
     """The usage of the model call."""
     waiting_for: str | None = None
     """The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, `queue_paused`, budget."""
+    waiting_since: AwareDatetime | None = None
+    """The instant since which it waits; absent after an attempt that failed."""
     waiting_until: AwareDatetime | None = None
     """The earliest end of the wait, if it is known."""
     worker_id: str | None = None
@@ -2412,13 +2442,13 @@ class UsageGroups(Base):
     """The usage of tasks, in groups."""
 
     from_: AwareDatetime
-    """The earliest creation of the counted tasks."""
+    """The earliest result of the counted tasks."""
     group_by: str
-    """tag, account, template, model or day."""
+    """tag, account, template, model, day or tagKey."""
     groups: list[UsageSum]
     """The groups, the highest cost first; at most 1,000."""
     to: AwareDatetime
-    """The instant before which the counted tasks were created."""
+    """The instant before which the results of the counted tasks came."""
     total: UsageSum
     """All tasks, each once."""
     truncated: bool | None = None
@@ -2860,6 +2890,8 @@ class Execution(Labels):
     """The execution that it is a fork of."""
     id: str
     """`dt_exec_…`"""
+    idempotency_key: str | None = None
+    """The idempotency key of the request that started it."""
     input: dict[str, Any] | None = None
     """The input, defaults filled in; not in lists."""
     plan_id: str
@@ -2883,9 +2915,14 @@ class Execution(Labels):
     usage: Usage
     """The usage of all its model calls."""
     waiting_for: str | None = None
-    """`schedule` while it is pending."""
+    """
+    The reason that nothing of it runs: schedule while it is pending; worker, approval, backoff, limit,
+    `queue_paused`, budget or signal of the step that waits.
+    """
+    waiting_since: AwareDatetime | None = None
+    """The instant since which it waits, if it is known."""
     waiting_until: AwareDatetime | None = None
-    """The time of the start, while the execution is pending."""
+    """The end of the wait, if it is known: the earliest, or the latest for a signal."""
 
 
 class Item(StepResult):

@@ -34,6 +34,10 @@ class Approve(TypedDict):
     reviewer_id: NotRequired[str | None]
 
 
+class Assign(TypedDict):
+    assignee: str
+
+
 class BulkFilter(TypedDict):
     status: NotRequired[list[Literal["pending", "running", "completed", "failed", "cancelled", "rejected"]] | None]
     model: NotRequired[str | None]
@@ -41,6 +45,8 @@ class BulkFilter(TypedDict):
     tags: NotRequired[list[str] | None]
     created_after: NotRequired[datetime | str | None]
     created_before: NotRequired[datetime | str | None]
+    ended_after: NotRequired[datetime | str | None]
+    ended_before: NotRequired[datetime | str | None]
 
 
 class ChangeBudget(TypedDict):

@@ -12,6 +12,7 @@ import { useLive } from "../../live/live";
 import { Button, Loaded, Loading, PageFrame } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { Status } from "../../ui/status";
+import { TemplateName } from "../../ui/template-name";
 import { Ago, Lasted } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 import { Compare } from "./compare";
@@ -174,8 +175,8 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
           </Link>
         )}
         {execution.templateId && (
-          <Link href={`/templates/${execution.templateId}`} translate="no" className="mono">
-            {execution.templateId}
+          <Link href={`/templates/${execution.templateId}`}>
+            <TemplateName id={execution.templateId} />
           </Link>
         )}
       </div>

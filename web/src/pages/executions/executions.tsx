@@ -1,23 +1,26 @@
-/** Every execution, the newest first. */
+/** Every execution: the newest first, or the last ended. */
 import { Link } from "wouter";
 import type { ParamsOf } from "../../api/client";
-import { usePage, useRows } from "../../api/hooks";
-import { count, money, plural, short, tail } from "../../lib/format";
+import { useRows } from "../../api/hooks";
+import { count, money, plural, short } from "../../lib/format";
+import { useNameOf } from "../../lib/names";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
-import { Status } from "../../ui/status";
+import { State, Status } from "../../ui/status";
 import { Table } from "../../ui/table";
+import { Tags } from "../../ui/tags";
 import { Ago, Lasted } from "../../ui/time";
-import { Filters, listOf, Since, States, sinceOf, TextFilter } from "./filters";
+import { BROKEN, CODES, causeOf } from "./cause";
+import { type Change, createdIn, endedIn, Filters, listOf, Since, States, TextFilter } from "./filters";
 import type { Execution } from "./steps";
 import "./executions.css";
 
 type Query = NonNullable<ParamsOf<"/api/plans/executions">["query"]>;
 const STATES = ["pending", "running", "completed", "failed", "cancelled"] as const;
-const NAMES = ["status", "planId", "templateId", "since"];
+const NAMES = ["search", "tags", "status", "planId", "templateId", "since", "ended", "error"];
 
 export default function Executions() {
   useLive(["execution.*"]);
@@ -28,22 +31,38 @@ export default function Executions() {
     ...(status.length > 0 && { status: status as Query["status"] }),
     ...(params.has("planId") && { planId: params.get("planId") as string }),
     ...(params.has("templateId") && { templateId: params.get("templateId") as string }),
-    ...(params.has("since") && { createdAfter: sinceOf(params.get("since")) }),
+    ...(params.get("search")?.trim() && { search: params.get("search") as string }),
+    ...(params.has("tags") && { tags: listOf(params.get("tags")) }),
+    ...createdIn(params.get("since")),
+    ...endedIn(params.get("ended")),
+    ...(params.has("ended") && { orderBy: "completedAt" as const }),
+    ...causeOf(params.get("error")),
   };
   const { rows, total, more, data, error, refetch } = useRows("/api/plans/executions", { query });
-  const plans = usePlanNames();
+  const nameOf = useNameOf();
   const clear = () => set(Object.fromEntries(NAMES.map((name) => [name, undefined])));
   return (
     <PageFrame
       title="Executions"
       fill
-      actions={data && <span className="soft executions-total">{plural(total, "execution")}</span>}
+      actions={
+        <>
+          {data && <span className="soft executions-total">{plural(total, "execution")}</span>}
+          <Link className="button" href="/executions/stuck">
+            Stuck
+          </Link>
+        </>
+      }
     >
       <Filters isFiltered={isFiltered} clear={clear}>
+        <TextFilter name="search" label="Search title, tag, key, id" params={params} set={set} />
         <States states={STATES} chosen={status} set={set} />
+        <TextFilter name="tags" label="Tags" params={params} set={set} />
         <TextFilter name="planId" label="Plan id" params={params} set={set} />
         <TextFilter name="templateId" label="Template id" params={params} set={set} />
-        <Since value={params.get("since")} set={set} />
+        <Since name="since" word="Started" value={params.get("since")} set={set} />
+        <Since name="ended" word="Ended" value={params.get("ended")} set={set} />
+        <Cause value={params.get("error")} set={set} />
       </Filters>
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
@@ -63,26 +82,30 @@ export default function Executions() {
             {
               id: "id",
               header: "Execution",
-              width: "minmax(190px, 3fr)",
+              width: "minmax(240px, 4fr)",
               cell: (it) => (
-                <Link href={`/executions/${it.id}`} data-tip={it.id}>
-                  {visible(it.title ?? plans.get(it.planId) ?? it.templateId ?? "plan")}{" "}
-                  <span translate="no" className="mono faint">
-                    {tail(it.id)}
-                  </span>
+                <Link href={`/executions/${it.id}`} data-tip={it.id} className="cut">
+                  {visible(it.title ?? nameOf(it))}
+                  {it.title && <span className="faint"> {visible(nameOf(it))}</span>}
                 </Link>
               ),
+            },
+            {
+              id: "tags",
+              header: "Tags and keys",
+              width: "minmax(140px, 2fr)",
+              cell: (it) => <Tags of={it} list="/executions" />,
             },
             {
               id: "status",
               header: "Status",
               width: "120px",
-              cell: (it) => <Status state={it.status} />,
+              cell: (it) => <State of={it} />,
             },
             {
               id: "steps",
               header: "Steps",
-              width: "minmax(150px, 1.4fr)",
+              width: "170px",
               cell: (it) => <Progress execution={it} />,
             },
             {
@@ -122,14 +145,26 @@ export default function Executions() {
   );
 }
 
-export function Unpriced() {
-  return <span data-tip="The model has no price: its cost counts as 0.">unpriced</span>;
+function Cause({ value, set }: { value: string | null; set: Change }) {
+  return (
+    <select
+      className="select"
+      aria-label="Cause"
+      value={value ?? ""}
+      onChange={(event) => set({ error: event.target.value || undefined })}
+    >
+      <option value="">for any cause</option>
+      <option value={BROKEN}>not rejected in review</option>
+      <option value="REJECTED">rejected in review</option>
+      {CODES.map((code) => (
+        <option key={code}>{code}</option>
+      ))}
+    </select>
+  );
 }
 
-/** The names of the plans, as far as one page has them. */
-function usePlanNames(): Map<string, string> {
-  const { data } = usePage("/api/plans", { query: { limit: 100 } });
-  return new Map(data?.items.map(({ id, name }) => [id, name]));
+export function Unpriced() {
+  return <span data-tip="The model has no price: its cost counts as 0.">unpriced</span>;
 }
 
 /** "12 of 40", with a bar, and what needs somebody. */
@@ -147,7 +182,9 @@ export function Progress({ execution }: { execution: Execution }) {
         {count(done)} of {count(total)}
       </span>
       {failed > 0 && <Status state="failed" word={`${count(failed)} failed`} />}
-      {awaitingApproval > 0 && <Status state="awaiting_approval" word={`${awaitingApproval} waiting`} />}
+      {awaitingApproval > 0 && execution.waitingFor !== "approval" && (
+        <Status state="awaiting_approval" word={`${awaitingApproval} waiting`} />
+      )}
     </span>
   );
 }

@@ -1,5 +1,6 @@
 /** Filters of a list, kept in the address. */
 import type { ReactNode } from "react";
+import { DATE, spanOf } from "../../lib/span";
 import { Button } from "../../ui/basics";
 import { lookOf } from "../../ui/status";
 
@@ -37,34 +38,42 @@ export function States({
   );
 }
 
-const SINCE: Record<string, [word: string, ms: number]> = {
-  "1h": ["the last hour", 3_600_000],
-  "24h": ["the last 24 hours", 86_400_000],
-  "7d": ["the last 7 days", 7 * 86_400_000],
+const SINCE: Record<string, string> = {
+  "1h": "in the last hour",
+  "24h": "in the last 24 hours",
+  "7d": "in the last 7 days",
 };
 
-/** Since when, to the minute, so that the list of one minute is one list. */
-export function sinceOf(value: string | null): string | undefined {
-  const span = value ? SINCE[value]?.[1] : undefined;
-  if (span !== undefined) return new Date(Math.floor((Date.now() - span) / 60_000) * 60_000).toISOString();
-  return value && !Number.isNaN(Date.parse(value)) ? new Date(value).toISOString() : undefined;
-}
-
-export function Since({ value, set }: { value: string | null; set: Change }) {
+/** A time in the address: since when, or one day. "created" and "ended" are separate filters. */
+export function Since({
+  name,
+  word,
+  value,
+  set,
+}: {
+  name: string;
+  word: string;
+  value: string | null;
+  set: Change;
+}) {
   return (
     <select
       className="select"
-      aria-label="Created"
+      aria-label={word}
       value={value ?? ""}
-      onChange={(event) => set({ since: event.target.value || undefined })}
+      onChange={(event) => set({ [name]: event.target.value || undefined })}
     >
-      <option value="">at any time</option>
-      {Object.entries(SINCE).map(([key, [word]]) => (
+      <option value="">{word} at any time</option>
+      {Object.entries(SINCE).map(([key, since]) => (
         <option key={key} value={key}>
-          {word}
+          {word} {since}
         </option>
       ))}
-      {value && !SINCE[value] && <option value={value}>since {value}</option>}
+      {value && !SINCE[value] && (
+        <option value={value}>
+          {word} {DATE.test(value) ? `on ${value}` : `since ${value}`}
+        </option>
+      )}
     </select>
   );
 }
@@ -120,6 +129,17 @@ export function Filters({
       )}
     </div>
   );
+}
+
+/** The parameters of the API for a time in the address. */
+export function createdIn(value: string | null) {
+  const { after, before } = spanOf(value);
+  return { ...(after && { createdAfter: after }), ...(before && { createdBefore: before }) };
+}
+
+export function endedIn(value: string | null) {
+  const { after, before } = spanOf(value);
+  return { ...(after && { endedAfter: after }), ...(before && { endedBefore: before }) };
 }
 
 export const listOf = (value: string | null): string[] => (value ? value.split(",").filter(Boolean) : []);

@@ -1,51 +1,55 @@
-/** Executions that failed within a day, by the template or plan that they are of. */
+/** Executions that failed within a day, by the template or plan that they are of, counted by the server. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { getPage, type ItemOf } from "../../api/client";
 import { usePage } from "../../api/hooks";
+import { spanOf } from "../../lib/span";
 import { useLive } from "../../live/live";
 
-export type Failing = {
-  id: string;
-  isTemplate: boolean;
-  failed: number;
-  total: number;
-  latest: ItemOf<"/api/plans/executions">;
-};
+type Execution = ItemOf<"/api/plans/executions">;
 
-const DAY = 86_400_000;
-const HOUR = 3_600_000;
+/** How many ended within the span, and how. `broken` and `rejected` are all that failed. */
+export type Counts = { broken: number; rejected: number; ended: number };
+export type Failing = Counts & { id: string; isTemplate: boolean; latest: Execution };
+
 const SHOWN = 5;
+const PATH = "/api/plans/executions";
+/** The span, as the address of the list has it. */
+export const WITHIN = "24h";
+
+async function counted(of: { templateId?: string; planId?: string }, endedAfter: string): Promise<Counts> {
+  const total = async (query: object) =>
+    (await getPage(PATH, { query: { ...of, endedAfter, limit: 1, ...query } })).total;
+  const [broken, rejected, ended] = await Promise.all([
+    total({ status: ["failed"], exceptError: ["REJECTED"] }),
+    total({ status: ["failed"], error: ["REJECTED"] }),
+    total({}),
+  ]);
+  return { broken, rejected, ended };
+}
 
 export function useFailing() {
   useLive(["execution.failed", "execution.completed"]);
-  // To the hour, so that the question stays the same while the page is shown.
-  const [createdAfter] = useState(() => new Date(Math.floor((Date.now() - DAY) / HOUR) * HOUR).toISOString());
-  const failed = usePage("/api/plans/executions", {
-    query: { status: ["failed"], createdAfter, limit: 100 },
+  const endedAfter = spanOf(WITHIN).after as string;
+  const failed = usePage(PATH, {
+    query: { status: ["failed"], endedAfter, orderBy: "completedAt", limit: 100 },
   });
-  const groups = Map.groupBy(failed.data?.items ?? [], (each) => each.templateId ?? each.planId);
+  const items = failed.data?.items ?? [];
+  const groups = Map.groupBy(items, (each) => each.templateId ?? each.planId);
   const worst = [...groups].sort(([, one], [, other]) => other.length - one.length).slice(0, SHOWN);
-  const totals = useQuery({
-    queryKey: ["home", "failing", createdAfter, worst.map(([id, all]) => [id, all.length])],
-    enabled: worst.length > 0,
-    queryFn: () =>
-      Promise.all(
-        worst.map(async ([id, all]): Promise<Failing[]> => {
-          const latest = all[0];
-          if (!latest) return [];
-          const isTemplate = latest.templateId !== undefined;
-          const of = isTemplate ? { templateId: id } : { planId: id };
-          const { total } = await getPage("/api/plans/executions", {
-            query: { ...of, createdAfter, limit: 1 },
-          });
-          return [{ id, isTemplate, failed: all.length, total, latest }];
-        }),
-      ).then((found) => found.flat()),
+  const read = useQuery({
+    queryKey: ["home", "failing", endedAfter, failed.data?.total, items[0]?.id, worst.map(([id]) => id)],
+    enabled: failed.data !== undefined,
+    queryFn: async () => {
+      const rows = worst.map(async ([id, [latest]]): Promise<Failing> => {
+        const of = latest as Execution;
+        const isTemplate = of.templateId !== undefined;
+        const counts = await counted(isTemplate ? { templateId: id } : { planId: id }, endedAfter);
+        return { id, isTemplate, latest: of, ...counts };
+      });
+      const [all, ...found] = await Promise.all([counted({}, endedAfter), ...rows]);
+      return { all, rows: found };
+    },
+    placeholderData: (before) => before,
   });
-  return {
-    failed,
-    rows: worst.length === 0 && failed.data ? [] : totals.data,
-    error: failed.error ?? totals.error,
-  };
+  return { failed, found: read.data, error: failed.error ?? read.error };
 }

@@ -1,10 +1,11 @@
 /** What needs attention: waiting reviews by age, failing templates, silent workers, dead webhooks, the week. */
-import { keepPreviousData } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import type { Approval, ItemOf } from "../../api/client";
+import { type Approval, getPage, type ItemOf } from "../../api/client";
 import { usePage } from "../../api/hooks";
-import { useNow } from "../../lib/clock";
 import { count, money, plural, ratio, short } from "../../lib/format";
+import { useNameOf } from "../../lib/names";
+import { midnight } from "../../lib/span";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
@@ -12,13 +13,16 @@ import { Command, Empty, Failed, Loaded, Loading, PageFrame, Panel } from "../..
 import { RunExample } from "../../ui/example";
 import { Mark, Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
-import { useFailing } from "./failing";
+import { Alerts } from "../executions/alerts";
+import { BROKEN } from "../executions/cause";
+import { unserved, useWaiting } from "../executions/waiting";
+import { AGES, agedQuery } from "../review/ages";
+import { type Counts, type Failing, useFailing, WITHIN } from "./failing";
 import { type Day, useWeek } from "./week";
 import "./home.css";
 
-const HOUR = 3_600_000;
-/** The ages of so many are shown. */
-const AGED = 100;
+/** So many of the oldest are shown. */
+const OLDEST = 8;
 /** A worker that says nothing for so long gets no work. */
 const SILENT = 15_000;
 
@@ -26,6 +30,7 @@ export default function Home() {
   const may = useMay();
   return (
     <PageFrame title="Overview">
+      {may("tasks: read") && may("workers: read") && may("executions: read") && <Stuck />}
       <div className="home">
         <div className="stack home-main">
           {may("hitl: read") && <Reviews />}
@@ -41,14 +46,21 @@ export default function Home() {
   );
 }
 
+/** A line where nobody can run what waits; nothing otherwise. */
+function Stuck() {
+  const { tasks } = useWaiting();
+  const workers = usePage("/api/workers", { query: { limit: 100 } });
+  return workers.data && tasks ? <Alerts pairs={unserved(tasks, workers.data.items)} /> : null;
+}
+
 function Reviews() {
   useLive(["hitl.*"]);
   const counted = usePage("/api/hitl/pending", { query: { limit: 1, includeExpired: true } });
   // The oldest come last.
-  const offset = Math.max(0, (counted.data?.total ?? 0) - AGED);
+  const offset = Math.max(0, (counted.data?.total ?? 0) - OLDEST);
   const waiting = usePage(
     "/api/hitl/pending",
-    { query: { limit: AGED, offset, includeExpired: true } },
+    { query: { limit: OLDEST, offset, includeExpired: true } },
     { enabled: counted.data !== undefined, placeholderData: keepPreviousData },
   );
   return (
@@ -66,14 +78,11 @@ function Reviews() {
             </Empty>
           ) : (
             <>
-              <Ages items={items} total={total} />
+              <Ages total={total} readAt={counted.dataUpdatedAt} />
               <ul className="home-list">
-                {items
-                  .toReversed()
-                  .slice(0, 8)
-                  .map((item) => (
-                    <Waiting key={item.taskId} item={item} />
-                  ))}
+                {items.toReversed().map((item) => (
+                  <Waiting key={item.taskId} item={item} />
+                ))}
               </ul>
             </>
           )
@@ -87,7 +96,7 @@ function Waiting({ item }: { item: Approval }) {
   return (
     <li>
       <Link href={`/review/${item.taskId}`} className="cut grow" translate="no" dir="auto">
-        {visible(item.summary || item.taskId)}
+        {visible(item.title || item.summary || item.taskId)}
       </Link>
       <span className="faint cut home-where">{item.stepId ?? item.queue}</span>
       {(item.status === "escalated" || item.status === "expired") && <Status state={item.status} />}
@@ -101,40 +110,39 @@ function Waiting({ item }: { item: Approval }) {
   );
 }
 
-/** How old what waits is; each part is as wide as its share. */
-function Ages({ items, total }: { items: Approval[]; total: number }) {
-  const now = useNow();
-  const of = (from: number, to: number) =>
-    items.filter(
-      (item) =>
-        item.status !== "expired" &&
-        now - Date.parse(item.createdAt) >= from &&
-        now - Date.parse(item.createdAt) < to,
-    ).length;
-  const parts = [
-    { name: "overdue", tone: "bad", number: items.filter((item) => item.status === "expired").length },
-    { name: "over 4 h", tone: "warn", number: of(4 * HOUR, Number.POSITIVE_INFINITY) },
-    { name: "1 to 4 h", tone: "run", number: of(HOUR, 4 * HOUR) },
-    { name: "under 1 h", tone: "mute", number: of(0, HOUR) },
-  ].filter((part) => part.number > 0);
+/** How old what waits is, as the server counts it; each part is as wide as its share, and is a list. */
+function Ages({ total, readAt }: { total: number; readAt: number }) {
+  const counts = useQuery({
+    queryKey: ["home", "ages", total, readAt],
+    queryFn: () =>
+      Promise.all(
+        AGES.map(async (part) => {
+          const query = { ...agedQuery(part.age), limit: 1 };
+          return { ...part, number: (await getPage("/api/hitl/pending", { query })).total };
+        }),
+      ),
+    placeholderData: keepPreviousData,
+  });
+  const parts = (counts.data ?? []).filter((part) => part.number > 0);
   return (
     <div className="home-ages">
       <p>
-        <strong>{count(total)}</strong>{" "}
-        <span className="soft">
-          {total === 1 ? "output waits" : "outputs wait"}
-          {total > items.length && `; of the ${items.length} oldest:`}
-        </span>
+        <Link href="/review">
+          <strong>{count(total)}</strong>{" "}
+          <span className="soft">{total === 1 ? "output waits" : "outputs wait"}</span>
+        </Link>
       </p>
       <div className="home-bar" aria-hidden="true">
         {parts.map((part) => (
-          <i key={part.name} data-tone={part.tone} style={{ flexGrow: part.number }} />
+          <i key={part.age} data-tone={part.tone} style={{ flexGrow: part.number }} />
         ))}
       </div>
       <ul className="row wrap small">
         {parts.map((part) => (
-          <li key={part.name} className="home-key" data-tone={part.tone}>
-            {part.number} {part.name}
+          <li key={part.age} className="home-key" data-tone={part.tone}>
+            <Link href={`/review?age=${part.age}`}>
+              {count(part.number)} {part.name}
+            </Link>
           </li>
         ))}
       </ul>
@@ -143,49 +151,82 @@ function Ages({ items, total }: { items: Approval[]; total: number }) {
 }
 
 function FailingTemplates() {
-  const { rows, error, failed } = useFailing();
+  const { found, error, failed } = useFailing();
+  const nameOf = useNameOf();
   return (
     <Panel
       title="Executions that failed within 24 hours"
-      actions={<Link href="/executions?status=failed">All of them</Link>}
+      actions={<Link href={failedHref()}>All of them</Link>}
     >
       {error ? (
         <Failed error={error} retry={() => void failed.refetch()} />
-      ) : !rows ? (
+      ) : !found ? (
         <Loading lines={2} />
-      ) : rows.length === 0 ? (
+      ) : found.rows.length === 0 ? (
         <p className="home-none">
           <Mark tone="good" icon="check">
             None failed.
           </Mark>
         </p>
       ) : (
-        <ul className="home-list">
-          {rows.map((row) => (
-            <li key={row.id}>
-              <span className="home-failing">
-                <Link
-                  href={`/executions?status=failed&${row.isTemplate ? "templateId" : "planId"}=${encodeURIComponent(row.id)}`}
-                  className="cut"
-                >
-                  {row.isTemplate ? row.id : `plan …${row.id.slice(-8)}`}
-                </Link>
-                <Link href={`/executions/${row.latest.id}`} className="cut faint small">
-                  {row.latest.error?.stepId && `${row.latest.error.stepId}: `}
-                  {visible(row.latest.error?.message ?? "")}
-                </Link>
-              </span>
-              <Mark tone="bad" icon="cross">
-                {row.failed} of {row.total} failed
-              </Mark>
-              <span className="num home-figure soft">
-                <Ago at={row.latest.completedAt ?? row.latest.startedAt} plain />
-              </span>
-            </li>
-          ))}
-        </ul>
+        <>
+          <p className="home-pad">
+            <Sums {...found.all} of={{}} />
+          </p>
+          <ul className="home-list">
+            {found.rows.map((row) => (
+              <li key={row.id}>
+                <span className="home-failing">
+                  <Link href={failedHref(ofRow(row))} className="cut">
+                    {visible(nameOf(row.latest))}
+                  </Link>
+                  <Link href={`/executions/${row.latest.id}`} className="cut faint small">
+                    {row.latest.error?.stepId && `${row.latest.error.stepId}: `}
+                    {visible(row.latest.error?.message ?? "")}
+                  </Link>
+                </span>
+                <Sums {...row} of={ofRow(row)} />
+                <span className="num home-figure soft">
+                  <Ago at={row.latest.completedAt ?? row.latest.startedAt} plain />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </>
       )}
     </Panel>
+  );
+}
+
+const ofRow = ({ id, isTemplate }: Failing): Record<string, string> =>
+  isTemplate ? { templateId: id } : { planId: id };
+
+/** The list of the executions that failed within the span, of these members. */
+const failedHref = (of: Record<string, string> = {}) =>
+  `/executions?${new URLSearchParams({ status: "failed", ended: WITHIN, ...of })}`;
+
+/** What broke apart from what a review rejected, of all that ended; each sum is a list. */
+function Sums({ broken, rejected, ended, of }: Counts & { of: Record<string, string> }) {
+  return (
+    <span className="home-sums">
+      {broken > 0 && (
+        <Link href={failedHref({ ...of, error: BROKEN })}>
+          <Mark tone="bad" icon="cross">
+            {count(broken)} broken
+          </Mark>
+        </Link>
+      )}
+      {rejected > 0 && (
+        <Link href={failedHref({ ...of, error: "REJECTED" })}>
+          <Mark tone="warn" icon="hand">
+            {count(rejected)} rejected in review
+          </Mark>
+        </Link>
+      )}
+      <Link href={`/executions?${new URLSearchParams({ ended: WITHIN, ...of })}`} className="soft small">
+        of {count(ended)} that ended
+      </Link>
+    </span>
   );
 }
 
@@ -216,7 +257,9 @@ function Workers() {
           return (
             <div className="home-pad stack">
               <p>
-                <strong>{plural(there.length, "worker")}</strong>{" "}
+                <Link href="/workers?state=connected">
+                  <strong>{plural(there.length, "worker")}</strong>
+                </Link>{" "}
                 <span className="soft">
                   {there.length === 1 ? "runs" : "run"} {count(running)} of {count(slots)} at once
                 </span>
@@ -233,9 +276,11 @@ function Workers() {
               ))}
               {lost.length > 0 && (
                 <p>
-                  <Mark tone="bad" icon="cross">
-                    {plural(lost.length, "worker")} lost
-                  </Mark>{" "}
+                  <Link href="/workers?state=lost">
+                    <Mark tone="bad" icon="cross">
+                      {plural(lost.length, "worker")} lost
+                    </Mark>
+                  </Link>{" "}
                   <span className="faint">within the hour</span>
                 </p>
               )}
@@ -262,9 +307,11 @@ function Webhooks() {
             </p>
           ) : (
             <div className="home-pad stack">
-              <Mark tone="bad" icon="cross">
-                {plural(total, "delivery", "deliveries")} given up
-              </Mark>
+              <Link href="/admin/deliveries?status=dead">
+                <Mark tone="bad" icon="cross">
+                  {plural(total, "delivery", "deliveries")} given up
+                </Mark>
+              </Link>
               {items.map((delivery) => (
                 <p key={delivery.id} className="small">
                   <span translate="no" className="mono">
@@ -286,7 +333,7 @@ function Webhooks() {
 function Week() {
   const week = useWeek();
   return (
-    <Panel title="Tasks today, against the week" actions={<Link href="/insights">Insights</Link>}>
+    <Panel title="Tasks that ended today, against the week" actions={<Link href="/insights">Insights</Link>}>
       <Loaded query={week} lines={4}>
         {(days) => <Days days={days} />}
       </Loaded>
@@ -294,39 +341,44 @@ function Week() {
   );
 }
 
+const endedHref = (date: string, status: string) => `/tasks?status=${status}&ended=${date}`;
+
 function Days({ days }: { days: Day[] }) {
-  const today = days.at(-1) ?? { completed: 0, failed: 0, cost: 0 };
+  const today = days.at(-1) as Day;
   const before = days.slice(0, -1);
   const isPriced = days.every(({ cost }) => cost !== undefined);
   const isPart = days.some(({ priceUnknown }) => priceUnknown);
   const mean = (of: (day: Day) => number) =>
     before.reduce((sum, day) => sum + of(day), 0) / Math.max(1, before.length);
-  const highest = Math.max(1, ...days.map((day) => day.completed + day.failed));
-  const name = new Intl.DateTimeFormat("en", { weekday: "short", timeZone: "UTC" });
+  const all = ({ completed, failed, rejected }: Day) => completed + failed + rejected;
+  const highest = Math.max(1, ...days.map(all));
+  const name = new Intl.DateTimeFormat("en", { weekday: "short" });
+  const states = [
+    ["completed", "Completed"],
+    ["failed", "Failed"],
+    ["rejected", "Rejected"],
+  ] as const;
   return (
     <div className="home-pad stack">
       <dl className="home-figures">
-        <div>
-          <dt>Completed</dt>
-          <dd>
-            {short(today.completed)}{" "}
-            <span className="faint small">
-              {short(Math.round(mean((day) => day.completed)))} a day before
-            </span>
-          </dd>
-        </div>
-        <div>
-          <dt>Failed</dt>
-          <dd data-bad={today.failed > mean((day) => day.failed) && today.failed > 0}>
-            {short(today.failed)}{" "}
-            <span className="faint small">{short(Math.round(mean((day) => day.failed)))} a day before</span>
-          </dd>
-        </div>
+        {states.map(([state, word]) => (
+          <div key={state}>
+            <dt>{word}</dt>
+            <dd data-bad={state === "failed" && today.failed > mean((day) => day.failed)}>
+              <Link href={endedHref(today.date, state)} data-sum={state}>
+                {short(today[state])}
+              </Link>{" "}
+              <span className="faint small">{short(Math.round(mean((day) => day[state])))} a day before</span>
+            </dd>
+          </div>
+        ))}
         <div>
           <dt>Cost</dt>
           {isPriced ? (
             <dd data-tip={isPart ? "A model without a price counts as $0." : undefined}>
-              {money(today.cost)}
+              <Link href="/insights?tab=cost" data-sum="cost">
+                {money(today.cost)}
+              </Link>
               {isPart && " + ?"}{" "}
               <span className="faint small">{money(mean((day) => day.cost ?? 0))} a day before</span>
             </dd>
@@ -338,18 +390,21 @@ function Days({ days }: { days: Day[] }) {
       <ol className="home-days">
         {days.map((day) => (
           <li
-            key={day.start}
-            data-tip={`${day.start.slice(0, 10)} (UTC)\n${count(day.completed)} completed\n${count(day.failed)} failed${day.cost === undefined ? "" : `\n${money(day.cost)}`}`}
+            key={day.date}
+            data-tip={`${day.date}\n${count(day.completed)} completed\n${count(day.failed)} failed\n${count(day.rejected)} rejected${day.cost === undefined ? "" : `\n${money(day.cost)}`}`}
           >
-            <span className="hide">
-              {day.start.slice(0, 10)}: {day.completed} completed, {day.failed} failed
-              {day.cost !== undefined && `, ${money(day.cost)}`}
-            </span>
-            <span className="home-column" aria-hidden="true">
-              <i data-tone="bad" style={{ height: `${(day.failed / highest) * 100}%` }} />
-              <i data-tone="run" style={{ height: `${(day.completed / highest) * 100}%` }} />
-            </span>
-            <span aria-hidden="true">{name.format(new Date(day.start))}</span>
+            <Link href={endedHref(day.date, "completed,failed,rejected")}>
+              <span className="hide">
+                {day.date}: {day.completed} completed, {day.failed} failed, {day.rejected} rejected
+                {day.cost !== undefined && `, ${money(day.cost)}`}
+              </span>
+              <span className="home-column" aria-hidden="true">
+                <i data-tone="bad" style={{ height: `${(day.failed / highest) * 100}%` }} />
+                <i data-tone="warn" style={{ height: `${(day.rejected / highest) * 100}%` }} />
+                <i data-tone="run" style={{ height: `${(day.completed / highest) * 100}%` }} />
+              </span>
+              <span aria-hidden="true">{name.format(midnight(day.date))}</span>
+            </Link>
           </li>
         ))}
       </ol>

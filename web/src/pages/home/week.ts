@@ -1,63 +1,47 @@
-/** Tasks of today and of the six days before, with their cost, by the UTC day on which they were submitted. */
+/** Tasks that ended today and on the six days before, with their cost, by the day of the reader. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { ApiError, get, getPage } from "../../api/client";
+import { dateOf, lastDays, spanOf } from "../../lib/span";
 import { useLive } from "../../live/live";
 
 export type Day = {
-  start: string;
+  /** 2026-11-28, of the reader. */
+  date: string;
   completed: number;
   failed: number;
+  rejected: number;
   /** USD; left out if there are too many tasks to add up. */
   cost?: number;
   priceUnknown?: boolean;
 };
 
-const DAY = 86_400_000;
 const AGAIN = 5_000;
 const KEY = ["home", "week"];
 
-async function total(status: "completed" | "failed", from: number, to: number): Promise<number> {
-  const createdAfter = new Date(from).toISOString();
-  const createdBefore = new Date(to).toISOString();
-  return (await getPage("/api/tasks", { query: { status: [status], createdAfter, createdBefore, limit: 1 } }))
-    .total;
-}
-
-type Cost = { cost: number; priceUnknown?: boolean };
-
-/** The cost of each day since an instant, by its date; nothing where the server does not add up so many. */
-async function costs(from: number): Promise<Map<string, Cost> | undefined> {
+async function cost(date: string): Promise<Pick<Day, "cost" | "priceUnknown">> {
+  const { after: from, before: to } = spanOf(date);
   try {
-    const query = { groupBy: "day" as const, from: new Date(from).toISOString() };
-    const { groups } = await get("/api/usage", { query });
-    return new Map(
-      groups.map(({ key = "", totalCost: cost, priceUnknown }) => [key, { cost, priceUnknown }]),
-    );
+    const { total } = await get("/api/usage", { query: { groupBy: "model", from, to } });
+    return { cost: total.totalCost, priceUnknown: total.priceUnknown };
   } catch (error) {
-    if (error instanceof ApiError && error.status === 400) return undefined;
+    if (error instanceof ApiError && error.status === 400) return {};
     throw error;
   }
 }
 
-async function since(first: number): Promise<Day[]> {
-  const today = midnight();
-  const starts = Array.from({ length: (today - first) / DAY + 1 }, (_, index) => first + index * DAY);
-  const [spent, ...counted] = await Promise.all([
-    costs(first),
-    ...starts.map(async (at) => ({
-      start: new Date(at).toISOString(),
-      completed: await total("completed", at, at + DAY),
-      failed: await total("failed", at, at + DAY),
-    })),
+async function dayOf(date: string): Promise<Day> {
+  const { after: endedAfter, before: endedBefore } = spanOf(date);
+  const total = async (status: "completed" | "failed" | "rejected") =>
+    (await getPage("/api/tasks", { query: { status: [status], endedAfter, endedBefore, limit: 1 } })).total;
+  const [completed, failed, rejected, spent] = await Promise.all([
+    total("completed"),
+    total("failed"),
+    total("rejected"),
+    cost(date),
   ]);
-  return counted.map((each) => ({
-    ...each,
-    ...(spent && (spent.get(each.start.slice(0, 10)) ?? { cost: 0 })),
-  }));
+  return { date, completed, failed, rejected, ...spent };
 }
-
-const midnight = () => Math.floor(Date.now() / DAY) * DAY;
 
 /** The oldest day first. Today is counted again when tasks end, at most every five seconds. */
 export function useWeek() {
@@ -67,17 +51,13 @@ export function useWeek() {
     timer.current ??= setTimeout(async () => {
       timer.current = undefined;
       const known = client.getQueryData<Day[]>(KEY);
-      const today = midnight();
       const last = known?.at(-1);
-      if (!known || !last || Date.parse(last.start) !== today)
+      if (!known || !last || last.date !== dateOf(Date.now()))
         return client.invalidateQueries({ queryKey: KEY });
-      const [now = last] = await since(today).catch(() => []);
+      const now = await dayOf(last.date).catch(() => last);
       client.setQueryData(KEY, known.with(-1, now));
     }, AGAIN);
   };
-  useLive(["task.completed", "task.failed"], undefined, again, again);
-  return useQuery({
-    queryKey: KEY,
-    queryFn: () => since(midnight() - 6 * DAY),
-  });
+  useLive(["task.completed", "task.failed", "task.rejected"], undefined, again, again);
+  return useQuery({ queryKey: KEY, queryFn: () => Promise.all(lastDays(7).map(dayOf)) });
 }

@@ -5,25 +5,27 @@ import { Link } from "wouter";
 import { ApiError, type DataOf, type Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { axisMoney, count, money } from "../../lib/format";
+import { useNameOf } from "../../lib/names";
 import { useParams } from "../../lib/search";
+import { lastDays, midnight, zone } from "../../lib/span";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
-import { Empty, Failed, Loaded, Loading, Panel } from "../../ui/basics";
+import { Button, Empty, Failed, Loaded, Loading, Panel } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
 import { Scroll } from "../definition/sized";
-import { days } from "./figures";
+import { TextFilter } from "../executions/filters";
+import { csvOf } from "./figures";
 
 const Chart = lazy(() => import("./chart"));
 const PATH = "/api/usage" as const;
 const WINDOWS = [7, 30, 90];
-const DAY = 86_400_000;
 /** The server adds up many rows for it. */
 const EVERY = 10_000;
 const SHOWN = 50;
 
 type Sum = Schemas["UsageSum"];
 type Groups = DataOf<typeof PATH>;
-type By = "day" | "model" | "template" | "tag";
+type By = "day" | "model" | "template" | "tag" | "tagKey";
 
 export default function Costs() {
   const client = useQueryClient();
@@ -34,14 +36,19 @@ export default function Costs() {
       void client.invalidateQueries({ queryKey: [PATH] });
     }, EVERY);
   };
-  useLive(["task.completed", "task.rejected"], undefined, again, again);
+  useLive(["task.completed", "task.rejected", "hitl.pending"], undefined, again, again);
   useEffect(() => () => clearTimeout(timer.current), []);
   const [params, set] = useParams();
   const window = WINDOWS.find((each) => String(each) === params.get("days")) ?? 7;
-  const today = new Date().toISOString().slice(0, 10);
-  const first = new Date(Date.parse(`${today}T00:00:00Z`) - (window - 1) * DAY).toISOString().slice(0, 10);
-  const from = `${first}T00:00:00Z`;
-  const read = useApi(PATH, { query: { groupBy: "day", from } });
+  const shown = lastDays(window);
+  const first = shown[0] as string;
+  const from = new Date(midnight(first)).toISOString();
+  const timezone = zone();
+  const read = useApi(PATH, { query: { groupBy: "day", from, timezone } });
+  const before = useApi(PATH, {
+    query: { groupBy: "model", from: new Date(midnight(first, -window)).toISOString(), to: from },
+  });
+  const tagKey = params.get("tagKey") ?? "";
   const isMany = read.error instanceof ApiError && read.error.status === 400;
   return (
     <>
@@ -58,8 +65,14 @@ export default function Costs() {
             </option>
           ))}
         </select>
+        <TextFilter name="tagKey" label="Tag key, such as customer" params={params} set={set} />
+        {read.data && (
+          <Button size="small" onClick={() => download(read.data, first)}>
+            CSV
+          </Button>
+        )}
         <span className="faint small">
-          By the UTC day on which a task was submitted; of tasks that are still stored.
+          By the day of each result in {timezone}, held ones too; of tasks that are still stored.
         </span>
       </div>
       {isMany ? (
@@ -77,7 +90,14 @@ export default function Costs() {
                 What each task used is added up here, by day, model, template and tag.
               </Empty>
             ) : (
-              <Found found={found} from={from} shown={days(first, today)} />
+              <Found
+                found={found}
+                before={before.data?.total}
+                days={window}
+                from={from}
+                shown={shown}
+                tagKey={tagKey}
+              />
             )
           }
         </Loaded>
@@ -86,7 +106,16 @@ export default function Costs() {
   );
 }
 
-function Found({ found, from, shown }: { found: Groups; from: string; shown: string[] }) {
+type FoundProps = {
+  found: Groups;
+  before: Sum | undefined;
+  days: number;
+  from: string;
+  shown: string[];
+  tagKey: string;
+};
+
+function Found({ found, before, days, from, shown, tagKey }: FoundProps) {
   const { total } = found;
   const byDay = new Map(found.groups.map((sum) => [sum.key, sum]));
   const of = (figure: (sum: Sum) => number) =>
@@ -107,6 +136,12 @@ function Found({ found, from, shown }: { found: Groups; from: string; shown: str
           actions={
             <span className="soft small">
               {money(total.totalCost)} in all{total.priceUnknown && ", some prices unknown"}
+              {before && (
+                <>
+                  ; {money(before.totalCost)} in the {days} days before{" "}
+                  {change(total.totalCost, before.totalCost)}
+                </>
+              )}
             </span>
           }
         >
@@ -114,7 +149,7 @@ function Found({ found, from, shown }: { found: Groups; from: string; shown: str
             <Suspense fallback={<Loading lines={6} />}>
               <Chart
                 {...bars}
-                label="Cost of tasks by the day of their submission"
+                label="Cost of tasks by the day of their result"
                 yText={axisMoney}
                 lines={[
                   { label: "cost", kind: "bars", colour: "--accent", values: of((sum) => sum.totalCost) },
@@ -125,13 +160,18 @@ function Found({ found, from, shown }: { found: Groups; from: string; shown: str
         </Panel>
         <Panel
           title="Tokens by day"
-          actions={<span className="soft small">{count(total.input + total.output)} in all</span>}
+          actions={
+            <span className="soft small">
+              {count(total.input + total.output)} in all
+              {before && `; ${count(before.input + before.output)} before`}
+            </span>
+          }
         >
           <div className="definition-pad">
             <Suspense fallback={<Loading lines={6} />}>
               <Chart
                 {...bars}
-                label="Tokens of tasks by the day of their submission"
+                label="Tokens of tasks by the day of their result"
                 yText={count}
                 lines={[
                   {
@@ -149,7 +189,7 @@ function Found({ found, from, shown }: { found: Groups; from: string; shown: str
       <div className="insights-two">
         <Grouped by="model" from={from} />
         <Grouped by="template" from={from} />
-        <Grouped by="tag" from={from} />
+        {tagKey ? <Grouped by="tagKey" from={from} tagKey={tagKey} /> : <Grouped by="tag" from={from} />}
         <Panel title="By day">
           <Sums sums={found.groups.toSorted((a, b) => ((a.key ?? "") < (b.key ?? "") ? 1 : -1))} by="day" />
         </Panel>
@@ -158,26 +198,60 @@ function Found({ found, from, shown }: { found: Groups; from: string; shown: str
   );
 }
 
-function Grouped({ by, from }: { by: By; from: string }) {
-  const read = useApi(PATH, { query: { groupBy: by, from } });
+function Grouped({ by, from, tagKey }: { by: By; from: string; tagKey?: string }) {
+  const read = useApi(PATH, { query: { groupBy: by, from, tagKey } });
   return (
-    <Panel title={`By ${by}`}>
-      <Loaded query={read}>{({ groups }) => <Sums sums={groups} by={by} />}</Loaded>
+    <Panel
+      title={`By ${tagKey ?? by}`}
+      actions={
+        read.data && (
+          <Button size="small" kind="quiet" onClick={() => download(read.data, tagKey ?? by)}>
+            CSV
+          </Button>
+        )
+      }
+    >
+      <Loaded query={read}>{({ groups }) => <Sums sums={groups} by={by} tagKey={tagKey} />}</Loaded>
     </Panel>
   );
 }
 
-const NAMES: Record<By, string> = { day: "Day", model: "Model", template: "Template", tag: "Tag" };
+/** "(+12 %)"; nothing where there was nothing before. */
+function change(now: number, before: number): string {
+  if (before === 0) return "";
+  const share = Math.round((now / before - 1) * 100);
+  return `(${share >= 0 ? "+" : "−"}${Math.abs(share)} %)`;
+}
 
-function Name({ by, name }: { by: By; name: string | undefined }) {
-  if (name === undefined) return <span className="soft">no {by}</span>;
-  if (by === "template") return <Link href={`/templates/${name}`}>{name}</Link>;
+function download({ groups, groupBy }: Groups, name: string) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([csvOf(groups, groupBy)], { type: "text/csv" }));
+  link.download = `callboard-cost-${name}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+const NAMES: Record<By, string> = {
+  day: "Day",
+  model: "Model",
+  template: "Template",
+  tag: "Tag",
+  tagKey: "Value",
+};
+
+function Name({ by, name, tagKey }: { by: By; name: string | undefined; tagKey?: string }) {
+  const nameOf = useNameOf();
+  if (name === undefined) return <span className="soft">no {tagKey ?? by}</span>;
+  if (by === "template")
+    return <Link href={`/templates/${name}`}>{visible(nameOf({ templateId: name }))}</Link>;
+  if (by === "tagKey")
+    return <Link href={`/tasks?tags=${encodeURIComponent(`${tagKey}:${name}`)}`}>{visible(name)}</Link>;
   if (by === "model") return <Link href={`/tasks?model=${encodeURIComponent(name)}`}>{visible(name)}</Link>;
   if (by === "tag") return <Link href={`/tasks?tags=${encodeURIComponent(name)}`}>{visible(name)}</Link>;
   return name;
 }
 
-function Sums({ sums, by }: { sums: Sum[]; by: By }) {
+function Sums({ sums, by, tagKey }: { sums: Sum[]; by: By; tagKey?: string }) {
   return (
     <>
       <Scroll>
@@ -196,7 +270,7 @@ function Sums({ sums, by }: { sums: Sum[]; by: By }) {
             {sums.slice(0, SHOWN).map((sum) => (
               <tr key={sum.key ?? ""}>
                 <th scope="row">
-                  <Name by={by} name={sum.key} />
+                  <Name by={by} name={sum.key} tagKey={tagKey} />
                 </th>
                 <td className="num">{count(sum.tasks)}</td>
                 <td className="num">{count(sum.input)}</td>

@@ -15,14 +15,16 @@ export function accepted(tally: Tally): number | undefined {
   return all === 0 ? undefined : tally.approved / all;
 }
 
-/** Every day from the first to the last, those without anything too. */
-export function days(first: string, last: string): string[] {
-  const all: string[] = [];
-  const end = Date.parse(`${last}T00:00:00Z`);
-  for (let at = Date.parse(`${first}T00:00:00Z`); at <= end && all.length < 400; at += 86_400_000) {
-    all.push(new Date(at).toISOString().slice(0, 10));
-  }
-  return all;
+/** Sums as a table for a spreadsheet. A cell that a spreadsheet would compute stays text. */
+export function csvOf(sums: Schemas["UsageSum"][], groupBy: string): string {
+  const cell = (value: string) => {
+    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    return /[",\n\r']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const rows = sums.map(({ key = "", tasks, input, output, totalCost, priceUnknown = false }) =>
+    [cell(key), tasks, input, output, totalCost, priceUnknown].join(","),
+  );
+  return [[groupBy, "tasks", "input", "output", "costUsd", "priceUnknown"].join(","), ...rows, ""].join("\n");
 }
 
 /** The threshold nearest to a value. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { accepted, days, metGate, nearest } from "./figures";
+import { accepted, csvOf, metGate, nearest } from "./figures";
 import { buckets, names, parse, quantile, value } from "./metrics";
 
 const TEXT = `# HELP svc_queue_depth Ready tasks.
@@ -41,12 +41,18 @@ describe("figures", () => {
     expect(metGate({ ...none, undecided: 2 })).toBe(4);
     expect(metGate({ ...none, approved: 1, edited: 1, rejected: 1, undecided: 4 })).toBe(7);
   });
-  it("leaves no day out", () => {
-    expect(days("2026-02-27", "2026-03-02")).toEqual([
-      "2026-02-27",
-      "2026-02-28",
-      "2026-03-01",
-      "2026-03-02",
+  it("writes a table that a spreadsheet reads, and computes nothing in", () => {
+    const sum = { tasks: 1, input: 2, output: 3, totalCost: 0.5 };
+    const text = csvOf(
+      [{ ...sum, key: '=1+1,"x"' }, { ...sum, key: "K-10241", priceUnknown: true }, sum],
+      "tagKey",
+    );
+    expect(text.split("\n")).toEqual([
+      "tagKey,tasks,input,output,costUsd,priceUnknown",
+      `"'=1+1,""x""",1,2,3,0.5,false`,
+      "K-10241,1,2,3,0.5,true",
+      ",1,2,3,0.5,false",
+      "",
     ]);
   });
   it("finds the nearest threshold", () => {

@@ -20,6 +20,7 @@ import { checker, refusedFields } from "../../ui/form/check";
 import { useWrong } from "../../ui/form/form";
 import { Icon } from "../../ui/icons";
 import { Status } from "../../ui/status";
+import { TemplateName } from "../../ui/template-name";
 import { Neighbours, Sources, useAround } from "./around";
 import { Bar } from "./bar";
 import type { Choice } from "./decisions";
@@ -136,7 +137,15 @@ export function Detail(props: Props) {
         <h2 className="cut grow">
           {title}{" "}
           <span className="faint review-group">
-            {item.stepId ? (item.templateId ?? "plan") : `queue ${item.queue}`}
+            {item.stepId ? (
+              item.templateId ? (
+                <TemplateName id={item.templateId} />
+              ) : (
+                "plan"
+              )
+            ) : (
+              `queue ${item.queue}`
+            )}
           </span>
         </h2>
         <Status state={item.status} filled />

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import type { Approval } from "../../api/client";
 import { ratio } from "../../lib/format";
 import { keyOf } from "../../lib/keys";
+import { useNameOf } from "../../lib/names";
 import { visible } from "../../lib/visible";
 import type { Stable } from "../../ui/stable";
 import { Mark, Status } from "../../ui/status";
@@ -22,6 +23,7 @@ type Props = Pick<Stable<Approval>, "gone" | "waiting" | "take" | "hold"> & {
 
 export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, take, hold }: Props) {
   const nameOf = useNames();
+  const templateOf = useNameOf();
   const refusals = useRefusals();
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
@@ -75,7 +77,7 @@ export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, ta
                   </span>
                   <span className="review-item-facts">
                     <span className="cut">
-                      {item.stepId ? `${item.templateId ?? "plan"} / ${item.stepId}` : item.queue}
+                      {item.stepId ? `${templateOf(item)} / ${item.stepId}` : item.queue}
                     </span>
                     {refusals[id] && (
                       <Mark tone="bad" icon="warn">

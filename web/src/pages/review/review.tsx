@@ -11,6 +11,7 @@ import { useMay, useWho } from "../../session/session";
 import { Button, Failed, Loaded, Loading } from "../../ui/basics";
 import { useStable } from "../../ui/stable";
 import { toast } from "../../ui/toast";
+import { AGES, agedQuery } from "./ages";
 import { BulkDialog } from "./bulk";
 import { type Choice, decide, onOutcome, undo, useDecisions } from "./decisions";
 import { Detail, type DetailHandle } from "./detail";
@@ -42,8 +43,10 @@ export default function Review() {
 
   useLive(["hitl.*"]);
   const isMine = params.get("mine") === "1";
+  const age = params.get("age");
+  const aged = useMemo(() => agedQuery(age), [age]);
   const query = {
-    includeExpired: true,
+    ...aged,
     queue: params.get("queue") ?? undefined,
     reviewerId: isMine ? who.user.id : undefined,
   };
@@ -74,7 +77,7 @@ export default function Review() {
     { path: { taskId: taskId ?? "" } },
     { enabled: taskId !== undefined },
   );
-  const isFiltered = Boolean(text || group || isMine || query.queue);
+  const isFiltered = Boolean(text || group || isMine || query.queue || age);
   // Beyond the most that is loaded the open item has a row all the same.
   const beyond = !isFiltered && item.data && isOpen(item.data) ? item.data : undefined;
   const items = useMemo(() => {
@@ -194,7 +197,8 @@ export default function Review() {
 
   const steps = useMemo(() => [...new Set(rows.map(groupOf))].sort(), [rows]);
   const queues = useMemo(() => [...new Set(rows.map((each) => each.queue))].sort(), [rows]);
-  const clear = () => setParams({ q: undefined, step: undefined, mine: undefined, queue: undefined });
+  const clear = () =>
+    setParams({ q: undefined, step: undefined, mine: undefined, queue: undefined, age: undefined });
 
   return (
     <div className="review" data-open={taskId !== undefined}>
@@ -247,6 +251,19 @@ export default function Review() {
               ))}
             </select>
           )}
+          <select
+            className="select"
+            aria-label="Age"
+            value={age ?? ""}
+            onChange={(event) => setParams({ age: event.target.value || undefined })}
+          >
+            <option value="">Of any age</option>
+            {AGES.map((part) => (
+              <option key={part.age} value={part.age}>
+                {part.name}
+              </option>
+            ))}
+          </select>
           <div className="row between wrap">
             <label className="check small">
               <input
@@ -288,7 +305,11 @@ export default function Review() {
         ) : !isComplete ? (
           <Loading lines={8} />
         ) : items.length === 0 ? (
-          <Nothing isMine={isMine && !text && !group && !query.queue} isFiltered={isFiltered} clear={clear} />
+          <Nothing
+            isMine={isMine && !text && !group && !query.queue && !age}
+            isFiltered={isFiltered}
+            clear={clear}
+          />
         ) : (
           <List
             items={items}

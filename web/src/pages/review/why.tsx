@@ -5,6 +5,7 @@ import { duration, percent, plural, ratio } from "../../lib/format";
 import { useMay } from "../../session/session";
 import { Ago } from "../../ui/time";
 import { useNames } from "./names";
+import { Reassign } from "./reassign";
 import { isOpen } from "./review";
 
 /** Why it is held, whose it is, and since when. */
@@ -22,7 +23,13 @@ function Whose({ item }: { item: Approval }) {
   const history = useApi("/api/hitl/{taskId}/history", { path: { taskId: item.taskId } });
   const to = nameOf(item.assignedTo);
   const others = to !== "you" && may ? "; you may decide it too" : "";
-  if (!item.assignedTo) return <> Nobody has it{may && ": any reviewer may decide it"}.</>;
+  if (!item.assignedTo)
+    return (
+      <>
+        {" "}
+        Nobody has it{may && ": any reviewer may decide it"}. {may && <Reassign item={item} />}
+      </>
+    );
   const given = history.data?.findLast(({ action }) => action === "assigned" || action === "escalated");
   const after = given?.details?.escalationAfterMs;
   const isLate = given?.action === "escalated" && given.from && given.from !== item.assignedTo;
@@ -38,7 +45,7 @@ function Whose({ item }: { item: Approval }) {
       )}
       {isLate &&
         `, because ${nameOf(given.from)} had not decided${after ? ` within ${duration(after)}` : " in time"}`}
-      {others}.
+      {others}. {may && <Reassign item={item} />}
       {item.status === "expired" && (
         <>
           {" "}

@@ -32,8 +32,9 @@ const ASK: Ask = (body) => unwrap(api.POST("/api/bulk", { body }));
 /** Counts those that match and that the action changes, by status. */
 export async function matching(act: Act, query: TaskQuery, ask: Ask = ASK): Promise<Matching> {
   const status = FITS[act].filter((it) => !query.status?.length || query.status.includes(it));
-  const { queue, model, tags, createdAfter, createdBefore } = query;
-  const filter: Filter = { status: [...status], queue, model, tags, createdAfter, createdBefore };
+  const { queue, model, tags, createdAfter, createdBefore, endedAfter, endedBefore } = query;
+  const times = { createdAfter, createdBefore, endedAfter, endedBefore };
+  const filter: Filter = { status: [...status], queue, model, tags, ...times };
   const counts = await Promise.all(
     status.map(async (it) => {
       const { total } = await ask({ action: act, filter: { ...filter, status: [it] }, dryRun: true });

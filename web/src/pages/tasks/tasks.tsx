@@ -9,10 +9,11 @@ import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
-import { lookOf, Status, stateOf } from "../../ui/status";
+import { lookOf, State } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
+import { Tags } from "../../ui/tags";
 import { Ago, Lasted } from "../../ui/time";
-import { Filters, listOf, Since, States, sinceOf, TextFilter } from "../executions/filters";
+import { createdIn, endedIn, Filters, listOf, Since, States, TextFilter } from "../executions/filters";
 import { Bulk, type Target } from "./bulk";
 import { actOf, type TaskQuery, type TaskRow } from "./matching";
 import { Submit } from "./submit";
@@ -20,7 +21,7 @@ import "../executions/executions.css";
 import "./tasks.css";
 
 const STATES = ["pending", "running", "completed", "failed", "rejected", "cancelled"] as const;
-const NAMES = ["status", "queue", "model", "tags", "since"];
+const NAMES = ["search", "status", "queue", "model", "tags", "since", "ended"];
 const ORDERS = { createdAt: "newest first", completedAt: "last ended first", priority: "highest priority" };
 
 function queryOf(params: URLSearchParams): TaskQuery {
@@ -32,7 +33,10 @@ function queryOf(params: URLSearchParams): TaskQuery {
     ...(params.has("queue") && { queue: params.get("queue") as string }),
     ...(params.has("model") && { model: params.get("model") as string }),
     ...(tags.length > 0 && { tags }),
-    ...(params.has("since") && { createdAfter: sinceOf(params.get("since")) }),
+    ...(params.get("search")?.trim() && { search: params.get("search") as string }),
+    ...createdIn(params.get("since")),
+    ...endedIn(params.get("ended")),
+    ...(params.has("ended") && { orderBy: "completedAt" as const }),
     ...(order && order in ORDERS && { orderBy: order as TaskQuery["orderBy"] }),
   };
 }
@@ -81,6 +85,10 @@ export default function Tasks() {
               kind={act === "cancel" ? "danger" : undefined}
               icon={act === "cancel" ? "stop" : "undo"}
               needs="bulk: run"
+              disabled={query.search !== undefined}
+              data-tip={
+                query.search === undefined ? undefined : "A bulk job has no search: filter by tags instead."
+              }
               onClick={() => setTarget({ act, filter: query, words: wordsOf(params) })}
             >
               {act === "retry" ? "Retry all that match" : isFiltered ? "Cancel all that match" : "Cancel all"}
@@ -93,15 +101,17 @@ export default function Tasks() {
       }
     >
       <Filters isFiltered={isFiltered} clear={clear}>
+        <TextFilter name="search" label="Search title, tag, key, id" params={params} set={change} />
         <States states={STATES} chosen={listOf(params.get("status"))} set={change} />
         <TextFilter name="queue" label="Queue" params={params} set={change} />
         <TextFilter name="model" label="Model" params={params} set={change} />
         <TextFilter name="tags" label="Tags" params={params} set={change} />
-        <Since value={params.get("since")} set={change} />
+        <Since name="since" word="Created" value={params.get("since")} set={change} />
+        <Since name="ended" word="Ended" value={params.get("ended")} set={change} />
         <select
           className="select"
           aria-label="Order"
-          value={params.get("order") ?? "createdAt"}
+          value={query.orderBy ?? "createdAt"}
           onChange={(event) =>
             change({ order: event.target.value === "createdAt" ? undefined : event.target.value })
           }
@@ -152,26 +162,23 @@ const COLUMNS: Column<TaskRow>[] = [
     header: "Task",
     width: "minmax(180px, 2fr)",
     cell: (task) => (
-      <>
-        <Link href={`/tasks/${task.id}`} data-tip={task.id}>
-          {visible(task.title ?? task.stepId ?? "task")}{" "}
-          <span translate="no" className="mono faint">
-            {tail(task.id)}
-          </span>
-        </Link>{" "}
-        {task.tags.slice(0, 3).map((tag) => (
-          <span key={tag} className="tag cut">
-            {visible(tag)}
-          </span>
-        ))}
-      </>
+      <Link href={`/tasks/${task.id}`} data-tip={task.id} className="cut">
+        {visible(task.title ?? task.stepId ?? "task")}
+        {task.title && task.stepId && <span className="faint"> {visible(task.stepId)}</span>}
+      </Link>
     ),
+  },
+  {
+    id: "tags",
+    header: "Tags and keys",
+    width: "minmax(140px, 2fr)",
+    cell: (task) => <Tags of={task} list="/tasks" />,
   },
   {
     id: "status",
     header: "Status",
     width: "150px",
-    cell: (task) => <Status state={stateOf(task)} />,
+    cell: (task) => <State of={task} />,
   },
   {
     id: "waits",
@@ -223,7 +230,6 @@ const COLUMNS: Column<TaskRow>[] = [
 ];
 
 function Why({ task }: { task: TaskRow }) {
-  if (task.status === "pending" && task.waitingFor) return <span className="soft">{task.waitingFor}</span>;
   if (!task.error) return <span className="faint">–</span>;
   return <span data-tip={visible(task.error.message).slice(0, 400)}>{task.error.code}</span>;
 }

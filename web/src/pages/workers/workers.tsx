@@ -26,6 +26,11 @@ export default function Workers() {
   const [params, set] = useParams();
   const [drained, setDrained] = useState<Worker>();
   const workers = useRows("/api/workers");
+  // A sum of the overview leads here.
+  const state = params.get("state");
+  const shown = state
+    ? workers.rows.filter((worker) => (worker.status === "lost") === (state === "lost"))
+    : workers.rows;
   const chosen = params.get("worker") ?? undefined;
   const columns: Column<Worker>[] = [
     {
@@ -109,9 +114,16 @@ export default function Workers() {
       title="Workers"
       actions={
         workers.rows.length > 0 && (
-          <span className="soft">
-            {count(busy)} of {plural(credit, "place")} in use
-          </span>
+          <>
+            <span className="soft">
+              {count(busy)} of {plural(credit, "place")} in use
+            </span>
+            {state && (
+              <Button kind="quiet" icon="cross" onClick={() => set({ state: undefined })}>
+                Only those {state === "lost" ? "lost" : "connected"}
+              </Button>
+            )}
+          </>
         )
       }
     >
@@ -142,11 +154,11 @@ export default function Workers() {
           its own.
         </Empty>
       ) : (
-        <Sized rows={workers.rows.length}>
+        <Sized rows={shown.length}>
           <Table
             label="Workers"
-            rows={workers.rows}
-            total={workers.total}
+            rows={shown}
+            total={state ? shown.length : workers.total}
             more={workers.more}
             keyOf={(worker) => worker.id}
             current={chosen}

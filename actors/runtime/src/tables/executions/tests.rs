@@ -1,5 +1,6 @@
 use callboard_domain::execution::{Event, Report, StepDecision, Template};
 use callboard_domain::id::{PlanId, TaskId};
+use callboard_domain::labels::Labels;
 use callboard_domain::task::{Ending, EndingCode};
 use callboard_domain::usage::Usage;
 use callboard_store::testing::memory::MemoryStore;
@@ -33,6 +34,7 @@ fn started(steps: usize) -> Step<Execution> {
         forked_from: None,
         occurrence: None,
         row_of: None,
+        idempotency_key: None,
         created_at: NOW,
         trace: None,
     };
@@ -140,7 +142,13 @@ async fn the_fullest_head_with_steps_fits_into_a_row() {
     for message in ["\u{1}", "\"", "漢", "x"] {
         for length in [1, 40, 90, 110, 150, 200, 10_000] {
             let mut kept = Kept::new();
-            let first = started(FEW_STEPS);
+            let mut first = started(FEW_STEPS);
+            let spec = Spec {
+                tags: (0..32).map(|tag| format!("{tag:02}{}", "-ä".repeat(31))).collect(),
+                labels: Labels::titled(Some("a-b c".repeat(40))),
+                ..Spec::clone(&first.next.head.spec)
+            };
+            first.next.head.spec = Arc::new(spec);
             kept.commit(&first).await;
             fail_all(&mut kept, first, &message.repeat(length)).await;
         }

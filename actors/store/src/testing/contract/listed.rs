@@ -167,12 +167,16 @@ pub async fn filters_combine<F: Fixture>() {
     assert_eq!(ask(vec![within(Some(7), Some(7))]).await, [0; 0]);
 }
 
+/// A field of words.
+const WORD: u8 = Filter::WORDS;
+
 /// The operations of some batches.
 fn operations() -> impl Strategy<Value = Vec<Vec<Op>>> {
     let table = || prop_oneof![Just(OPEN), Just(DONE)];
     let document = || prop_oneof![3 => 0..60_u128, 1 => any::<u128>()];
-    let term = || (0..3_u8, prop::collection::vec(0..3_u8, 0..2));
-    let terms = prop::collection::btree_set(term(), 0..4);
+    let field = prop_oneof![0..3_u8, Just(WORD)];
+    let term = (field, prop::collection::vec(0..3_u8, 0..3));
+    let terms = prop::collection::btree_set(term, 0..4);
     let sort = || prop::option::of(prop_oneof![0..4_u64, any::<u64>()]);
     let entry = (0..2_u8, terms, sort(), sort()).prop_map(|(list, terms, first, second)| Entry {
         list: [list, 1],
@@ -198,6 +202,12 @@ fn questions() -> impl Strategy<Value = Vec<Query>> {
     let filter = prop_oneof![
         (0..3_u8, terms()).prop_map(|(field, terms)| Filter::AnyOf(field, terms)),
         (0..3_u8, terms()).prop_map(|(field, terms)| Filter::AllOf(field, terms)),
+        prop::collection::vec(0..3_u8, 0..2).prop_map(|start| Filter::Prefix(WORD, start.into())),
+        (0..2_usize, 0..4_u64, 0..6_u64).prop_map(|(value, from, to)| Filter::Sorted {
+            value,
+            from,
+            to
+        }),
         (0..3_u8, terms()).prop_map(|(field, terms)| Filter::NoneOf(field, terms)),
         (bound(), bound()).prop_map(|(from, to)| Filter::Documents { from, to }),
     ];

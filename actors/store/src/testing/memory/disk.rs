@@ -149,6 +149,12 @@ fn matches(filter: &Filter, document: u128, entry: &Entry) -> bool {
         Filter::AnyOf(field, terms) => terms.iter().any(|term| has(field, term)),
         Filter::AllOf(field, terms) => terms.iter().all(|term| has(field, term)),
         Filter::NoneOf(field, terms) => !terms.iter().any(|term| has(field, term)),
+        Filter::Sorted { value, from, to } => {
+            entry.sort[*value].is_some_and(|value| (*from..*to).contains(&value))
+        }
+        Filter::Prefix(field, start) => {
+            entry.terms.iter().any(|(f, term)| f == field && term.starts_with(start))
+        }
         Filter::Documents { from, to } => {
             from.is_none_or(|from| from <= document) && to.is_none_or(|to| document < to)
         }

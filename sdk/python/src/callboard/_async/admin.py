@@ -56,19 +56,25 @@ class AsyncHitl(AsyncResource):
 
     def pending(
         self, *, queue: str | None = None, tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        status: str | Sequence[str] | None = None, search: str | None = None,
+        created_after: datetime | None = None, created_before: datetime | None = None,
         include_expired: bool | None = None,
     ) -> AsyncPages[AsyncApproval]:
         """The outputs that wait now. They are all read before the first one, so that decisions hide none."""
         return self._pages(AsyncApproval, "GET", "/api/hitl/pending", whole=True, query={
-            "queue": queue, "tags": tags, "reviewerId": reviewer_id, "includeExpired": include_expired})
+            "queue": queue, "tags": tags, "reviewerId": reviewer_id, "status": status, "search": search,
+            "createdAfter": created_after, "createdBefore": created_before, "includeExpired": include_expired})
 
     def list(
         self, *, status: str | Sequence[str] | None = None, queue: str | None = None,
-        tags: Sequence[str] | None = None, reviewer_id: str | None = None, order_by: str | None = None,
+        tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        created_after: datetime | None = None, created_before: datetime | None = None,
+        search: str | None = None, order_by: str | None = None,
     ) -> AsyncPages[AsyncApproval]:
         """Lists approvals of every status, the latest first: by the hold, or `order_by="decidedAt"` by the decision."""
         return self._pages(AsyncApproval, "GET", "/api/hitl", query={
-            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id, "orderBy": order_by})
+            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id,
+            "createdAfter": created_after, "createdBefore": created_before, "search": search, "orderBy": order_by})
 
     async def get(self, task_id: str) -> AsyncApproval:
         """Reads an approval with its whole texts."""
@@ -97,6 +103,11 @@ class AsyncHitl(AsyncResource):
     async def release(self, task_id: str) -> models.Claimed:
         """Ends your claim."""
         return await self._one(models.Claimed, "POST", "/api/hitl/{taskId}/release", taskId=task_id)
+
+    async def assign(self, task_id: str, assignee: str) -> models.Assigned:
+        """Gives an output to a reviewer, by the id of the user."""
+        body = given(assignee=assignee)
+        return await self._one(models.Assigned, "POST", "/api/hitl/{taskId}/assign", taskId=task_id, body=body)
 
     async def extend(self, task_id: str, timeout_ms: int, reason: str | None = None) -> models.Extended:
         """Gives the reviewers this time from now on, in milliseconds: at most 30 days."""
@@ -382,12 +393,14 @@ class AsyncSystem(AsyncResource):
         return await self._one(models.SigningKeys, "POST", "/api/auth/signing-key/rotate", body=given(overlap=overlap))
 
     async def usage(
-        self, group_by: Literal["tag", "account", "template", "model", "day"], *, since: datetime | None = None,
-        until: datetime | None = None,
+        self, group_by: Literal["tag", "account", "template", "model", "day", "tagKey"], *,
+        since: datetime | None = None, until: datetime | None = None, tag_key: str | None = None,
+        timezone: str | None = None,
     ) -> models.UsageGroups:
         """Sums up the usage of tasks."""
         return await self._one(models.UsageGroups, "GET", "/api/usage",
-                               query={"groupBy": group_by, "from": since, "to": until})
+                               query={"groupBy": group_by, "from": since, "to": until, "tagKey": tag_key,
+                                      "timezone": timezone})
 
     def audit(
         self, *, actor: str | None = None, action: str | Sequence[str] | None = None, since: datetime | None = None,

@@ -84,11 +84,16 @@ class AsyncExecutions(AsyncResource):
         self, *, status: str | Sequence[str] | None = None, plan_id: str | None = None,
         template_id: str | None = None, tags: Sequence[str] | None = None,
         created_after: datetime | None = None, created_before: datetime | None = None,
+        search: str | None = None, ended_after: datetime | None = None, ended_before: datetime | None = None,
+        error: str | Sequence[str] | None = None, except_error: str | Sequence[str] | None = None,
+        order_by: str | None = None, order: str | None = None,
     ) -> AsyncPages[AsyncExecution]:
-        """Lists executions without their steps, the newest first."""
+        """Lists executions without their steps, the newest first unless ordered otherwise."""
         return self._pages(AsyncExecution, "GET", "/api/plans/executions", query={
             "status": status, "planId": plan_id, "templateId": template_id, "tags": tags,
             "createdAfter": created_after, "createdBefore": created_before,
+            "search": search, "endedAfter": ended_after, "endedBefore": ended_before,
+            "error": error, "exceptError": except_error, "orderBy": order_by, "order": order,
         })
 
     async def follow(self, id: str, timeout: float | None = None) -> AsyncGenerator[ServerEvent, None]:

@@ -57,19 +57,25 @@ class Hitl(Resource):
 
     def pending(
         self, *, queue: str | None = None, tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        status: str | Sequence[str] | None = None, search: str | None = None,
+        created_after: datetime | None = None, created_before: datetime | None = None,
         include_expired: bool | None = None,
     ) -> Pages[Approval]:
         """The outputs that wait now. They are all read before the first one, so that decisions hide none."""
         return self._pages(Approval, "GET", "/api/hitl/pending", whole=True, query={
-            "queue": queue, "tags": tags, "reviewerId": reviewer_id, "includeExpired": include_expired})
+            "queue": queue, "tags": tags, "reviewerId": reviewer_id, "status": status, "search": search,
+            "createdAfter": created_after, "createdBefore": created_before, "includeExpired": include_expired})
 
     def list(
         self, *, status: str | Sequence[str] | None = None, queue: str | None = None,
-        tags: Sequence[str] | None = None, reviewer_id: str | None = None, order_by: str | None = None,
+        tags: Sequence[str] | None = None, reviewer_id: str | None = None,
+        created_after: datetime | None = None, created_before: datetime | None = None,
+        search: str | None = None, order_by: str | None = None,
     ) -> Pages[Approval]:
         """Lists approvals of every status, the latest first: by the hold, or `order_by="decidedAt"` by the decision."""
         return self._pages(Approval, "GET", "/api/hitl", query={
-            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id, "orderBy": order_by})
+            "status": status, "queue": queue, "tags": tags, "reviewerId": reviewer_id,
+            "createdAfter": created_after, "createdBefore": created_before, "search": search, "orderBy": order_by})
 
     def get(self, task_id: str) -> Approval:
         """Reads an approval with its whole texts."""
@@ -98,6 +104,11 @@ class Hitl(Resource):
     def release(self, task_id: str) -> models.Claimed:
         """Ends your claim."""
         return self._one(models.Claimed, "POST", "/api/hitl/{taskId}/release", taskId=task_id)
+
+    def assign(self, task_id: str, assignee: str) -> models.Assigned:
+        """Gives an output to a reviewer, by the id of the user."""
+        body = given(assignee=assignee)
+        return self._one(models.Assigned, "POST", "/api/hitl/{taskId}/assign", taskId=task_id, body=body)
 
     def extend(self, task_id: str, timeout_ms: int, reason: str | None = None) -> models.Extended:
         """Gives the reviewers this time from now on, in milliseconds: at most 30 days."""
@@ -383,12 +394,14 @@ class System(Resource):
         return self._one(models.SigningKeys, "POST", "/api/auth/signing-key/rotate", body=given(overlap=overlap))
 
     def usage(
-        self, group_by: Literal["tag", "account", "template", "model", "day"], *, since: datetime | None = None,
-        until: datetime | None = None,
+        self, group_by: Literal["tag", "account", "template", "model", "day", "tagKey"], *,
+        since: datetime | None = None, until: datetime | None = None, tag_key: str | None = None,
+        timezone: str | None = None,
     ) -> models.UsageGroups:
         """Sums up the usage of tasks."""
         return self._one(models.UsageGroups, "GET", "/api/usage",
-                               query={"groupBy": group_by, "from": since, "to": until})
+                               query={"groupBy": group_by, "from": since, "to": until, "tagKey": tag_key,
+                                      "timezone": timezone})
 
     def audit(
         self, *, actor: str | None = None, action: str | Sequence[str] | None = None, since: datetime | None = None,

@@ -192,12 +192,14 @@ class Tasks(Resource):
     def list(
         self, *, status: str | Sequence[str] | None = None, model: str | None = None, queue: str | None = None,
         tags: Sequence[str] | None = None, created_after: datetime | None = None,
-        created_before: datetime | None = None, order_by: str | None = None, order: str | None = None,
+        created_before: datetime | None = None, search: str | None = None, ended_after: datetime | None = None,
+        ended_before: datetime | None = None, order_by: str | None = None, order: str | None = None,
     ) -> Pages[Task]:
         """Lists tasks without their texts, the newest first."""
         return self._pages(Task, "GET", "/api/tasks", query={
             "status": status, "model": model, "queue": queue, "tags": tags, "createdAfter": created_after,
-            "createdBefore": created_before, "orderBy": order_by, "order": order,
+            "createdBefore": created_before, "search": search, "endedAfter": ended_after, "endedBefore": ended_before,
+            "orderBy": order_by, "order": order,
         })
 
     def text(self, id: str, timeout: float | None = None) -> Generator[str, None, None]:

@@ -1,0 +1,25 @@
+/** The names of templates and plans, so that one thing has one name on every page. */
+import { useCallback, useRef } from "react";
+import { usePage } from "../api/hooks";
+
+type Named = { templateId?: string; planId?: string };
+
+/** The name of a template, or of a plan that is of none; of those beyond one page their id. */
+export function useNameOf(): (of: Named) => string {
+  const templates = usePage("/api/templates", { query: { limit: 100 } });
+  const plans = usePage("/api/plans", { query: { limit: 100 } });
+  // One that was made since then is asked for once.
+  const asked = useRef(new Set<string>());
+  return useCallback(
+    ({ templateId, planId }) => {
+      const [list, id] = templateId ? [templates, templateId] : [plans, planId];
+      const known = list.data?.items.find((each) => each.id === id);
+      if (list.data && id && !known && !asked.current.has(id)) {
+        asked.current.add(id);
+        queueMicrotask(() => void list.refetch());
+      }
+      return known?.name ?? templateId ?? "plan";
+    },
+    [templates, plans],
+  );
+}

@@ -1,0 +1,83 @@
+/** What waits and for what, the oldest first. */
+import { Link } from "wouter";
+import { usePage } from "../../api/hooks";
+import { plural } from "../../lib/format";
+import { useNameOf } from "../../lib/names";
+import { visible } from "../../lib/visible";
+import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { State } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Tags } from "../../ui/tags";
+import { Ago } from "../../ui/time";
+import { Alerts } from "./alerts";
+import { OLDEST, unserved, useWaiting, type Waiting } from "./waiting";
+import "./executions.css";
+
+export default function Stuck() {
+  const { rows, tasks, error, refetch, isPart } = useWaiting();
+  const workers = usePage("/api/workers", { query: { limit: 100 } });
+  const nameOf = useNameOf();
+  const columns: Column<Waiting>[] = [
+    {
+      id: "id",
+      header: "What",
+      width: "minmax(190px, 3fr)",
+      cell: ({ of, href, id }) => (
+        <Link href={href} className="cut" data-tip={id}>
+          {visible(of.title ?? ("queue" in of ? "task" : nameOf(of)))}
+        </Link>
+      ),
+    },
+    { id: "waits", header: "State", width: "180px", cell: ({ of }) => <State of={of} /> },
+    {
+      id: "since",
+      header: "Waits",
+      width: "90px",
+      number: true,
+      cell: ({ since }) => <Ago at={since} plain />,
+    },
+    {
+      id: "where",
+      header: "Queue and model",
+      width: "minmax(120px, 1.4fr)",
+      cell: ({ of }) => ("queue" in of ? `${of.queue}, ${of.model}` : <span className="faint">–</span>),
+    },
+    {
+      id: "tags",
+      header: "Tags and keys",
+      width: "minmax(200px, 3fr)",
+      cell: ({ of }) => <Tags of={of} list={"queue" in of ? "/tasks" : "/executions"} />,
+    },
+  ];
+  return (
+    <PageFrame
+      title="Stuck"
+      fill
+      actions={rows && <span className="soft executions-total">{plural(rows.length, "item")}</span>}
+    >
+      {workers.data && tasks && <Alerts pairs={unserved(tasks, workers.data.items)} />}
+      {isPart && (
+        <p className="soft small">
+          Of the {OLDEST} oldest executions and tasks that have not ended; the others are younger.
+        </p>
+      )}
+      {error ? (
+        <Failed error={error} retry={refetch} />
+      ) : !rows ? (
+        <Loading />
+      ) : rows.length === 0 ? (
+        <Empty title="Nothing waits">
+          What waits for a worker, a reviewer, a signal, a budget or a limit is listed here, the oldest first.
+        </Empty>
+      ) : (
+        <Table
+          label="What waits"
+          rows={rows}
+          keyOf={({ id }) => id}
+          href={({ href }) => href}
+          columns={columns}
+        />
+      )}
+    </PageFrame>
+  );
+}
