@@ -5,7 +5,9 @@ import { Empty, Loaded, Panel } from "../../ui/basics";
 import { Ago } from "../../ui/time";
 
 export default function Settings() {
-  const read = usePage("/api/audit", { query: { action: "server.started,settings.read", limit: 1 } } as never);
+  const read = usePage("/api/audit", {
+    query: { action: "server.started,settings.read", limit: 1 },
+  } as never);
   return (
     <Loaded query={read}>
       {({ items: [entry] }) =>
