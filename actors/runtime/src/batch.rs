@@ -41,6 +41,8 @@ use crate::{durable, execution};
 
 /// The time between two records of progress, and between two attempts to start rows that were put off.
 const TICK: Duration = Duration::from_secs(1);
+/// The time after its end in which the figures of a batch may still be written.
+const SETTLED: Duration = Duration::from_mins(1);
 /// The number of rows that are read at a time.
 const PAGE: usize = 1_000;
 /// The number of rows that are started side by side.
@@ -164,7 +166,12 @@ pub(crate) async fn recover(
             let address = Address { environment, batch: batch.id };
             let batches = &node.shard(batch.id.partition()).batches;
             match batch.status {
-                Status::Completed => continue,
+                // The last results may have been counted after the end was written.
+                Status::Completed
+                    if batch.ended_at.is_none_or(|at| node.now().since(at) > SETTLED) =>
+                {
+                    continue;
+                }
                 Status::Cancelled
                     if read::unended(node.store(), environment, batch.id).await? == 0 =>
                 {
@@ -175,7 +182,7 @@ pub(crate) async fn recover(
                     let (reply, _) = oneshot::channel();
                     batches.send(address, Message::Delete(reply));
                 }
-                Status::Running | Status::Paused | Status::Cancelled => {
+                Status::Running | Status::Paused | Status::Completed | Status::Cancelled => {
                     let spent = read::recount(node, environment, batch.id).await?;
                     node.batches.put_spent((environment, batch.id), spent);
                     batches.send(address, Message::Look);
@@ -306,7 +313,7 @@ impl Held<BatchItem> {
         if let Some(own) = &mut self.item.0
             && own.changed
             && !own.ticking
-            && matches!(own.batch.status, Status::Running | Status::Paused | Status::Cancelled)
+            && !matches!(own.batch.status, Status::Loading | Status::Deleting)
         {
             own.ticking = true;
             self.myself.send_after(TICK, || Message::Tick);
@@ -324,7 +331,8 @@ impl Held<BatchItem> {
         }
         if std::mem::take(&mut own.changed) {
             let batch = own.batch.clone();
-            self.commit(batch, Some(EventName::BatchProgress), Vec::new()).await?;
+            let event = (!batch.is_over()).then_some(EventName::BatchProgress);
+            self.commit(batch, event, Vec::new()).await?;
         }
         let put_off = self.node.batches.is_put_off(key);
         if put_off { self.advance().await } else { Ok(()) }
@@ -357,7 +365,8 @@ impl Held<BatchItem> {
         let now = self.node.now();
         let progress = read::progress(self.node.store(), environment, &batch).await?;
         self.node.batches.sample((environment, id), now, progress.ended(), batch.runs());
-        let is_same = event == Some(EventName::BatchProgress)
+        let is_figures = matches!(event, Some(EventName::BatchProgress) | None);
+        let is_same = is_figures
             && Batch { revision: own.batch.revision, ..batch.clone() } == own.batch
             && !self.node.batches.has_moved((environment, id));
         if is_same && rows.is_empty() {

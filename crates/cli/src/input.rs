@@ -97,6 +97,11 @@ pub(super) fn document(path: &Path) -> Result<Value, Failure> {
 
 /// A document that is an object.
 pub(super) fn object(path: &Path) -> Result<Map<String, Value>, Failure> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
+        let says = "an input is one object, in JSON or YAML; to run a template over the rows of a CSV file: \
+                    callboard batches create FILE --template ID";
+        return Err(invalid(path, says));
+    }
     let Value::Object(object) = document(path)? else {
         return Err(invalid(path, "it is not an object"));
     };
@@ -213,6 +218,14 @@ mod tests {
         for bad in ["a", "=x", ":=1", "a:={"] {
             assert!(setting(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_csv_file_is_no_input_and_the_command_that_takes_it_is_named() {
+        let Err(Failure::Invalid { what, .. }) = object(Path::new("mails.CSV")) else {
+            panic!("it is taken");
+        };
+        assert!(what.contains("callboard batches create"), "{what}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use callboard_domain::Timestamp;
 use std::sync::Arc;
 
 use callboard_domain::Rule;
+use callboard_domain::budget::Money;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::function::{Call, RESERVED, Work, reserved};
 use callboard_domain::grammar::Kind;
@@ -469,7 +470,8 @@ impl From<Usage> for UsageBody {
             input: usage.input,
             output: usage.output,
             total: usage.total(),
-            total_cost: usage.total_cost,
+            // A sum without the traces of binary fractions: a billionth of a dollar is the smallest part.
+            total_cost: Money::from_usd(usage.total_cost).as_usd(),
             price_unknown: usage.price_unknown,
             cache_read: usage.cache_read,
             cache_write: usage.cache_write,
