@@ -1,7 +1,7 @@
 //! What the tree promises: the arrows between the packages, and that every route is described.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use callboard::http::document;
 
@@ -67,29 +67,61 @@ fn the_arrows_go_one_way() {
     }
 }
 
-#[test]
-fn sources_refer_to_what_is_in_the_repository() {
+/// The texts of the sources of these directories, with their paths.
+fn sources(directories: &[&str], kinds: &[&str]) -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut directories: Vec<_> = ["actors", "benches", "crates", "sdk", "src", "tests", "web/src"]
-        .map(|it| root.join(it))
-        .into();
-    let mut seen = 0;
+    let mut directories: Vec<_> = directories.iter().map(|it| root.join(it)).collect();
+    let mut found = Vec::new();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(&directory).expect("a directory") {
             let path = entry.expect("an entry").path();
-            let kind = path.extension().and_then(|kind| kind.to_str());
+            let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
             if path.is_dir() && !path.ends_with("node_modules") {
                 directories.push(path);
-            } else if matches!(kind, Some("rs" | "ts" | "tsx" | "py" | "toml")) {
-                seen += 1;
+            } else if kinds.contains(&kind) {
                 let text = std::fs::read_to_string(&path).expect("UTF-8");
-                for absent in [concat!("SPEC", ".md"), concat!("PROTO", "COL.md")] {
-                    assert!(!text.contains(absent), "{} cites {absent}", path.display());
-                }
+                found.push((path, text));
             }
         }
     }
-    assert!(seen > 500, "{seen} files were read");
+    found
+}
+
+#[test]
+fn sources_refer_to_what_is_in_the_repository() {
+    let directories = ["actors", "benches", "crates", "sdk", "src", "tests", "web/src"];
+    let sources = sources(&directories, &["rs", "ts", "tsx", "py", "toml"]);
+    assert!(sources.len() > 500, "{} files were read", sources.len());
+    for (path, text) in sources {
+        for absent in [concat!("SPEC", ".md"), concat!("PROTO", "COL.md")] {
+            assert!(!text.contains(absent), "{} cites {absent}", path.display());
+        }
+    }
+}
+
+/// The document keeps only one of two shapes of a name.
+#[test]
+fn each_shape_of_the_document_has_a_name_of_its_own() {
+    let mut names = BTreeSet::new();
+    for (path, text) in sources(&["crates/wire/src", "src"], &["rs"]) {
+        let (mut is_shape, mut other_name) = (false, None);
+        for line in text.lines() {
+            is_shape |= line.starts_with("#[derive(") && line.contains("ToSchema");
+            if let Some((_, name)) = line.split_once("#[schema(as = ") {
+                other_name = name.split([',', ')']).next();
+            }
+            let words: Vec<_> = line.split([' ', '<', '(', ';']).collect();
+            let declared = words.iter().position(|word| matches!(*word, "struct" | "enum"));
+            let Some(at) = declared.filter(|at| *at < 2 && !line.starts_with([' ', '/'])) else {
+                continue;
+            };
+            let name = other_name.take().unwrap_or(words[at + 1]);
+            if std::mem::take(&mut is_shape) {
+                assert!(names.insert(name.to_owned()), "{name}, again in {}", path.display());
+            }
+        }
+    }
+    assert!(names.len() > 50, "{names:?}");
 }
 
 #[test]

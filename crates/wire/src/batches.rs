@@ -238,6 +238,7 @@ pub(crate) fn batch_id() -> impl Parse<TemplateBatchId> {
 /// A batch; a member that does not exist yet is left out.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = TemplateBatch)]
 pub struct BatchBody<'a> {
     /// `bat_…`
     #[schema(value_type = String)]
@@ -320,7 +321,7 @@ pub struct BatchProgressBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchCostBody {
-    /// What was paid so far, held outputs among it.
+    /// The cost of all results so far, held outputs among them.
     actual: f64,
     /// The cap, from which no further row is started.
     #[serde(skip_serializing_if = "Option::is_none")]
