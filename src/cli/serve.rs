@@ -34,7 +34,7 @@ pub(super) fn run(serve: &Serve) -> u8 {
                 announce(&format!("setup at {}", url.expose()));
             }
             let reload = service.reload();
-            finish(signals, hangups.follow(reload), |stop| service.serve(stop)).await
+            Box::pin(finish(signals, hangups.follow(reload), |stop| service.serve(stop))).await
         })
     }))
 }
@@ -46,7 +46,7 @@ async fn share(config: Config, database: Address, hangups: Hangups) -> Result<()
     let signals = Signals::terminating()?;
     announce(&format!("listening on {}", node.url()));
     let reload = node.reload();
-    finish(signals, hangups.follow(reload), |stop| Box::pin(node.serve(stop))).await
+    Box::pin(finish(signals, hangups.follow(reload), |stop| Box::pin(node.serve(stop)))).await
 }
 
 /// The hang-ups that ask for the settings to be read again, and where those are.
@@ -59,7 +59,7 @@ impl Hangups {
         while hangups.recv().await.is_some() {
             reload.run(flags.clone(), Config::environment()).await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

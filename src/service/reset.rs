@@ -155,7 +155,7 @@ impl Part for Once<'_> {
     }
 
     async fn lost(&self, (): &()) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     async fn end(&mut self, (): ()) {}

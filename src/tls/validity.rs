@@ -35,7 +35,7 @@ fn element(bytes: &[u8], tag: Option<u8>) -> Option<(&[u8], &[u8])> {
     } else {
         let (digits, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
         let length = digits.iter().try_fold(0_usize, |sum, digit| {
-            Some(sum.checked_mul(256)?.checked_add(usize::from(*digit))?)
+            sum.checked_mul(256)?.checked_add(usize::from(*digit))
         })?;
         (length, rest)
     };

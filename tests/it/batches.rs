@@ -73,7 +73,8 @@ async fn ended(client: &Client, id: &str, status: &str) -> Value {
 }
 
 fn csv(rows: usize) -> String {
-    let rows: String = (0..rows).map(|row| format!("m{row},mail {row},{row}\n")).collect();
+    let rows: Vec<_> = (0..rows).map(|row| format!("m{row},mail {row},{row}\n")).collect();
+    let rows = rows.concat();
     format!("id,subject,size\n{rows}")
 }
 
@@ -444,10 +445,10 @@ async fn the_how_to_can_be_followed() {
     worker.run(move |task| {
         let prompt = task["prompt"].as_str().unwrap_or_default();
         let mut calls = tried.lock().expect("no panic");
-        let tries = calls.entry(prompt.to_owned()).or_default();
-        *tries += 1;
+        let count = calls.entry(prompt.to_owned()).or_default();
+        *count += 1;
         // The first call of some mails fails.
-        if prompt.contains("mail 7\n") && *tries == 1 {
+        if prompt.contains("mail 7\n") && *count == 1 {
             Err("busy".into())
         } else {
             Ok(r#"{"category": "question", "urgent": false}"#.into())
@@ -457,8 +458,9 @@ async fn the_how_to_can_be_followed() {
     let yaml = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
     std::fs::write(dir.path().join("classify.yaml"), yaml.expect("the page has a file"))
         .expect("a file");
-    let mails: String =
+    let mails: Vec<_> =
         (0..3_000).map(|n| format!("{n},mail {n},\"a text,\nwith lines\"\n")).collect();
+    let mails = mails.concat();
     std::fs::write(dir.path().join("mails.csv"), format!("id,subject,body\n{mails}"))
         .expect("a file");
     let mut batch = String::new();

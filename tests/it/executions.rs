@@ -390,10 +390,10 @@ async fn what_ended_when_and_why_is_a_filter() {
         ("endedBefore=2020-01-01T00:00:00Z".to_owned(), vec![]),
         ("orderBy=completedAt&order=asc".to_owned(), vec![&good, &broken, &refused]),
     ] {
-        let list = client.get(&format!("/api/plans/executions?{query}")).await;
-        assert_eq!(list.body["pagination"]["total"], expected.len(), "{query}");
-        let found = list.expect_ok();
-        let found = found.as_array().expect("a list").iter();
+        let page = client.get(&format!("/api/plans/executions?{query}")).await;
+        assert_eq!(page.body["pagination"]["total"], expected.len(), "{query}");
+        let found = page.expect_ok();
+        let found = found.as_array().expect("a page").iter();
         let found: Vec<_> = found.filter_map(|e| e["id"].as_str()).collect();
         assert_eq!(found, expected, "{query}");
     }
@@ -402,8 +402,8 @@ async fn what_ended_when_and_why_is_a_filter() {
         (format!("endedBefore={last}"), 2),
         ("endedAfter=2020-01-01T00:00:00Z".to_owned(), 3),
     ] {
-        let list = client.get(&format!("/api/tasks?{query}")).await;
-        assert_eq!(list.body["pagination"]["total"], total, "{query}");
+        let page = client.get(&format!("/api/tasks?{query}")).await;
+        assert_eq!(page.body["pagination"]["total"], total, "{query}");
     }
     let unknown = client.get("/api/plans/executions?error=NO_SUCH").await;
     assert_eq!(unknown.refused(400), "VALIDATION_ERROR");

@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn long_texts_leave_room_in_a_row() {
-        let text =
-            (0..200).map(|number| format!("wörd-{number} ")).collect::<String>() + &"ä".repeat(100);
+        let many: Vec<_> = (0..200).map(|number| format!("wörd-{number}")).collect();
+        let text = many.join(" ") + " " + &"ä".repeat(100);
         let words = words_of([text.as_str()].into_iter());
         assert!(words.iter().map(|word| word.len() + 2).sum::<usize>() <= ROOM);
         assert_eq!(words[0], "wörd-0");

@@ -251,7 +251,10 @@ impl Held<BatchItem> {
                 self.become_(Status::Completed, None, Some(EventName::BatchCompleted)).await?;
                 return Ok(());
             }
-            Status::Completed | Status::Loading | Status::Paused => return self.arm(),
+            Status::Completed | Status::Loading | Status::Paused => {
+                self.arm();
+                return Ok(());
+            }
         }
         loop {
             let Some(own) = &mut self.item.0 else { return Ok(()) };
@@ -271,7 +274,8 @@ impl Held<BatchItem> {
             }
         }
         self.show();
-        self.arm()
+        self.arm();
+        Ok(())
     }
 
     /// The number of rows that may be started now: held rows have given their places up.
@@ -309,7 +313,7 @@ impl Held<BatchItem> {
     }
 
     /// Asks to be woken for the next record of progress.
-    fn arm(&mut self) -> Done {
+    fn arm(&mut self) {
         if let Some(own) = &mut self.item.0
             && own.changed
             && !own.ticking
@@ -318,7 +322,6 @@ impl Held<BatchItem> {
             own.ticking = true;
             self.myself.send_after(TICK, || Message::Tick);
         }
-        Ok(())
     }
 
     /// Records the progress, and tries the rows again that were put off.
@@ -486,7 +489,8 @@ impl Held<BatchItem> {
             let executions = &self.node.shard(execution.partition()).executions;
             executions.send(address, execution::Message::Cancel(reply));
         }
-        self.arm()
+        self.arm();
+        Ok(())
     }
 
     fn known(&self) -> Option<Arc<Known>> {

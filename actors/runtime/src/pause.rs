@@ -23,7 +23,7 @@ const NUMBER: u8 = Environment::Live.number();
 /// The pause, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Paused {
-    is_paused: AtomicBool,
+    now: AtomicBool,
     pause: RwLock<Option<Arc<Pause>>>,
     /// The lock of a writer of the row.
     writing: tokio::sync::Mutex<()>,
@@ -31,7 +31,7 @@ pub(crate) struct Paused {
 
 impl Paused {
     fn set(&self, pause: Option<Pause>) {
-        self.is_paused.store(pause.is_some(), Ordering::Release);
+        self.now.store(pause.is_some(), Ordering::Release);
         *self.pause.write().unwrap_or_else(PoisonError::into_inner) = pause.map(Arc::new);
     }
 }
@@ -39,7 +39,7 @@ impl Paused {
 impl Node {
     /// True if no task is leased: somebody has paused everything, or the server stands still.
     pub(crate) fn is_paused(&self) -> bool {
-        self.settings.stands_still || self.paused.is_paused.load(Ordering::Acquire)
+        self.settings.stands_still || self.paused.now.load(Ordering::Acquire)
     }
 
     /// The pause.

@@ -347,22 +347,14 @@ fn line(batch: &Value) -> String {
     let (done, all) = (count("completed") + bad, batch["rows"].as_u64().unwrap_or(0));
     let full = (done * WIDTH).checked_div(all).unwrap_or(0);
     let bar: String = (0..WIDTH).map(|at| if at < full { '#' } else { '.' }).collect();
-    let mut line = format!("[{bar}] {done}/{all}");
-    for (name, count) in [("failed", bad), ("held", count("awaitingApproval"))] {
-        if count > 0 {
-            line.push_str(&format!(", {count} {name}"));
-        }
-    }
-    if let Some(rate) = batch["ratePerMinute"].as_f64() {
-        line.push_str(&format!(", {rate:.0} a minute"));
-    }
-    if let Some(end) = batch["estimatedEnd"].as_str() {
-        line.push_str(&format!(", ends about {end}"));
-    }
-    if let Some(reason) = batch["reason"].as_str() {
-        line.push_str(&format!(" ({reason})"));
-    }
-    line
+    let counts = [("failed", bad), ("held", count("awaitingApproval"))];
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    let mut parts = vec![format!("[{bar}] {done}/{all}")];
+    parts.extend(counts.map(|(name, count)| format!("{count} {name}")));
+    parts.extend(batch["ratePerMinute"].as_f64().map(|rate| format!("{rate:.0} a minute")));
+    parts.extend(batch["estimatedEnd"].as_str().map(|end| format!("ends about {end}")));
+    let reason = batch["reason"].as_str().map(|reason| format!(" ({reason})"));
+    parts.join(", ") + &reason.unwrap_or_default()
 }
 
 /// Writes the export as it comes.

@@ -75,7 +75,7 @@ pub enum Tasks {
     /// Submit a prompt, or the call of a function.
     Submit(Box<Submit>),
     /// List tasks, the newest first.
-    List(List),
+    List(Box<List>),
     /// Show a task with its prompt and its output.
     Show {
         /// The task.

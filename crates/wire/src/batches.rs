@@ -212,7 +212,7 @@ request! {
     /// The failed rows of a batch to run anew; every one that is not rejected if nothing is named.
     #[derive(Debug, Clone, Default)]
     pub struct RetryBatch as "RetryBatch" {
-        /// Rows that failed with one of these codes, such as PROVIDER_ERROR; REJECTED only if named.
+        /// Rows that failed with one of these codes, such as `PROVIDER_ERROR`; `REJECTED` only if named.
         codes: Option<Vec<String>> = optional("codes", rule::list(1..=32, rule::text(rule::characters(1..=64)))),
         /// Rows with one of these keys.
         keys: Option<Vec<String>> =
@@ -559,7 +559,7 @@ impl<'a> BatchRowBody<'a> {
                     status: step.status(),
                     confidence: step.confidence(),
                     confidence_source: result.and_then(|it| it.confidence_source.as_deref()),
-                    model: task.map(|task| task.model()),
+                    model: task.map(callboard_domain::task::Task::model),
                     cost: rounded(row.usage.total_cost + live),
                     decision: decision.map(BatchDecisionBody::from),
                 };

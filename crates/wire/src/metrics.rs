@@ -335,6 +335,7 @@ impl Scrape {
 
     /// The server as its operating system and its clients see it.
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
+    #[expect(clippy::too_many_lines, reason = "a list of series")]
     fn surface(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
         let Server { responses, store_bytes, disk, process, .. } = &self.server;
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses);

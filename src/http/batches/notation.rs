@@ -339,12 +339,11 @@ mod tests {
 
     use super::*;
 
+    type Shown = Result<Vec<(Option<String>, Value)>, String>;
+
     /// The rows of a text that arrives in pieces of every size.
-    fn rows(
-        of: impl Fn() -> Notation,
-        text: &[u8],
-    ) -> Result<Vec<(Option<String>, Value)>, String> {
-        let mut found: Option<Result<Vec<(Option<String>, Value)>, String>> = None;
+    fn rows(of: impl Fn() -> Notation, text: &[u8]) -> Shown {
+        let mut found: Option<Shown> = None;
         for size in 1..=text.len().max(1) {
             let (mut notation, mut rows) = (of(), Vec::new());
             let read = text.chunks(size).try_for_each(|piece| notation.feed(piece, &mut rows));

@@ -44,7 +44,7 @@ pub(in crate::http) struct Upload {
 /// The rows of an upload.
 enum Rows {
     /// A body in pieces.
-    Streamed(Pieces, Notation),
+    Streamed(Box<Pieces>, Notation),
     /// A JSON body, which is read.
     Given(Vec<Value>),
 }
@@ -87,7 +87,11 @@ impl FromRequest<Arc<App>> for Upload {
             let says = "keyColumn is only for text/csv: a line of JSON has the member key";
             return Err(Error::invalid("keyColumn", Rule::Unknown, says).into());
         }
-        Ok(Self { settings, rows: Rows::Streamed(Pieces::of(request)?, notation), digest })
+        Ok(Self {
+            settings,
+            rows: Rows::Streamed(Box::new(Pieces::of(request)?), notation),
+            digest,
+        })
     }
 }
 
@@ -149,7 +153,7 @@ impl Input for Upload {
 
 /// A body in pieces, each within its time and within the budget of bytes.
 struct Pieces {
-    pieces: BodyDataStream,
+    stream: BodyDataStream,
     share: Option<Share>,
     sender: Option<BodySender>,
     limit: Duration,
@@ -168,14 +172,14 @@ impl Pieces {
         }
         let share = request.extensions().get::<Share>().cloned();
         let sender = request.extensions().get::<BodySender>().cloned();
-        let pieces = request.into_body().into_data_stream();
+        let stream = request.into_body().into_data_stream();
         let (limit, checked) = (edge.body_timeout, Instant::now());
-        Ok(Self { pieces, share, sender, limit, read: 0, checked })
+        Ok(Self { stream, share, sender, limit, read: 0, checked })
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         self.share.iter().for_each(Share::reset);
-        let piece = tokio::time::timeout(self.limit, self.pieces.next()).await;
+        let piece = tokio::time::timeout(self.limit, self.stream.next()).await;
         let piece = piece.map_err(|_| Error::BodyTooSlow { seconds: self.limit.as_secs() })?;
         let broken = |_| Error::invalid("body", Rule::Format, "the body breaks off");
         let Some(piece) = piece.transpose().map_err(broken)? else { return Ok(None) };

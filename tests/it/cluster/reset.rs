@@ -26,7 +26,9 @@ async fn an_admin_of_a_cluster_gets_a_password_once_all_nodes_are_stopped() {
     cluster.nodes.iter_mut().for_each(|node| assert!(node.terminate()));
     let done = reset();
     assert!(done.status.success(), "{done:?}");
-    cluster.nodes.iter_mut().for_each(|node| node.restart());
+    for node in &mut cluster.nodes {
+        node.restart();
+    }
     let login = json!({"email": ADMIN, "password": OTHER});
     crate::support::until("the new password counts at every node", async || {
         for node in &cluster.nodes {

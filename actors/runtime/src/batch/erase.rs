@@ -62,7 +62,8 @@ impl Held<BatchItem> {
         }
         if !tasks.is_empty() {
             // What is in use, or announced just now, goes a little later.
-            return self.again_soon(is_stuck);
+            self.again_soon(is_stuck);
+            return Ok(());
         }
         let rows = batches::rows(store, environment, id, None, PAGE).await?;
         if !rows.is_empty() {
@@ -76,7 +77,8 @@ impl Held<BatchItem> {
                 }
             }
             self.write(ops).await?;
-            return self.again_soon(false);
+            self.again_soon(false);
+            return Ok(());
         }
         let plan = self.item.0.as_ref().map(|own| own.batch.plan);
         self.write(BATCHES.delete(store, number, id.as_u128()).await?).await?;
@@ -88,7 +90,7 @@ impl Held<BatchItem> {
         Ok(())
     }
 
-    fn again_soon(&mut self, is_stuck: bool) -> Done {
+    fn again_soon(&mut self, is_stuck: bool) {
         if let Some(own) = &mut self.item.0
             && !own.ticking
         {
@@ -96,6 +98,5 @@ impl Held<BatchItem> {
             let pause = if is_stuck { TICK } else { std::time::Duration::from_millis(1) };
             self.myself.send_after(pause, || super::Message::Tick);
         }
-        Ok(())
     }
 }

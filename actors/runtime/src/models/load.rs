@@ -114,7 +114,7 @@ impl Node {
             match MODELS.get(self.store(), NUMBER, &key(name)).await {
                 Ok(row) if row.as_ref().and_then(|row| row.limits).is_some() => {}
                 Ok(_) => {
-                    self.models.set_limits(name, limits.get(name).copied().unwrap_or_default())
+                    self.models.set_limits(name, limits.get(name).copied().unwrap_or_default());
                 }
                 Err(error) => tracing::warn!(model = name, %error, "the model keeps its limits"),
             }

@@ -172,12 +172,12 @@ pub(crate) async fn overview(
     let out = execution.steps_out().map(|(_, task)| task);
     let rows: Vec<(TaskId, TaskRow)> = together(TOGETHER, out.map(read)).await?;
     let live = rows.iter().map(|(id, row)| (*id, how_far(row.state()))).collect();
-    let held = rows.iter().filter_map(|(_, row)| row.held_usage()).sum();
+    let usage = rows.iter().filter_map(|(_, row)| row.held_usage()).sum();
     let waits = match foremost(rows, |(id, row)| (*id, row.state())) {
         Some((id, row)) => tables::unfinished(store, environment, id, row).await?,
         None => None,
     };
-    Ok(Some(Overview { held, waits, ..seen(execution, &live) }))
+    Ok(Some(Overview { held: usage, waits, ..seen(execution, &live) }))
 }
 
 /// An execution whose head was read, its inputs, and its plan; `None` if the execution was removed
@@ -268,10 +268,10 @@ async fn detail(
     let input = begun.take_input(store, environment).await?;
     let is_held = |task: &&Task| matches!(task.state, State::AwaitingApproval { .. });
     let results = tasks.values().filter(is_held).filter_map(|task| task.result.as_ref());
-    let held = results.map(|result| result.usage).sum();
+    let usage = results.map(|result| result.usage).sum();
     let waits = foremost(tasks.values().collect(), |task: &&Task| (task.spec.id, &task.state));
     let waits = waits.cloned();
-    let (overview, items) = (Overview { held, waits, ..seen(execution, &live) }, counts);
+    let (overview, items) = (Overview { held: usage, waits, ..seen(execution, &live) }, counts);
     Ok(Some(ExecutionDetail { overview, tasks, outputs, items, input, copies }))
 }
 

@@ -606,8 +606,8 @@ async fn there_are_a_thousand_budgets_however_many_are_made_at_once() {
     for _ in 0..999 {
         make().await.expect("there is room");
     }
-    let made = futures_util::future::join_all((0..5).map(|_| make())).await;
-    assert_eq!(made.iter().filter(|one| one.is_ok()).count(), 1);
+    let five = futures_util::future::join_all((0..5).map(|_| make())).await;
+    assert_eq!(five.iter().filter(|one| one.is_ok()).count(), 1);
     let says = "there are 1000 budgets, which is the limit: delete one".into();
     assert_eq!(make().await.err(), Some(Error::InvalidState(says)));
 }

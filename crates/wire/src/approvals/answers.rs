@@ -98,7 +98,8 @@ pub struct Assigned {
     status: &'static str,
     /// The reviewer.
     #[schema(value_type = Option<String>)]
-    assigned_to: Option<Text<UserId>>,
+    #[serde(rename = "assignedTo")]
+    reviewer: Option<Text<UserId>>,
 }
 
 impl Assigned {
@@ -106,7 +107,7 @@ impl Assigned {
     #[must_use]
     pub fn of(approval: &Approval) -> Self {
         let (task_id, status) = (Text(approval.id()), approval.state.as_str());
-        Self { task_id, status, assigned_to: approval.assignee.map(Text) }
+        Self { task_id, status, reviewer: approval.assignee.map(Text) }
     }
 }
 
