@@ -141,7 +141,7 @@ async fn every_broken_field_of_a_decision_is_named_with_its_rule() {
         ("/pending?queue=", "queue", "length"),
         ("/pending?reviewerId=", "reviewerId", "length"),
         ("/pending?includeExpired=maybe", "includeExpired", "type"),
-        ("/pending?status=pending", "status", "unknown"),
+        ("/pending?status=approved", "status", "enum"),
         ("/pending?order=asc", "order", "unknown"),
         ("?status=nope", "status", "enum"),
         ("?status=approved,nope", "status", "enum"),

@@ -56,7 +56,7 @@ impl OnInvalid {
 request! {
     /// The settings of a batch: parameters of the query, or members of a JSON body.
     #[derive(Debug, Clone)]
-    pub struct CreateBatch as "CreateBatch" {
+    pub struct CreateBatch as "CreateTemplateBatch" {
         /// The template; required.
         template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),
         /// Another version of it than the highest.
@@ -434,7 +434,7 @@ pub struct BatchRowBody<'a> {
     execution_id: Option<Text<ExecutionId>>,
     /// The output of the last step: an object or a list if it is JSON of one, else a text.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value, required = false)]
     output: Option<Value>,
     /// The steps, by their ids, in the order of the plan.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]

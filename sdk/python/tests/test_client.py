@@ -191,6 +191,28 @@ def test_a_template_is_published_and_deployed(cb: Any, worker: RunningWorker) ->
     cb.templates.delete(made.id)
 
 
+def test_a_batch_runs_a_template_over_rows(cb: Any, worker: RunningWorker) -> None:
+    class Input(BaseModel):
+        text: str
+
+    template = Template(f"Rows {id(cb)}", version="1.0.0", input=Input, defaults={"max_tokens": 10})
+    template.step("echo", "say {{input.text}}")
+    made = cb.templates.publish(template)
+    rows = [{"key": f"k{n}", "input": {"text": f"t{n}"}} for n in range(120)] + [{"key": "odd", "input": {}}]
+    batch = cb.batches.create(made.id, rows, name="rows", idempotency_key=f"rows-{id(cb)}")
+    assert cb.batches.create(made.id, rows, name="rows", idempotency_key=f"rows-{id(cb)}").id == batch.id
+    until(lambda: cb.batches.get(batch.id).status == "completed")
+    progress = cb.batches.get(batch.id).progress
+    assert (progress.completed, progress.invalid) == (120, 1)
+    found = {row.key: row for row in cb.batches.rows(batch.id)}
+    assert len(found) == 121 and found["odd"].status == "invalid" and found["k7"].output == "t7"
+    table = b"".join(cb.batches.export(batch.id, columns=["key", "output"])).decode()
+    assert "k7,t7" in table and len(table.splitlines()) == 122
+    lines = b"".join(cb.batches.export(batch.id, format="jsonl")).splitlines()
+    assert len(lines) == 121
+    assert batch.id in [it.id for it in cb.batches.list(template_id=made.id)]
+
+
 def test_events_go_on_from_a_cursor(cb: Any, worker: RunningWorker) -> None:
     start = cb.cursor()
     # The worker takes tasks of the queue default, so this one waits.

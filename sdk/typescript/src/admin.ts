@@ -1,5 +1,5 @@
 import { type Call, type CallOptions, call, type KeyOptions, type Query } from "./call.js";
-import { checked } from "./check.js";
+import { checked, encoded } from "./check.js";
 import { Resource } from "./item.js";
 import type { Filters, Pages } from "./pages.js";
 import type * as models from "./schema.js";
@@ -40,6 +40,102 @@ export class BulkJobs extends Resource {
   /** Stops a bulk job. */
   stop(id: string, options: CallOptions = {}): Promise<models.Bulk> {
     return this.transport.send("DELETE", "/api/bulk/{id}", { names: { id }, ...options });
+  }
+}
+
+/** A row to upload: its key, by default its number, and the input of the template. */
+export interface NewRow {
+  key?: string;
+  input: Record<string, unknown>;
+}
+
+/** How the rows of a batch run. */
+export interface BatchOptions extends KeyOptions {
+  version?: string;
+  name?: string;
+  tags?: string[];
+  /** In USD; at this cost the batch pauses. */
+  maxCost?: number;
+  /** The rows that run at a time. */
+  concurrency?: number;
+  /** `reject` keeps nothing if a row is faulty. */
+  onInvalid?: "keep" | "reject";
+}
+
+/** `cb.batches`: a template over many rows, each of them an execution. */
+export class Batches extends Resource {
+  /**
+   * Uploads rows, and starts the template over them. All rows are durable when it resolves. They are held in memory
+   * until then.
+   */
+  create(templateId: string, rows: Iterable<NewRow>, options: BatchOptions = {}): Promise<models.TemplateBatch> {
+    const { signal, idempotencyKey: value, ...settings } = options;
+    const content = Array.from(rows, (row) => `${encoded({ ...row })}\n`).join("");
+    const body = { content, contentType: "application/x-ndjson" };
+    const query = { templateId, ...settings };
+    return this.transport.send("POST", "/api/batches", { ...body, query, key: { value }, signal });
+  }
+
+  /** Lists batches, the newest first. */
+  list(filters: Filters<"/api/batches"> = {}): Pages<models.TemplateBatch> {
+    return this.pages("GET", "/api/batches", { filters });
+  }
+
+  /** Reads a batch with its progress. */
+  get(id: string, options: CallOptions = {}): Promise<models.TemplateBatch> {
+    return this.transport.send("GET", "/api/batches/{id}", { names: { id }, ...options });
+  }
+
+  /** Starts no more rows; those that run go on. */
+  pause(id: string, options: CallOptions = {}): Promise<models.TemplateBatch> {
+    return this.transport.send("POST", "/api/batches/{id}/pause", { names: { id }, ...options });
+  }
+
+  /** Starts rows again. */
+  resume(id: string, options: CallOptions = {}): Promise<models.TemplateBatch> {
+    return this.transport.send("POST", "/api/batches/{id}/resume", { names: { id }, ...options });
+  }
+
+  /** Cancels the rows that have not ended. */
+  cancel(id: string, options: CallOptions = {}): Promise<models.TemplateBatch> {
+    return this.transport.send("POST", "/api/batches/{id}/cancel", { names: { id }, ...options });
+  }
+
+  /** Runs failed rows anew, and keeps the steps that are good. */
+  retry(id: string, which: models.RetryBatch = {}, options: CallOptions = {}): Promise<models.TemplateBatch> {
+    const body = checked("RetryBatch", which);
+    return this.transport.send("POST", "/api/batches/{id}/retry", { names: { id }, body, ...options });
+  }
+
+  /** Erases a batch that has ended, with its executions. Requires the role admin. */
+  delete(id: string, options: CallOptions = {}): Promise<models.TemplateBatch> {
+    return this.transport.send("DELETE", "/api/batches/{id}", { names: { id }, ...options });
+  }
+
+  /** The rows, in their order, read 100 at a time. */
+  async *rows(
+    id: string,
+    filters: CallOptions & { status?: string | string[]; errorCode?: string | string[] } = {},
+  ): AsyncGenerator<models.BatchRow, void, void> {
+    const { signal, ...asked } = filters;
+    for (let cursor: number | undefined; ; ) {
+      const query = { ...asked, limit: 100, cursor };
+      const page = await this.transport.send("GET", "/api/batches/{id}/rows", { names: { id }, query, signal });
+      yield* page.rows;
+      cursor = page.nextCursor ?? undefined;
+      if (cursor === undefined) return;
+    }
+  }
+
+  /** All rows as CSV or JSON lines, also while the batch runs. */
+  export(
+    id: string,
+    options: CallOptions & { format?: "csv" | "jsonl"; columns?: string[]; status?: string | string[] } = {},
+  ): AsyncGenerator<Uint8Array, void, void> {
+    const { signal, format = "csv", ...asked } = options;
+    const Accept = format === "csv" ? "text/csv" : "application/x-ndjson";
+    const given = { names: { id }, query: { format, ...asked } };
+    return this.transport.open(call("GET", "/api/batches/{id}/export", given as never, { Accept }), signal);
   }
 }
 
@@ -157,6 +253,21 @@ export class System extends Resource {
   /** The whole store, as `callboard backup` reads it. Requires the role admin. */
   backup({ signal }: CallOptions = {}): AsyncGenerator<Uint8Array, void, void> {
     return this.transport.open(call("POST", "/api/backups", {}, { Accept: "application/octet-stream" }), signal);
+  }
+
+  /** Gives out no more work: nothing is leased until `resume`. Running work goes on. */
+  pause(pause: models.PauseAll, options: CallOptions = {}): Promise<models.Pause> {
+    return this.transport.send("POST", "/api/system/pause", { body: checked("PauseAll", pause), ...options });
+  }
+
+  /** Gives out work again. */
+  resume(options: CallOptions = {}): Promise<models.Pause> {
+    return this.transport.send("DELETE", "/api/system/pause", options);
+  }
+
+  /** Whether everything is paused, since when, by whom and why. */
+  paused(options: CallOptions = {}): Promise<models.Pause> {
+    return this.transport.send("GET", "/api/system/pause", options);
   }
 
   /** Lists the nodes of a cluster. */

@@ -569,6 +569,148 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Batches, the newest first. */
+        get: operations["batches_list"];
+        put?: never;
+        /**
+         * Create a batch: each row of the body becomes an execution of the template. At most 100,000 rows and 1 GiB as
+         *     lines of JSON (`{"key": …, "input": {…}}`) or CSV, whose header names the members of the input; 2 MiB as JSON, with
+         *     the settings and `rows` as members.
+         */
+        post: operations["batches_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/batches/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A batch with its progress and its cost. */
+        get: operations["batches_get"];
+        put?: never;
+        post?: never;
+        /** Delete a batch that has ended, with its executions, their tasks and their texts. */
+        delete: operations["batches_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/batches/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel a batch: no further row starts, and rows that run are cancelled. */
+        post: operations["batches_cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/batches/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All rows of a batch as CSV or as lines of JSON, also while it runs. */
+        get: operations["batches_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/batches/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let no further row of a batch start; rows that run go on. */
+        post: operations["batches_pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/batches/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let rows of a paused batch start again. */
+        post: operations["batches_resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/batches/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run failed rows of a batch anew within it: good results of their steps are kept. */
+        post: operations["batches_retry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/batches/{id}/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A page of the rows of a batch, in their order. */
+        get: operations["batches_rows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/budgets": {
         parameters: {
             query?: never;
@@ -843,6 +985,23 @@ export interface paths {
         put?: never;
         /** Let an output pass, as it is or with another text in its place. */
         post: operations["hitl_approve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hitl/{taskId}/assign": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give an output to a reviewer, who is then its assignee. */
+        post: operations["hitl_assign"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1302,6 +1461,25 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/system/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** True if no task is leased, and why. */
+        get: operations["system_show"];
+        put?: never;
+        /** Lease no task until somebody resumes; running tasks go on. */
+        post: operations["system_pause"];
+        /** Lease tasks again. */
+        delete: operations["system_resume"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks": {
         parameters: {
             query?: never;
@@ -1503,7 +1681,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The usage of the tasks that were created in a period and are still stored, in groups; at most 100,000 tasks. */
+        /** The usage of the tasks whose results came in a period and that are still stored, in groups; at most 100,000 tasks. */
         get: operations["budgets_usage"];
         put?: never;
         post?: never;
@@ -1648,6 +1826,8 @@ export interface components {
              * @description The end of the claim.
              */
             claimedUntil?: string;
+            /** @description The concurrency key of the task. */
+            concurrencyKey?: string;
             /**
              * Format: double
              * @description The confidence in the output, 0 to 1.
@@ -1676,6 +1856,8 @@ export interface components {
             function?: string;
             /** @description The length and the last hash of its history. */
             history: components["schemas"]["Chain"];
+            /** @description The idempotency key of the request that made it alone. */
+            idempotencyKey?: string;
             /**
              * Format: int32
              * @description The item of the step's list that the task is for, from 0.
@@ -1752,6 +1934,14 @@ export interface components {
             /** @description True if another text replaces the output. */
             wasModified: boolean;
         };
+        /** @description The answer to an assignment. */
+        Assigned: {
+            /** @description The reviewer. */
+            assignedTo?: string;
+            /** @description assigned, escalated or expired. */
+            status: string;
+            taskId: string;
+        };
         /** @description An entry of the audit log. */
         AuditEntry: {
             /** @description The action, such as key.revoked. */
@@ -1792,12 +1982,134 @@ export interface components {
             /** @description The number. */
             total: number;
         };
+        /** @description The cost of a batch, in USD. */
+        BatchCost: {
+            /**
+             * Format: double
+             * @description The cost of all results so far, held outputs among them.
+             */
+            actual: number;
+            /**
+             * Format: double
+             * @description The cap, from which no further row is started.
+             */
+            max?: number;
+        };
+        /** @description The decision on an output. */
+        BatchDecision: {
+            /**
+             * Format: date-time
+             * @description The instant.
+             */
+            at: string;
+            /** @description The reviewer. */
+            by: string;
+            /** @description True if the reviewer's text replaces the output. */
+            edited: boolean;
+            /** @description approved or rejected. */
+            verdict: string;
+        };
+        /** @description The error of a row. */
+        BatchError: {
+            /** @description The code. */
+            code: string;
+            /** @description The text for people. */
+            message: string;
+        };
         /** @description One task of a batch. */
         BatchItem: {
             /** @description `dt_task_…` */
             id: string;
             /** @description pending. */
             status: string;
+        };
+        /** @description The number of rows in each status; the sum without `total` is `total`. */
+        BatchProgress: {
+            /**
+             * Format: int32
+             * @description Held for a reviewer.
+             */
+            awaitingApproval: number;
+            /**
+             * Format: int32
+             * @description Cancelled, or never begun in a cancelled batch.
+             */
+            cancelled: number;
+            /**
+             * Format: int32
+             * @description Completed.
+             */
+            completed: number;
+            /**
+             * Format: int32
+             * @description Failed, or not startable.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description With a fault.
+             */
+            invalid: number;
+            /**
+             * Format: int32
+             * @description Not started.
+             */
+            pending: number;
+            /**
+             * Format: int32
+             * @description Rejected by a reviewer.
+             */
+            rejected: number;
+            /**
+             * Format: int32
+             * @description Running, and not held.
+             */
+            running: number;
+            /**
+             * Format: int32
+             * @description All rows.
+             */
+            total: number;
+        };
+        /** @description A row of a batch; a member that does not exist yet is left out. */
+        BatchRow: {
+            /**
+             * Format: double
+             * @description The cost of all model calls, in USD, held outputs among it.
+             */
+            cost: number;
+            /** @description The reason why the row did not end well, or never began. */
+            error?: components["schemas"]["BatchError"];
+            /** @description `dt_exec_…` */
+            executionId?: string;
+            /** @description The key, unique in the batch. */
+            key: string;
+            /** @description The output of the last step: an object or a list if it is JSON of one, else a text. */
+            output?: unknown;
+            /**
+             * Format: int32
+             * @description The number of the row, from 1.
+             */
+            row: number;
+            /**
+             * @description pending, running, `awaiting_approval`, completed, failed, rejected, cancelled, invalid, or removed once its
+             *     execution is no longer kept.
+             */
+            status: string;
+            /** @description The steps, by their ids, in the order of the plan. */
+            steps?: {
+                [key: string]: components["schemas"]["BatchStep"];
+            };
+        };
+        /** @description A page of rows. */
+        BatchRows: {
+            /**
+             * Format: int32
+             * @description The `cursor` of the next page; left out on the last one. A page may be short, or empty, and have a next one.
+             */
+            nextCursor?: number;
+            /** @description The rows, in their order. */
+            rows: components["schemas"]["BatchRow"][];
         };
         /** @description A batch as it is. */
         BatchStatus: {
@@ -1816,6 +2128,27 @@ export interface components {
             tasks: components["schemas"]["BatchItem"][];
             /** @description The number. */
             total: number;
+        };
+        /** @description A step of a row. */
+        BatchStep: {
+            /**
+             * Format: double
+             * @description The confidence in the output, 0 to 1.
+             */
+            confidence?: number;
+            /** @description The method by which the confidence was made. */
+            confidenceSource?: string;
+            /**
+             * Format: double
+             * @description The cost of its model calls, in USD.
+             */
+            cost: number;
+            /** @description The reviewer's decision. */
+            decision?: components["schemas"]["BatchDecision"];
+            /** @description The model that was called last. */
+            model?: string;
+            /** @description pending, running, completed, failed, cancelled, skipped or rejected. */
+            status: string;
         };
         /** @description A budget of many tasks. */
         Budget: {
@@ -2338,6 +2671,8 @@ export interface components {
         };
         /** @description An execution; a member that does not exist yet is left out. */
         Execution: components["schemas"]["Labels"] & {
+            /** @description The batch that it is a row of: `bat_…` */
+            batchId?: string;
             /** @description The receiver of webhooks. */
             callbackUrl?: string;
             /**
@@ -2351,8 +2686,12 @@ export interface components {
             forkedFrom?: components["schemas"]["ForkedFrom"];
             /** @description `dt_exec_…` */
             id: string;
+            /** @description The idempotency key of the request that started it. */
+            idempotencyKey?: string;
             /** @description The input, defaults filled in; not in lists. */
             input?: Record<string, unknown>;
+            /** @description The key of that row. */
+            key?: string;
             /** @description The plan that it runs: `dt_plan_…` */
             planId: string;
             /** @description The number of steps in each state; in an event, at the time of reading. */
@@ -2381,11 +2720,19 @@ export interface components {
             templateVersion?: string;
             /** @description The usage of all its model calls. */
             usage: components["schemas"]["Usage"];
-            /** @description `schedule` while it is pending. */
+            /**
+             * @description The reason that nothing of it runs: schedule while it is pending; worker, approval, backoff, limit,
+             *     `queue_paused`, budget or signal of the step that waits.
+             */
             waitingFor?: string;
             /**
              * Format: date-time
-             * @description The time of the start, while the execution is pending.
+             * @description The instant since which it waits, if it is known.
+             */
+            waitingSince?: string;
+            /**
+             * Format: date-time
+             * @description The end of the wait, if it is known: the earliest, or the latest for a signal.
              */
             waitingUntil?: string;
         };
@@ -2457,6 +2804,8 @@ export interface components {
         Health: {
             /** @description The parts of the service. */
             components: components["schemas"]["Components"];
+            /** @description The pause of everything, and its reason; absent while tasks are leased. */
+            paused?: string;
             /** @description The worst of its components: ok, degraded or unavailable. */
             status: string;
             /** @description The release of the IANA time-zone database by which schedules go, such as 2026a. */
@@ -2468,7 +2817,7 @@ export interface components {
             uptimeMs: number;
             /** @description The program's version. */
             version: string;
-            /** @description Settings that do not go together; the status is none the worse for them. */
+            /** @description Settings that do not go together, and certificates that end within two weeks; the status is none the worse for them. */
             warnings?: string[];
         };
         /** @description `hitl` of a template. */
@@ -2855,6 +3204,24 @@ export interface components {
             refreshedAt?: string;
             /** @description The owner. */
             userId: string;
+        };
+        /** @description The pause of everything. */
+        Pause: {
+            /** @description The account that paused. */
+            by?: string;
+            /** @description True if no task is leased. */
+            paused: boolean;
+            /** @description The reason. */
+            reason?: string;
+            /**
+             * Format: date-time
+             * @description The beginning of the pause.
+             */
+            since?: string;
+            /** @description True if the server was started with --paused: nothing leaves it, and only a start without ends that. */
+            standsStill: boolean;
+            /** @description accept or refuse: the treatment of submissions. */
+            submissions?: string;
         };
         /** @description A plan. */
         Plan: {
@@ -3427,7 +3794,7 @@ export interface components {
             /** @description The usage of all its model calls. */
             usage?: components["schemas"]["Usage"];
             /**
-             * @description The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget or
+             * @description The reason that it waits while it is pending: worker, approval, backoff, limit, paused, `queue_paused`, budget or
              *     signal; none where it waits for other steps.
              */
             waitingFor?: string;
@@ -3531,6 +3898,8 @@ export interface components {
             function?: string;
             /** @description `dt_task_…` */
             id: string;
+            /** @description The idempotency key of the request that made it alone. */
+            idempotencyKey?: string;
             /**
              * Format: int32
              * @description The item of the step's list that it is for, from 0.
@@ -3605,8 +3974,13 @@ export interface components {
             timeoutMs: number;
             /** @description The usage of the model call. */
             usage?: components["schemas"]["Usage"];
-            /** @description The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, `queue_paused`, budget. */
+            /** @description The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, paused, `queue_paused`, budget. */
             waitingFor?: string;
+            /**
+             * Format: date-time
+             * @description The instant since which it waits; absent after an attempt that failed.
+             */
+            waitingSince?: string;
             /**
              * Format: date-time
              * @description The earliest end of the wait, if it is known.
@@ -3621,6 +3995,71 @@ export interface components {
             code: string;
             /** @description The text for people. */
             message: string;
+        };
+        /** @description A batch; a member that does not exist yet is left out. */
+        TemplateBatch: {
+            /**
+             * Format: date-time
+             * @description The end.
+             */
+            completedAt?: string;
+            /**
+             * Format: int32
+             * @description The most rows that run at a time.
+             */
+            concurrency: number;
+            /** @description The cost. */
+            cost: components["schemas"]["BatchCost"];
+            /**
+             * Format: date-time
+             * @description The beginning of the upload.
+             */
+            createdAt: string;
+            /** @description The account that created the batch. */
+            createdBy: string;
+            /**
+             * Format: date-time
+             * @description The end at this rate.
+             */
+            estimatedEnd?: string;
+            /** @description `bat_…` */
+            id: string;
+            /** @description The name, for people. */
+            name?: string;
+            /** @description The number of rows in each status. */
+            progress: components["schemas"]["BatchProgress"];
+            /**
+             * Format: double
+             * @description The rows that ended in a minute, over the last one.
+             */
+            ratePerMinute?: number;
+            /** @description The reason why the service paused the batch, or puts rows off. */
+            reason?: string;
+            /**
+             * Format: int32
+             * @description The rows that a retry runs anew; in its answer only.
+             */
+            retried?: number;
+            /**
+             * Format: int32
+             * @description The number of rows.
+             */
+            rows: number;
+            /**
+             * Format: date-time
+             * @description The instant at which all rows were durable.
+             */
+            startedAt?: string;
+            /** @description loading, running, paused, completed or cancelled. */
+            status: string;
+            /** @description The tags of the executions. */
+            tags?: string[];
+            /** @description The template. */
+            templateId: string;
+            /** @description The usage of all model calls so far, held outputs among them. */
+            usage: components["schemas"]["Usage"];
+            /** @description The version of the template. */
+            version: string;
         };
         /** @description A template. */
         Template: {
@@ -3753,16 +4192,16 @@ export interface components {
         UsageGroups: {
             /**
              * Format: date-time
-             * @description The earliest creation of the counted tasks.
+             * @description The earliest result of the counted tasks.
              */
             from: string;
-            /** @description tag, account, template, model or day. */
+            /** @description tag, account, template, model, day or tagKey. */
             groupBy: string;
             /** @description The groups, the highest cost first; at most 1,000. */
             groups: components["schemas"]["UsageSum"][];
             /**
              * Format: date-time
-             * @description The instant before which the counted tasks were created.
+             * @description The instant before which the results of the counted tasks came.
              */
             to: string;
             /** @description All tasks, each once. */
@@ -3777,7 +4216,7 @@ export interface components {
              * @description Input tokens.
              */
             input: number;
-            /** @description The tag, account, template, model or day; left out for tasks that have none, and of the total. */
+            /** @description The tag, account, template, model, day, or the rest of a tag behind its key; left out for tasks that have none, and of the total. */
             key?: string;
             /**
              * Format: int64
@@ -3928,6 +4367,10 @@ export interface components {
             /** @description The reviewer: a session names only its own user, an admin's session any user, a key any user. */
             reviewerId?: string | null;
         };
+        Assign: {
+            /** @description The id of a user who may decide: `usr_…` */
+            assignee: string;
+        };
         BulkFilter: {
             /** @description One of these statuses. */
             status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[] | null;
@@ -3947,6 +4390,16 @@ export interface components {
              * @description Created before this instant.
              */
             createdBefore?: (Date | string) | null;
+            /**
+             * Format: date-time
+             * @description Completed, failed or rejected at this instant or later.
+             */
+            endedAfter?: (Date | string) | null;
+            /**
+             * Format: date-time
+             * @description Completed, failed or rejected before this instant.
+             */
+            endedBefore?: (Date | string) | null;
         };
         ChangeBudget: {
             /** @description The limit of a period, in USD. */
@@ -4234,6 +4687,27 @@ export interface components {
             weight?: number | null;
             /** @description Prevents duplicates; kept for 24 hours. */
             idempotencyKey?: string | null;
+        };
+        CreateTemplateBatch: {
+            /** @description The template; required. */
+            templateId?: string | null;
+            /** @description Another version of it than the highest. */
+            version?: string | null;
+            /** @description A name, for people. */
+            name?: string | null;
+            /** @description The tags of the executions. */
+            tags?: string[] | null;
+            /** @description The cost in USD from which no further row is started. */
+            maxCost?: number | null;
+            /** @description The most rows that run at a time; by default 100. */
+            concurrency?: number | null;
+            /**
+             * @description keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
+             * @enum {string|null}
+             */
+            onInvalid?: "keep" | "reject" | null;
+            /** @description The column of a CSV file that has the keys; by default a row's key is its number. */
+            keyColumn?: string | null;
         };
         CreateUser: {
             /**
@@ -4556,6 +5030,15 @@ export interface components {
             /** @description The share of the turns of the key; by default 1. */
             weight?: number | null;
         };
+        PauseAll: {
+            /** @description The reason, for people. */
+            reason: string;
+            /**
+             * @description The treatment of submissions; accept by default.
+             * @enum {string|null}
+             */
+            submissions?: "accept" | "refuse" | null;
+        };
         PlanRequest: {
             /** @description The text for people. */
             name: string;
@@ -4610,6 +5093,12 @@ export interface components {
              * @description 8 to 128 characters, none of the common ones.
              */
             password: string;
+        };
+        RetryBatch: {
+            /** @description Rows that failed with one of these codes, such as `PROVIDER_ERROR`; `REJECTED` only if named. */
+            codes?: string[] | null;
+            /** @description Rows with one of these keys. */
+            keys?: string[] | null;
         };
         RetryRequest: {
             /** @description The attempts in all; by default 3. */
@@ -4904,10 +5393,18 @@ export interface components {
 export type Allowance = components['schemas']['Allowance'];
 export type Approval = components['schemas']['Approval'];
 export type Approved = components['schemas']['Approved'];
+export type Assigned = components['schemas']['Assigned'];
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type Batch = components['schemas']['Batch'];
+export type BatchCost = components['schemas']['BatchCost'];
+export type BatchDecision = components['schemas']['BatchDecision'];
+export type BatchError = components['schemas']['BatchError'];
 export type BatchItem = components['schemas']['BatchItem'];
+export type BatchProgress = components['schemas']['BatchProgress'];
+export type BatchRow = components['schemas']['BatchRow'];
+export type BatchRows = components['schemas']['BatchRows'];
 export type BatchStatus = components['schemas']['BatchStatus'];
+export type BatchStep = components['schemas']['BatchStep'];
 export type Budget = components['schemas']['Budget'];
 export type BudgetMatch = components['schemas']['BudgetMatch'];
 export type Bulk = components['schemas']['Bulk'];
@@ -4960,6 +5457,7 @@ export type More = components['schemas']['More'];
 export type NewInvitation = components['schemas']['NewInvitation'];
 export type Node = components['schemas']['Node'];
 export type OpenSession = components['schemas']['OpenSession'];
+export type Pause = components['schemas']['Pause'];
 export type Plan = components['schemas']['Plan'];
 export type PreviousKey = components['schemas']['PreviousKey'];
 export type Price = components['schemas']['Price'];
@@ -4987,6 +5485,7 @@ export type StepResult = components['schemas']['StepResult'];
 export type Tally = components['schemas']['Tally'];
 export type Task = components['schemas']['Task'];
 export type TaskError = components['schemas']['TaskError'];
+export type TemplateBatch = components['schemas']['TemplateBatch'];
 export type Template = components['schemas']['Template'];
 export type Threshold = components['schemas']['Threshold'];
 export type Usage = components['schemas']['Usage'];
@@ -5000,6 +5499,7 @@ export type Worker = components['schemas']['Worker'];
 export type AcceptInvitation = components['schemas']['AcceptInvitation'];
 export type AnswerProgram = components['schemas']['AnswerProgram'];
 export type Approve = components['schemas']['Approve'];
+export type Assign = components['schemas']['Assign'];
 export type BulkFilter = components['schemas']['BulkFilter'];
 export type ChangeBudget = components['schemas']['ChangeBudget'];
 export type ChangeNode = components['schemas']['ChangeNode'];
@@ -5014,6 +5514,7 @@ export type CreateInvitation = components['schemas']['CreateInvitation'];
 export type CreateKey = components['schemas']['CreateKey'];
 export type CreateSchedule = components['schemas']['CreateSchedule'];
 export type CreateTask = components['schemas']['CreateTask'];
+export type CreateTemplateBatch = components['schemas']['CreateTemplateBatch'];
 export type CreateUser = components['schemas']['CreateUser'];
 export type DefaultsRequest = components['schemas']['DefaultsRequest'];
 export type DeployTemplate = components['schemas']['DeployTemplate'];
@@ -5029,12 +5530,14 @@ export type Login = components['schemas']['Login'];
 export type Logout = components['schemas']['Logout'];
 export type MessageRequest = components['schemas']['MessageRequest'];
 export type NewTask = components['schemas']['NewTask'];
+export type PauseAll = components['schemas']['PauseAll'];
 export type PlanRequest = components['schemas']['PlanRequest'];
 export type PreviewInvitation = components['schemas']['PreviewInvitation'];
 export type ProgramTicket = components['schemas']['ProgramTicket'];
 export type Refresh = components['schemas']['Refresh'];
 export type Reject = components['schemas']['Reject'];
 export type ResetPassword = components['schemas']['ResetPassword'];
+export type RetryBatch = components['schemas']['RetryBatch'];
 export type RetryRequest = components['schemas']['RetryRequest'];
 export type RotateKey = components['schemas']['RotateKey'];
 export type RotateSigningKey = components['schemas']['RotateSigningKey'];
@@ -5057,7 +5560,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "queue.changed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: Date | string;
                 /** @description Only entries before this instant. */
@@ -6117,6 +6620,342 @@ export interface operations {
             };
         };
     };
+    batches_list: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("loading" | "running" | "paused" | "completed" | "cancelled")[];
+                /** @description Only batches of this template. */
+                templateId?: string;
+                /** @description Only batches of this version of a template. */
+                version?: string;
+                /** @description Only batches with all of these tags. */
+                tags?: string[];
+                /** @description Created at this instant or later. */
+                from?: Date | string;
+                /** @description Created before this instant. */
+                to?: Date | string;
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatch"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    batches_create: {
+        parameters: {
+            query?: {
+                /** @description The template; required. */
+                templateId?: string;
+                /** @description Another version of it than the highest. */
+                version?: string;
+                /** @description A name, for people. */
+                name?: string;
+                /** @description The tags of the executions. */
+                tags?: string[];
+                /** @description The cost in USD from which no further row is started. */
+                maxCost?: number;
+                /** @description The most rows that run at a time; by default 100. */
+                concurrency?: number;
+                /** @description keep (by default): a row with a fault is kept as invalid; reject: nothing is kept. */
+                onInvalid?: "keep" | "reject";
+                /** @description The column of a CSV file that has the keys; by default a row's key is its number. */
+                keyColumn?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-ndjson": string;
+                "text/csv": string;
+                "application/json": components["schemas"]["CreateTemplateBatch"] & {
+                    rows: {
+                        key?: string;
+                        input: Record<string, unknown>;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description every row is durable, and the first ones start */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    batches_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    batches_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no read shows the batch any more; its rows go soon, also after a restart */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    batches_cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    batches_export: {
+        parameters: {
+            query?: {
+                /** @description csv (by default) or jsonl. */
+                format?: "csv" | "jsonl";
+                /** @description The columns, such as key, status, output.category or input.subject. */
+                columns?: string[];
+                /** @description Only rows with one of these statuses. */
+                status?: ("pending" | "running" | "awaiting_approval" | "completed" | "failed" | "rejected" | "cancelled" | "invalid" | "removed")[];
+            };
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+        };
+    };
+    batches_pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    batches_resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    batches_retry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RetryBatch"];
+            };
+        };
+        responses: {
+            /** @description `retried` rows run anew */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatch"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    batches_rows: {
+        parameters: {
+            query?: {
+                /** @description One of these statuses. */
+                status?: ("pending" | "running" | "awaiting_approval" | "completed" | "failed" | "rejected" | "cancelled" | "invalid" | "removed")[];
+                /** @description One of these codes of errors. */
+                errorCode?: string[];
+                /** @description The most rows of the page; by default 20. */
+                limit?: number;
+                /** @description The `nextCursor` of the page before. */
+                cursor?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BatchRows"];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
     budgets_list: {
         parameters: {
             query?: {
@@ -6448,7 +7287,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Names, or groups such as `task.*`. */
-                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "hitl.released" | "hitl.extended" | "hitl.cancelled" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "webhook.*" | "schedule.*")[];
+                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "hitl.released" | "hitl.extended" | "hitl.cancelled" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "batch.created" | "batch.progress" | "batch.paused" | "batch.resumed" | "batch.completed" | "batch.cancelled" | "batch.deleted" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "batch.*" | "webhook.*" | "schedule.*")[];
                 /** @description Only events of this task. */
                 taskId?: string;
                 /** @description Only events of this execution. */
@@ -6542,8 +7381,16 @@ export interface operations {
                 tags?: string[];
                 /** @description Only items that this reviewer is assigned to or has decided. */
                 reviewerId?: string;
+                /** @description Only outputs of the rows of this batch. */
+                batch?: string;
                 /** @description The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision. */
                 orderBy?: "createdAt" | "decidedAt";
+                /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+                search?: string;
+                /** @description Held at this instant or later. */
+                createdAfter?: Date | string;
+                /** @description Held before this instant. */
+                createdBefore?: Date | string;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */
@@ -6617,7 +7464,17 @@ export interface operations {
                 tags?: string[];
                 /** @description Assigned to this user. */
                 reviewerId?: string;
-                /** @description True also lists overdue ones; by default false. */
+                /** @description Only outputs of the rows of this batch. */
+                batch?: string;
+                /** @description One of these statuses: pending, assigned, escalated, expired; by default all but expired. */
+                status?: ("pending" | "assigned" | "escalated" | "expired")[];
+                /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+                search?: string;
+                /** @description Held at this instant or later. */
+                createdAfter?: Date | string;
+                /** @description Held before this instant. */
+                createdBefore?: Date | string;
+                /** @description True also lists overdue ones; by default false. Not with `status`. */
                 includeExpired?: boolean;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
@@ -6757,6 +7614,38 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Approved"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    hitl_assign: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Assign"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Assigned"];
                         meta: components["schemas"]["Meta"];
                     };
                 };
@@ -7121,6 +8010,22 @@ export interface operations {
                 createdAfter?: Date | string;
                 /** @description Started before this instant. */
                 createdBefore?: Date | string;
+                /** @description Only rows of this batch. */
+                batch?: string;
+                /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+                search?: string;
+                /** @description Ended at this instant or later, however it ended. */
+                endedAfter?: Date | string;
+                /** @description Ended before this instant. */
+                endedBefore?: Date | string;
+                /** @description Ended with one of these error codes. */
+                error?: ("TASK_TIMEOUT" | "WORKER_LOST" | "PROVIDER_ERROR" | "PROVIDER_RATE_LIMITED" | "RENDER_FAILED" | "CONDITION_FAILED" | "OUTPUT_INVALID" | "OUTPUT_TRUNCATED" | "DEPENDENCY_FAILED" | "EXECUTION_TIMEOUT" | "BUDGET_EXCEEDED" | "REJECTED" | "CANCELLED" | "INTERNAL_ERROR")[];
+                /** @description Not ended with any of these error codes. */
+                exceptError?: ("TASK_TIMEOUT" | "WORKER_LOST" | "PROVIDER_ERROR" | "PROVIDER_RATE_LIMITED" | "RENDER_FAILED" | "CONDITION_FAILED" | "OUTPUT_INVALID" | "OUTPUT_TRUNCATED" | "DEPENDENCY_FAILED" | "EXECUTION_TIMEOUT" | "BUDGET_EXCEEDED" | "REJECTED" | "CANCELLED" | "INTERNAL_ERROR")[];
+                /** @description The member to order by; by default createdAt. */
+                orderBy?: "createdAt" | "completedAt";
+                /** @description The direction of the order; by default desc. */
+                order?: "asc" | "desc";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */
@@ -7723,6 +8628,85 @@ export interface operations {
             };
         };
     };
+    system_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Pause"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PauseAll"];
+            };
+        };
+        responses: {
+            /** @description the pause is durable and holds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Pause"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the end is durable and holds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Pause"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
     tasks_list: {
         parameters: {
             query?: {
@@ -7738,6 +8722,14 @@ export interface operations {
                 createdAfter?: Date | string;
                 /** @description Created before this instant. */
                 createdBefore?: Date | string;
+                /** @description Only tasks of the rows of this batch. */
+                batch?: string;
+                /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+                search?: string;
+                /** @description Completed, failed or rejected at this instant or later. */
+                endedAfter?: Date | string;
+                /** @description Completed, failed or rejected before this instant. */
+                endedBefore?: Date | string;
                 /** @description The member to order by; by default createdAt. */
                 orderBy?: "createdAt" | "completedAt" | "priority";
                 /** @description The direction of the order; by default desc. */
@@ -8222,11 +9214,18 @@ export interface operations {
     budgets_usage: {
         parameters: {
             query: {
-                /** @description tag, account, template, model or day (of the creation, in UTC). */
-                groupBy: "tag" | "account" | "template" | "model" | "day";
-                /** @description The earliest creation of the counted tasks; by default 30 days before `to`. */
+                /** @description tag, account, template, model, day (of the result) or tagKey. */
+                groupBy: "tag" | "account" | "template" | "model" | "day" | "tagKey";
+                /** @description The IANA name of the zone whose days count; by default UTC. */
+                timezone?: string;
+                /**
+                 * @description Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags
+                 *      `customer:…`.
+                 */
+                tagKey?: string;
+                /** @description The earliest result of the counted tasks; by default 30 days before `to`. */
                 from?: Date | string;
-                /** @description The instant before which the counted tasks were created; by default now. */
+                /** @description The instant before which the results of the counted tasks came; by default now. */
                 to?: Date | string;
             };
             header?: never;

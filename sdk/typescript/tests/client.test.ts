@@ -203,6 +203,24 @@ test("a failed execution names the step", async () => {
   await assert.rejects(run.wait({ waitMs: 30_000 }), /is failed at step first: as asked/);
 });
 
+test("a batch runs a template over rows", async () => {
+  const template = new Template("Rows of TypeScript", { version: "1.0.0" }).step("echo", "say {{input.text}}");
+  const made = await cb.templates.publish(template);
+  const rows = Array.from({ length: 120 }, (_, n) => ({ key: `k${n}`, input: { text: `t${n}` } }));
+  const batch = await cb.batches.create(made.id, rows, { name: "rows", concurrency: 50 });
+  await until(async () => (await cb.batches.get(batch.id)).status === "completed");
+  const found = new Map<string, unknown>();
+  for await (const row of cb.batches.rows(batch.id)) found.set(row.key, row.output);
+  assert.equal(found.size, 120);
+  assert.equal(found.get("k7"), "t7");
+  let table = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of cb.batches.export(batch.id, { columns: ["key", "output"] }))
+    table += decoder.decode(chunk, { stream: true });
+  assert.match(table, /k7,t7/);
+  assert.equal((await cb.batches.list({ templateId: made.id }).all())[0]?.id, batch.id);
+});
+
 test("a template is published and deployed", async () => {
   const template = new Template(fresh("Echo"), {
     version: "1.0.0",

@@ -2156,7 +2156,7 @@ export interface components {
             /** @description The key, unique in the batch. */
             key: string;
             /** @description The output of the last step: an object or a list if it is JSON of one, else a text. */
-            output?: Record<string, never>;
+            output?: unknown;
             /**
              * Format: int32
              * @description The number of the row, from 1.
@@ -5029,6 +5029,27 @@ export interface components {
             /** @description Prevents duplicates; kept for 24 hours. */
             idempotencyKey?: string | null;
         };
+        CreateTemplateBatch: {
+            /** @description The template; required. */
+            templateId?: string | null;
+            /** @description Another version of it than the highest. */
+            version?: string | null;
+            /** @description A name, for people. */
+            name?: string | null;
+            /** @description The tags of the executions. */
+            tags?: string[] | null;
+            /** @description The cost in USD from which no further row is started. */
+            maxCost?: number | null;
+            /** @description The most rows that run at a time; by default 100. */
+            concurrency?: number | null;
+            /**
+             * @description keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
+             * @enum {string|null}
+             */
+            onInvalid?: "keep" | "reject" | null;
+            /** @description The column of a CSV file that has the keys; by default a row's key is its number. */
+            keyColumn?: string | null;
+        };
         CreateUser: {
             /**
              * Format: email
@@ -5415,7 +5436,7 @@ export interface components {
             password: string;
         };
         RetryBatch: {
-            /** @description Rows that failed with one of these codes, such as PROVIDER_ERROR; REJECTED only if named. */
+            /** @description Rows that failed with one of these codes, such as `PROVIDER_ERROR`; `REJECTED` only if named. */
             codes?: string[] | null;
             /** @description Rows with one of these keys. */
             keys?: string[] | null;
@@ -7270,7 +7291,7 @@ export interface operations {
             content: {
                 "application/x-ndjson": string;
                 "text/csv": string;
-                "application/json": components["schemas"]["CreateBatch"] & {
+                "application/json": components["schemas"]["CreateTemplateBatch"] & {
                     rows: {
                         key?: string;
                         input: Record<string, never>;

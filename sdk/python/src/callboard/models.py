@@ -67,6 +67,37 @@ class AuditEntry(Base):
     """The id of the subject."""
 
 
+class BatchCost(Base):
+    """The cost of a batch, in USD."""
+
+    actual: float
+    """The cost of all results so far, held outputs among them."""
+    max: float | None = None
+    """The cap, from which no further row is started."""
+
+
+class BatchDecision(Base):
+    """The decision on an output."""
+
+    at: AwareDatetime
+    """The instant."""
+    by: str
+    """The reviewer."""
+    edited: bool
+    """True if the reviewer's text replaces the output."""
+    verdict: str
+    """approved or rejected."""
+
+
+class BatchError(Base):
+    """The error of a row."""
+
+    code: str
+    """The code."""
+    message: str
+    """The text for people."""
+
+
 class BatchItem(Base):
     """One task of a batch."""
 
@@ -74,6 +105,29 @@ class BatchItem(Base):
     """`dt_task_…`"""
     status: str
     """pending."""
+
+
+class BatchProgress(Base):
+    """The number of rows in each status; the sum without `total` is `total`."""
+
+    awaiting_approval: int
+    """Held for a reviewer."""
+    cancelled: int
+    """Cancelled, or never begun in a cancelled batch."""
+    completed: int
+    """Completed."""
+    failed: int
+    """Failed, or not startable."""
+    invalid: int
+    """With a fault."""
+    pending: int
+    """Not started."""
+    rejected: int
+    """Rejected by a reviewer."""
+    running: int
+    """Running, and not held."""
+    total: int
+    """All rows."""
 
 
 class BatchStatus(Base):
@@ -89,6 +143,23 @@ class BatchStatus(Base):
     """The tasks that are still stored, in the order of the request."""
     total: int
     """The number."""
+
+
+class BatchStep(Base):
+    """A step of a row."""
+
+    confidence: float | None = None
+    """The confidence in the output, 0 to 1."""
+    confidence_source: str | None = None
+    """The method by which the confidence was made."""
+    cost: float
+    """The cost of its model calls, in USD."""
+    decision: BatchDecision | None = None
+    """The reviewer's decision."""
+    model: str | None = None
+    """The model that was called last."""
+    status: str
+    """pending, running, completed, failed, cancelled, skipped or rejected."""
 
 
 class BudgetMatch(Base):
@@ -440,6 +511,8 @@ class Health(Base):
 
     components: Components
     """The parts of the service."""
+    paused: str | None = None
+    """The pause of everything, and its reason; absent while tasks are leased."""
     status: str
     """The worst of its components: ok, degraded or unavailable."""
     time_zone_data: str
@@ -449,7 +522,7 @@ class Health(Base):
     version: str
     """The program's version."""
     warnings: list[str] | None = None
-    """Settings that do not go together; the status is none the worse for them."""
+    """Settings that do not go together, and certificates that end within two weeks; the status is none the worse for them."""
 
 
 class Hitl(Base):
@@ -725,6 +798,23 @@ class OpenSession(Base):
     """The time of the last renewal."""
     user_id: str
     """The owner."""
+
+
+class Pause(Base):
+    """The pause of everything."""
+
+    by: str | None = None
+    """The account that paused."""
+    paused: bool
+    """True if no task is leased."""
+    reason: str | None = None
+    """The reason."""
+    since: AwareDatetime | None = None
+    """The beginning of the pause."""
+    stands_still: bool
+    """True if the server was started with --paused: nothing leaves it, and only a start without ends that."""
+    submissions: str | None = None
+    """accept or refuse: the treatment of submissions."""
 
 
 class PreviousKey(Base):
@@ -1409,6 +1499,35 @@ class CreateKey(Base):
     """
 
 
+class CreateTemplateBatch(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    template_id: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """The template; required."""
+    version: Annotated[
+        str | None,
+        Field(
+            max_length=64,
+            min_length=1,
+            pattern="^[0-9]{1,18}\\.[0-9]{1,18}\\.[0-9]{1,18}$",
+        ),
+    ] = None
+    """Another version of it than the highest."""
+    name: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """A name, for people."""
+    tags: Annotated[list[str] | None, Field(max_length=32, min_length=1)] = None
+    """The tags of the executions."""
+    max_cost: Annotated[float | None, Field(ge=0.0, le=1000000000.0)] = None
+    """The cost in USD from which no further row is started."""
+    concurrency: Annotated[int | None, Field(ge=1, le=1000)] = None
+    """The most rows that run at a time; by default 100."""
+    on_invalid: Literal["keep", "reject"] | None = None
+    """keep (by default): a row with a fault is kept as invalid; reject: nothing is kept."""
+    key_column: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """The column of a CSV file that has the keys; by default a row's key is its number."""
+
+
 class CreateUser(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1587,6 +1706,16 @@ class MessageRequest(Base):
     """The text; that of a step has placeholders."""
 
 
+class PauseAll(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    reason: Annotated[str, Field(max_length=1000, min_length=1)]
+    """The reason, for people."""
+    submissions: Literal["accept", "refuse"] | None = None
+    """The treatment of submissions; accept by default."""
+
+
 class PreviewInvitation(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1633,6 +1762,16 @@ class ResetPassword(Base):
     """The token at the end of the link."""
     password: Annotated[str, Field(max_length=128, min_length=8)]
     """8 to 128 characters, none of the common ones."""
+
+
+class RetryBatch(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    codes: Annotated[list[str] | None, Field(max_length=32, min_length=1)] = None
+    """Rows that failed with one of these codes, such as `PROVIDER_ERROR`; `REJECTED` only if named."""
+    keys: Annotated[list[str] | None, Field(max_length=1000, min_length=1)] = None
+    """Rows with one of these keys."""
 
 
 class RetryRequest(Base):
@@ -1914,86 +2053,6 @@ class Pagination(Base):
     has_more: bool
 
 
-class Approval(Base):
-    """An approval."""
-
-    args: dict[str, Any] | None = None
-    """The args of the function; in lists, their JSON stands in prompt; not in events."""
-    assigned_to: str | None = None
-    """The assigned reviewer."""
-    claimed_by: str | None = None
-    """The reviewer who has claimed the output."""
-    claimed_until: AwareDatetime | None = None
-    """The end of the claim."""
-    concurrency_key: str | None = None
-    """The concurrency key of the task."""
-    confidence: float | None = None
-    """The confidence in the output, 0 to 1."""
-    confidence_source: str | None = None
-    """The source of the confidence."""
-    created_at: AwareDatetime
-    """The time of the hold."""
-    decision: Decision | None = None
-    """The decision."""
-    erased_at: AwareDatetime | None = None
-    """The time at which the texts of the task were erased."""
-    escalated_at: AwareDatetime | None = None
-    """The time of the first escalation."""
-    function: str | None = None
-    """The function whose value the output is."""
-    history: Chain
-    """The length and the last hash of its history."""
-    idempotency_key: str | None = None
-    """The idempotency key of the request that made it alone."""
-    item: int | None = None
-    """The item of the step's list that the task is for, from 0."""
-    model: str
-    """The model's name."""
-    notify_channels: list[str] | None = None
-    """The channels that notify reviewers."""
-    output: str | None = None
-    """The model's output, in lists its first 2,000 characters; not in events."""
-    output_truncated: bool | None = None
-    """True if a list shows only the beginning of the output."""
-    plan_execution_id: str | None = None
-    """The execution that the task belongs to."""
-    prompt: str | None = None
-    """The prompt, in lists its first 2,000 characters; not in events."""
-    prompt_truncated: bool | None = None
-    """True if a list shows only the beginning of the prompt."""
-    queue: str
-    """The queue's name."""
-    reason: str
-    """The reason of the hold: required, `below_threshold`, `no_confidence` or sampled."""
-    sampled: bool
-    """True if the output is a sample of those that pass."""
-    status: str
-    """pending, assigned, escalated, expired, approved, rejected or cancelled."""
-    step_id: str | None = None
-    """The step that the task is."""
-    summary: str | None = None
-    """The beginning of the output; not in events."""
-    tags: list[str]
-    """The tags of the task."""
-    task_id: str
-    """The task whose output waits; also the approval's identifier."""
-    template_id: str | None = None
-    """The template that the execution was deployed from."""
-    threshold: float | None = None
-    """Minimum confidence to skip review."""
-    timeout_at: AwareDatetime
-    """The end of the reviewers' time."""
-    title: str | None = None
-    """The title of the task."""
-    untested: bool | None = None
-    """
-    True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
-    know how good such confidences are.
-    """
-    waiting_ms: int
-    """The wait so far, or until the decision, in milliseconds."""
-
-
 class Batch(Base):
     """A batch as it was created."""
 
@@ -2003,6 +2062,39 @@ class Batch(Base):
     """The tasks, in the order of the request."""
     total: int
     """The number."""
+
+
+class BatchRow(Base):
+    """A row of a batch; a member that does not exist yet is left out."""
+
+    cost: float
+    """The cost of all model calls, in USD, held outputs among it."""
+    error: BatchError | None = None
+    """The reason why the row did not end well, or never began."""
+    execution_id: str | None = None
+    """`dt_exec_…`"""
+    key: str
+    """The key, unique in the batch."""
+    output: Any | None = None
+    """The output of the last step: an object or a list if it is JSON of one, else a text."""
+    row: int
+    """The number of the row, from 1."""
+    status: str
+    """
+    pending, running, `awaiting_approval`, completed, failed, rejected, cancelled, invalid, or removed once its
+    execution is no longer kept.
+    """
+    steps: dict[str, BatchStep] | None = None
+    """The steps, by their ids, in the order of the plan."""
+
+
+class BatchRows(Base):
+    """A page of rows."""
+
+    next_cursor: int | None = None
+    """The `cursor` of the next page; left out on the last one. A page may be short, or empty, and have a next one."""
+    rows: list[BatchRow]
+    """The rows, in their order."""
 
 
 class Budget(Base):
@@ -2283,7 +2375,7 @@ class StepResult(Base):
     """The usage of all its model calls."""
     waiting_for: str | None = None
     """
-    The reason that it waits while it is pending: worker, approval, backoff, limit, `queue_paused`, budget or
+    The reason that it waits while it is pending: worker, approval, backoff, limit, paused, `queue_paused`, budget or
     signal; none where it waits for other steps.
     """
     waiting_until: AwareDatetime | None = None
@@ -2384,13 +2476,56 @@ class Task(Routing, Sampling, Labels, Flow):
     usage: Usage | None = None
     """The usage of the model call."""
     waiting_for: str | None = None
-    """The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, `queue_paused`, budget."""
+    """The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, paused, `queue_paused`, budget."""
     waiting_since: AwareDatetime | None = None
     """The instant since which it waits; absent after an attempt that failed."""
     waiting_until: AwareDatetime | None = None
     """The earliest end of the wait, if it is known."""
     worker_id: str | None = None
     """The worker that runs the task, or ran it last."""
+
+
+class TemplateBatch(Base):
+    """A batch; a member that does not exist yet is left out."""
+
+    completed_at: AwareDatetime | None = None
+    """The end."""
+    concurrency: int
+    """The most rows that run at a time."""
+    cost: BatchCost
+    """The cost."""
+    created_at: AwareDatetime
+    """The beginning of the upload."""
+    created_by: str
+    """The account that created the batch."""
+    estimated_end: AwareDatetime | None = None
+    """The end at this rate."""
+    id: str
+    """`bat_…`"""
+    name: str | None = None
+    """The name, for people."""
+    progress: BatchProgress
+    """The number of rows in each status."""
+    rate_per_minute: float | None = None
+    """The rows that ended in a minute, over the last one."""
+    reason: str | None = None
+    """The reason why the service paused the batch, or puts rows off."""
+    retried: int | None = None
+    """The rows that a retry runs anew; in its answer only."""
+    rows: int
+    """The number of rows."""
+    started_at: AwareDatetime | None = None
+    """The instant at which all rows were durable."""
+    status: str
+    """loading, running, paused, completed or cancelled."""
+    tags: list[str] | None = None
+    """The tags of the executions."""
+    template_id: str
+    """The template."""
+    usage: Usage
+    """The usage of all model calls so far, held outputs among them."""
+    version: str
+    """The version of the template."""
 
 
 class Template(Base):
@@ -2787,12 +2922,16 @@ class ScheduleTarget(Base):
 class Approval(Base):
     """An approval."""
 
+    args: dict[str, Any] | None = None
+    """The args of the function; in lists, their JSON stands in prompt; not in events."""
     assigned_to: str | None = None
     """The assigned reviewer."""
     claimed_by: str | None = None
     """The reviewer who has claimed the output."""
     claimed_until: AwareDatetime | None = None
     """The end of the claim."""
+    concurrency_key: str | None = None
+    """The concurrency key of the task."""
     confidence: float | None = None
     """The confidence in the output, 0 to 1."""
     confidence_source: str | None = None
@@ -2805,8 +2944,12 @@ class Approval(Base):
     """The time at which the texts of the task were erased."""
     escalated_at: AwareDatetime | None = None
     """The time of the first escalation."""
+    function: str | None = None
+    """The function whose value the output is."""
     history: Chain
     """The length and the last hash of its history."""
+    idempotency_key: str | None = None
+    """The idempotency key of the request that made it alone."""
     item: int | None = None
     """The item of the step's list that the task is for, from 0."""
     model: str
@@ -2880,6 +3023,8 @@ class Calibration(Base):
 class Execution(Labels):
     """An execution; a member that does not exist yet is left out."""
 
+    batch_id: str | None = None
+    """The batch that it is a row of: `bat_…`"""
     callback_url: str | None = None
     """The receiver of webhooks."""
     completed_at: AwareDatetime | None = None
@@ -2894,6 +3039,8 @@ class Execution(Labels):
     """The idempotency key of the request that started it."""
     input: dict[str, Any] | None = None
     """The input, defaults filled in; not in lists."""
+    key: str | None = None
+    """The key of that row."""
     plan_id: str
     """The plan that it runs: `dt_plan_…`"""
     progress: Progress | None = None

@@ -110,6 +110,17 @@ class CreateKey(TypedDict):
     queues: NotRequired[list[str] | None]
 
 
+class CreateTemplateBatch(TypedDict):
+    template_id: NotRequired[str | None]
+    version: NotRequired[str | None]
+    name: NotRequired[str | None]
+    tags: NotRequired[list[str] | None]
+    max_cost: NotRequired[float | None]
+    concurrency: NotRequired[int | None]
+    on_invalid: NotRequired[Literal["keep", "reject"] | None]
+    key_column: NotRequired[str | None]
+
+
 class CreateUser(TypedDict):
     email: str
     password: str
@@ -192,6 +203,11 @@ class MessageRequest(TypedDict):
     content: str
 
 
+class PauseAll(TypedDict):
+    reason: str
+    submissions: NotRequired[Literal["accept", "refuse"] | None]
+
+
 class PreviewInvitation(TypedDict):
     token: str
 
@@ -214,6 +230,11 @@ class Reject(TypedDict):
 class ResetPassword(TypedDict):
     token: str
     password: str
+
+
+class RetryBatch(TypedDict):
+    codes: NotRequired[list[str] | None]
+    keys: NotRequired[list[str] | None]
 
 
 class RetryRequest(TypedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Literal
@@ -167,6 +167,90 @@ class AsyncBulk(AsyncResource):
     async def stop(self, id: str) -> models.Bulk:
         """Stops a bulk job."""
         return await self._one(models.Bulk, "DELETE", "/api/bulk/{id}", id=id)
+
+
+class AsyncBatches(AsyncResource):
+    """`cb.batches`: a template over many rows, each of them an execution."""
+
+    async def create(
+        self, template_id: str, rows: Iterable[Mapping[str, Any]], *, version: str | None = None,
+        name: str | None = None, tags: Sequence[str] | None = None, max_cost: float | None = None,
+        concurrency: int | None = None, on_invalid: Literal["keep", "reject"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.TemplateBatch:
+        """Uploads rows, `{"key": …, "input": {…}}` each, and starts the template over them.
+
+        All rows are durable when it returns. They are held in memory until then.
+        """
+        lines = b"".join(_core.encoded(dict(row)) + b"\n" for row in rows)
+        return await self._one(
+            models.TemplateBatch, "POST", "/api/batches", content=lines, content_type="application/x-ndjson",
+            key=idempotency_key, query={
+                "templateId": template_id, "version": version, "name": name, "tags": tags, "maxCost": max_cost,
+                "concurrency": concurrency, "onInvalid": on_invalid})
+
+    def list(
+        self, *, status: str | Sequence[str] | None = None, template_id: str | None = None,
+        version: str | None = None, tags: Sequence[str] | None = None, since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> AsyncPages[models.TemplateBatch]:
+        """Lists batches, the newest first."""
+        return self._pages(models.TemplateBatch, "GET", "/api/batches", query={
+            "status": status, "templateId": template_id, "version": version, "tags": tags, "from": since, "to": until})
+
+    async def get(self, id: str) -> models.TemplateBatch:
+        """Reads a batch with its progress."""
+        return await self._one(models.TemplateBatch, "GET", "/api/batches/{id}", id=id)
+
+    async def pause(self, id: str) -> models.TemplateBatch:
+        """Starts no more rows; those that run go on."""
+        return await self._one(models.TemplateBatch, "POST", "/api/batches/{id}/pause", id=id)
+
+    async def resume(self, id: str) -> models.TemplateBatch:
+        """Starts rows again."""
+        return await self._one(models.TemplateBatch, "POST", "/api/batches/{id}/resume", id=id)
+
+    async def cancel(self, id: str) -> models.TemplateBatch:
+        """Cancels the rows that have not ended."""
+        return await self._one(models.TemplateBatch, "POST", "/api/batches/{id}/cancel", id=id)
+
+    async def retry(
+        self, id: str, *, codes: Sequence[str] | None = None, keys: Sequence[str] | None = None
+    ) -> models.TemplateBatch:
+        """Runs failed rows anew, and keeps the steps that are good."""
+        return await self._one(
+            models.TemplateBatch, "POST", "/api/batches/{id}/retry", id=id, body=given(codes=codes, keys=keys))
+
+    async def delete(self, id: str) -> models.TemplateBatch:
+        """Erases a batch that has ended, with its executions. Requires the role admin."""
+        return await self._one(models.TemplateBatch, "DELETE", "/api/batches/{id}", id=id)
+
+    async def rows(
+        self, id: str, *, status: str | Sequence[str] | None = None, error_code: str | Sequence[str] | None = None
+    ) -> AsyncGenerator[models.BatchRow, None]:
+        """The rows, in their order, read 100 at a time."""
+        cursor: int | None = None
+        while True:
+            page = await self._one(models.BatchRows, "GET", "/api/batches/{id}/rows", id=id, query={
+                "status": status, "errorCode": error_code, "limit": 100, "cursor": cursor})
+            for row in page.rows:
+                yield row
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+
+    async def export(
+        self, id: str, *, format: Literal["csv", "jsonl"] = "csv", columns: Sequence[str] | None = None,
+        status: str | Sequence[str] | None = None,
+    ) -> AsyncGenerator[bytes, None]:
+        """All rows as CSV or JSON lines, also while the batch runs."""
+        accept = "text/csv" if format == "csv" else "application/x-ndjson"
+        call = _core.call("GET", "/api/batches/{id}/export", {"id": id}, accept=accept, query={
+            "format": format, "columns": columns, "status": status})
+        response = await self._transport.open(call, read_timeout=_core.SILENCE)
+        async with aclosing(self._transport.chunks(response)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
 
 class AsyncBudgets(AsyncResource):
@@ -379,6 +463,21 @@ class AsyncSystem(AsyncResource):
         async with aclosing(self._transport.chunks(response)) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+    async def pause(
+        self, reason: str, *, submissions: Literal["accept", "refuse"] | None = None
+    ) -> models.Pause:
+        """Gives out no more work: nothing is leased until `resume`. Running work goes on."""
+        body = given(reason=reason, submissions=submissions)
+        return await self._one(models.Pause, "POST", "/api/system/pause", body=body)
+
+    async def resume(self) -> models.Pause:
+        """Gives out work again."""
+        return await self._one(models.Pause, "DELETE", "/api/system/pause")
+
+    async def paused(self) -> models.Pause:
+        """Whether everything is paused, since when, by whom and why."""
+        return await self._one(models.Pause, "GET", "/api/system/pause")
 
     def nodes(self) -> AsyncPages[models.Node]:
         """Lists the nodes of a cluster."""

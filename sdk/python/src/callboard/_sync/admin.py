@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from typing import Any, Literal
@@ -168,6 +168,90 @@ class Bulk(Resource):
     def stop(self, id: str) -> models.Bulk:
         """Stops a bulk job."""
         return self._one(models.Bulk, "DELETE", "/api/bulk/{id}", id=id)
+
+
+class Batches(Resource):
+    """`cb.batches`: a template over many rows, each of them an execution."""
+
+    def create(
+        self, template_id: str, rows: Iterable[Mapping[str, Any]], *, version: str | None = None,
+        name: str | None = None, tags: Sequence[str] | None = None, max_cost: float | None = None,
+        concurrency: int | None = None, on_invalid: Literal["keep", "reject"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.TemplateBatch:
+        """Uploads rows, `{"key": …, "input": {…}}` each, and starts the template over them.
+
+        All rows are durable when it returns. They are held in memory until then.
+        """
+        lines = b"".join(_core.encoded(dict(row)) + b"\n" for row in rows)
+        return self._one(
+            models.TemplateBatch, "POST", "/api/batches", content=lines, content_type="application/x-ndjson",
+            key=idempotency_key, query={
+                "templateId": template_id, "version": version, "name": name, "tags": tags, "maxCost": max_cost,
+                "concurrency": concurrency, "onInvalid": on_invalid})
+
+    def list(
+        self, *, status: str | Sequence[str] | None = None, template_id: str | None = None,
+        version: str | None = None, tags: Sequence[str] | None = None, since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Pages[models.TemplateBatch]:
+        """Lists batches, the newest first."""
+        return self._pages(models.TemplateBatch, "GET", "/api/batches", query={
+            "status": status, "templateId": template_id, "version": version, "tags": tags, "from": since, "to": until})
+
+    def get(self, id: str) -> models.TemplateBatch:
+        """Reads a batch with its progress."""
+        return self._one(models.TemplateBatch, "GET", "/api/batches/{id}", id=id)
+
+    def pause(self, id: str) -> models.TemplateBatch:
+        """Starts no more rows; those that run go on."""
+        return self._one(models.TemplateBatch, "POST", "/api/batches/{id}/pause", id=id)
+
+    def resume(self, id: str) -> models.TemplateBatch:
+        """Starts rows again."""
+        return self._one(models.TemplateBatch, "POST", "/api/batches/{id}/resume", id=id)
+
+    def cancel(self, id: str) -> models.TemplateBatch:
+        """Cancels the rows that have not ended."""
+        return self._one(models.TemplateBatch, "POST", "/api/batches/{id}/cancel", id=id)
+
+    def retry(
+        self, id: str, *, codes: Sequence[str] | None = None, keys: Sequence[str] | None = None
+    ) -> models.TemplateBatch:
+        """Runs failed rows anew, and keeps the steps that are good."""
+        return self._one(
+            models.TemplateBatch, "POST", "/api/batches/{id}/retry", id=id, body=given(codes=codes, keys=keys))
+
+    def delete(self, id: str) -> models.TemplateBatch:
+        """Erases a batch that has ended, with its executions. Requires the role admin."""
+        return self._one(models.TemplateBatch, "DELETE", "/api/batches/{id}", id=id)
+
+    def rows(
+        self, id: str, *, status: str | Sequence[str] | None = None, error_code: str | Sequence[str] | None = None
+    ) -> Generator[models.BatchRow, None]:
+        """The rows, in their order, read 100 at a time."""
+        cursor: int | None = None
+        while True:
+            page = self._one(models.BatchRows, "GET", "/api/batches/{id}/rows", id=id, query={
+                "status": status, "errorCode": error_code, "limit": 100, "cursor": cursor})
+            for row in page.rows:
+                yield row
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+
+    def export(
+        self, id: str, *, format: Literal["csv", "jsonl"] = "csv", columns: Sequence[str] | None = None,
+        status: str | Sequence[str] | None = None,
+    ) -> Generator[bytes, None, None]:
+        """All rows as CSV or JSON lines, also while the batch runs."""
+        accept = "text/csv" if format == "csv" else "application/x-ndjson"
+        call = _core.call("GET", "/api/batches/{id}/export", {"id": id}, accept=accept, query={
+            "format": format, "columns": columns, "status": status})
+        response = self._transport.open(call, read_timeout=_core.SILENCE)
+        with closing(self._transport.chunks(response)) as chunks:
+            for chunk in chunks:
+                yield chunk
 
 
 class Budgets(Resource):
@@ -380,6 +464,21 @@ class System(Resource):
         with closing(self._transport.chunks(response)) as chunks:
             for chunk in chunks:
                 yield chunk
+
+    def pause(
+        self, reason: str, *, submissions: Literal["accept", "refuse"] | None = None
+    ) -> models.Pause:
+        """Gives out no more work: nothing is leased until `resume`. Running work goes on."""
+        body = given(reason=reason, submissions=submissions)
+        return self._one(models.Pause, "POST", "/api/system/pause", body=body)
+
+    def resume(self) -> models.Pause:
+        """Gives out work again."""
+        return self._one(models.Pause, "DELETE", "/api/system/pause")
+
+    def paused(self) -> models.Pause:
+        """Whether everything is paused, since when, by whom and why."""
+        return self._one(models.Pause, "GET", "/api/system/pause")
 
     def nodes(self) -> Pages[models.Node]:
         """Lists the nodes of a cluster."""
