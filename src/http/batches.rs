@@ -110,7 +110,7 @@ pub(super) async fn rows(
 /// All rows of a batch as CSV or as lines of JSON, also while it runs.
 #[utoipa::path(
     get, path = "/api/batches/{id}/export", tag = "batches",
-    responses((status = 200, content_type = "text/csv", body = String)),
+    responses((status = 200, content((String = "text/csv"), (String = "application/x-ndjson")))),
 )]
 pub(super) async fn export(
     State(app): State<Arc<App>>,

@@ -212,7 +212,7 @@ fn complete(described: &mut Value, route: &Route, operation: &Operation) {
     let names = path.split(['{', '}']).skip(1).step_by(2);
     let in_path = parameters.iter_mut().filter(|parameter| parameter["in"] == "path");
     in_path.zip(names).for_each(|(parameter, name)| parameter["name"] = name.into());
-    let is_paged = parameters.iter().any(|parameter| parameter["name"] == "limit");
+    let is_paged = parameters.iter().any(|parameter| parameter["name"] == "offset");
     if !parameters.is_empty() {
         described["parameters"] = Value::Array(parameters);
     }

@@ -9,7 +9,7 @@
 //! An address has a share of the slots, so that its idle connections keep nobody else out. An answer 429
 //! closes its connection: one who asks too much holds no slot meanwhile.
 //!
-//! When no slot is left, connections that have sent no whole head within a second make room ([`silent`]), so that
+//! When no slot is left, connections that have sent no whole head within a second make room (`silent`), so that
 //! half-sent requests keep nobody out.
 //!
 //! Deliberately absent: HTTP/2, which a proxy in front speaks to its callers. A request's own limits (its

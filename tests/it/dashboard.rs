@@ -165,11 +165,17 @@ async fn a_sign_in_link_counts_once_and_only_for_its_user() {
 async fn the_ways_to_sign_in_are_told_to_everybody() {
     let server = Server::start();
     let methods = Client::new(&server.url, "").get("/api/auth/methods").await.expect_ok();
-    assert_eq!(methods, json!({"password": true, "oidc": false, "setup": false}));
+    assert_eq!(
+        methods,
+        json!({"password": true, "oidc": false, "setup": false, "passwordReset": false})
+    );
     let unset = [("ADMIN_EMAIL", UNSET), ("ADMIN_PASSWORD", UNSET)];
     let server = Server::with(&unset);
     let methods = Client::new(&server.url, "").get("/api/auth/methods").await.expect_ok();
-    assert_eq!(methods, json!({"password": true, "oidc": false, "setup": true}));
+    assert_eq!(
+        methods,
+        json!({"password": true, "oidc": false, "setup": true, "passwordReset": false})
+    );
 }
 
 #[tokio::test]

@@ -236,7 +236,7 @@ async fn bad_input_is_refused_by_name_and_nothing_breaks() {
         ("/api/plans/executions?status=waiting", "status", "enum"),
         ("/api/plans/executions?planId=x", "planId", "format"),
         ("/api/plans/executions?createdAfter=now", "createdAfter", "format"),
-        ("/api/plans/executions?search=x", "search", "unknown"),
+        ("/api/plans/executions?queue=x", "queue", "unknown"),
     ] {
         assert_eq!(client.get(path).await.fault(), (field.into(), rule.into()), "{path}");
     }

@@ -285,6 +285,7 @@ async fn the_time_left_of_the_certificate_is_a_metric_and_its_end_a_warning() {
         Server::traced(&[("TLS__CERT", &cert), ("TLS__KEY", &key), ("METRICS__PUBLIC", "true")]);
     assert!(server.logged().contains("clients refuse the certificate"), "{}", server.logged());
     // A client that does not mind.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true);
     let client = client.build().expect("a client");
     let get = async |path: &str| {

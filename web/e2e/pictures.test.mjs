@@ -129,11 +129,7 @@ test("a server with work on it is shown as it is in the documentation", async ()
   }
 
   const page = await open(browser, server, "/");
-  await page
-    .getByText("1 of 7 failed")
-    .or(page.getByText(/of 13 failed/))
-    .first()
-    .waitFor();
+  await page.getByText("1 rejected in review").first().waitFor();
   await page.getByText("6", { exact: true }).first().waitFor();
   await live(page);
   await picture(page, "overview");

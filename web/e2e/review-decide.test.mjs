@@ -101,10 +101,10 @@ test("whose an item is stands in a sentence, and an empty list says what is done
   const other = ids.find((id) => id !== mine);
   const page = await open(on.browser, on.server, `/review/${other}`, { user: carl, clock: true });
   await page
-    .getByText(/^The caller asked for a review\. Held .* Assigned to ada .*; you may decide it too\.$/)
+    .getByText(/^The caller asked for a review\. Held .* Assigned to ada .*; you may decide it too\./)
     .waitFor();
   await page.goto(`/review/${mine}?mine=1`);
-  await page.getByText(/Assigned to you .*ago\.$/).waitFor();
+  await page.getByText(/Assigned to you .*ago\./).waitFor();
   await approve(page);
   await undoEnds(page);
   await on.decided(mine);

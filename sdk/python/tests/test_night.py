@@ -197,7 +197,7 @@ def test_three_nights_lose_nothing_and_do_nothing_twice(night: Night) -> None:
 
     # Sunday and Monday: Friday's is reviewed, with an edit; Sunday's as it is.
     night.begins("2026-11-29T01:59:58+01:00")
-    until("two outputs wait", lambda: len(held()) == 2)
+    until("two outputs wait, and nothing else runs", lambda: len(held()) == 2 and not list(admin.tasks.list(status="running")))
     night.begins("2026-11-30T09:00:00+01:00")
     for item in held():
         item.approve(**({"modified_output": "Dear customer: ask us."} if item.task_id == friday.task_id else {}))

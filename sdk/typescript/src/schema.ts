@@ -4690,7 +4690,7 @@ export interface components {
         };
         CreateTemplateBatch: {
             /** @description The template; required. */
-            templateId?: string | null;
+            templateId: string | null;
             /** @description Another version of it than the highest. */
             version?: string | null;
             /** @description A name, for people. */
@@ -4708,6 +4708,7 @@ export interface components {
             onInvalid?: "keep" | "reject" | null;
             /** @description The column of a CSV file that has the keys; by default a row's key is its number. */
             keyColumn?: string | null;
+            rows: unknown[];
         };
         CreateUser: {
             /**
@@ -6691,12 +6692,7 @@ export interface operations {
             content: {
                 "application/x-ndjson": string;
                 "text/csv": string;
-                "application/json": components["schemas"]["CreateTemplateBatch"] & {
-                    rows: {
-                        key?: string;
-                        input: Record<string, unknown>;
-                    }[];
-                };
+                "application/json": components["schemas"]["CreateTemplateBatch"];
             };
         };
         responses: {
@@ -6826,6 +6822,7 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
+                    "application/x-ndjson": string;
                 };
             };
         };
@@ -6950,7 +6947,6 @@ export interface operations {
                         success: true;
                         data: components["schemas"]["BatchRows"];
                         meta: components["schemas"]["Meta"];
-                        pagination: components["schemas"]["Pagination"];
                     };
                 };
             };

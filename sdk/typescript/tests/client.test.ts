@@ -204,7 +204,9 @@ test("a failed execution names the step", async () => {
 });
 
 test("a batch runs a template over rows", async () => {
-  const template = new Template("Rows of TypeScript", { version: "1.0.0" }).step("echo", "say {{input.text}}");
+  const input = z.object({ text: z.string() });
+  const template = new Template(fresh("Rows"), { version: "1.0.0", input });
+  template.step("echo", "say {{input.text}}");
   const made = await cb.templates.publish(template);
   const rows = Array.from({ length: 120 }, (_, n) => ({ key: `k${n}`, input: { text: `t${n}` } }));
   const batch = await cb.batches.create(made.id, rows, { name: "rows", concurrency: 50 });

@@ -130,24 +130,22 @@ impl Input for Upload {
         let parameters = operation.components.parameters::<CreateBatch>();
         operation.parameters.extend(parameters);
         let settings = operation.components.reference::<CreateBatch>();
-        let row = json!({
-            "type": "object",
-            "required": ["input"],
-            "properties": {
-                "key": {"type": "string", "maxLength": callboard_domain::batch::MAX_KEY},
-                "input": {"type": "object"},
-            },
-        });
-        let rows = json!({"type": "object", "required": ["rows"], "properties": {"rows": {"type": "array", "items": row}}});
+        // A row with a fault is kept as invalid, so the schema of a row refuses none.
+        let row = json!({"description": "{key, input}: the key is a text, the input an object"});
+        // A JSON body has the rows beside the settings, and the schema of these is closed.
+        if let Some(body) = operation.components.0.get_mut(<CreateBatch as read::Read>::NAME) {
+            body["required"] = json!(["templateId", "rows"]);
+            body["properties"]["rows"] = json!({"type": "array", "items": row});
+        }
         operation.body = Some(json!({
             "required": true,
             "content": {
                 "application/x-ndjson": {"schema": {"type": "string"}},
                 "text/csv": {"schema": {"type": "string"}},
-                "application/json": {"schema": {"allOf": [settings, rows]}},
+                "application/json": {"schema": settings},
             },
         }));
-        operation.refusals.extend([400, 408, 413, 415]);
+        operation.refusals.extend([400, 404, 408, 413, 415]);
     }
 }
 

@@ -63,7 +63,7 @@ async fn fish_completes_from_the_script_that_it_is_given() {
     fish.args(["--no-config", "-c", script]).env_clear().envs(home.environment());
     let fish = fish.env("PATH", path()).output().await.expect("./test installs fish");
     let ended = Ended::of(fish);
-    assert_eq!(ended.ok(), "operator\nsubmit\tSubmit a prompt\n");
+    assert_eq!(ended.ok(), "operator\nsubmit\tSubmit a prompt, or the call of a function\n");
 }
 
 #[tokio::test]

@@ -5031,7 +5031,7 @@ export interface components {
         };
         CreateTemplateBatch: {
             /** @description The template; required. */
-            templateId?: string | null;
+            templateId: string | null;
             /** @description Another version of it than the highest. */
             version?: string | null;
             /** @description A name, for people. */
@@ -5049,6 +5049,7 @@ export interface components {
             onInvalid?: "keep" | "reject" | null;
             /** @description The column of a CSV file that has the keys; by default a row's key is its number. */
             keyColumn?: string | null;
+            rows: unknown[];
         };
         CreateUser: {
             /**
@@ -7291,12 +7292,7 @@ export interface operations {
             content: {
                 "application/x-ndjson": string;
                 "text/csv": string;
-                "application/json": components["schemas"]["CreateTemplateBatch"] & {
-                    rows: {
-                        key?: string;
-                        input: Record<string, never>;
-                    }[];
-                };
+                "application/json": components["schemas"]["CreateTemplateBatch"];
             };
         };
         responses: {
@@ -7318,6 +7314,7 @@ export interface operations {
             400: components["responses"]["Failure"];
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
             408: components["responses"]["Failure"];
             409: components["responses"]["Failure"];
             413: components["responses"]["Failure"];
@@ -7465,6 +7462,7 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
+                    "application/x-ndjson": string;
                 };
             };
             400: components["responses"]["Failure"];
@@ -7629,7 +7627,6 @@ export interface operations {
                         success: true;
                         data: components["schemas"]["BatchRows"];
                         meta: components["schemas"]["Meta"];
-                        pagination: components["schemas"]["Pagination"];
                     };
                 };
             };

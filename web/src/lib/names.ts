@@ -1,13 +1,16 @@
 /** The names of templates and plans, so that one thing has one name on every page. */
 import { useCallback, useRef } from "react";
 import { usePage } from "../api/hooks";
+import { useMay } from "../session/session";
 
 type Named = { templateId?: string; planId?: string };
 
-/** The name of a template, or of a plan that is of none; of those beyond one page their id. */
+/** The name of a template, or of a plan that is of none; its id to one who may not read them, or beyond one page. */
 export function useNameOf(): (of: Named) => string {
-  const templates = usePage("/api/templates", { query: { limit: 100 } });
-  const plans = usePage("/api/plans", { query: { limit: 100 } });
+  const may = useMay();
+  const of = { query: { limit: 100 } };
+  const templates = usePage("/api/templates", of, { enabled: may("templates: read") });
+  const plans = usePage("/api/plans", of, { enabled: may("plans: read") });
   // One that was made since then is asked for once.
   const asked = useRef(new Set<string>());
   return useCallback(

@@ -33,6 +33,9 @@ const SPECIFIED: &str = "
     | budgets: manage | yes | no | no | no | no |
     | bulk: run | yes | yes | no | no | no |
     | bulk: read | yes | yes | no | yes | no |
+    | batches: run | yes | yes | no | no | no |
+    | batches: read | yes | yes | no | yes | no |
+    | batches: delete | yes | no | no | no | no |
     | queues: manage | yes | yes | no | no | no |
     | queues: read | yes | yes | no | yes | no |
     | executions: read | yes | yes | no | yes | no |

@@ -9,6 +9,7 @@ use super::server::List;
 
 const TASK: &[&str] = &["pending", "running", "completed", "failed", "cancelled", "rejected"];
 const EXECUTION: &[&str] = &["running", "completed", "failed", "cancelled"];
+const BATCH: &[&str] = &["loading", "running", "paused", "completed", "cancelled"];
 const APPROVAL: &[&str] =
     &["pending", "assigned", "escalated", "overdue", "approved", "rejected", "cancelled"];
 const ROLES: &[&str] = &["admin", "operator", "reviewer", "viewer", "worker"];
@@ -55,7 +56,8 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         ("tasks", "id") | ("events" | "webhooks", "task") => Some(TASKS),
         ("executions", "id") | ("events", "execution") => Some(EXECUTIONS),
         ("plans", "id") | ("executions" | "schedules", "plan") => Some(PLANS),
-        ("templates", "id") | ("executions" | "schedules" | "hitl" | "budgets", "template") => {
+        ("templates", "id")
+        | ("executions" | "schedules" | "hitl" | "budgets" | "batches", "template") => {
             Some(TEMPLATES)
         }
         ("users", "id") | ("sessions", "user") | ("hitl", "reviewer") => Some(USERS),
@@ -77,6 +79,8 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         ("executions", "status") => words(EXECUTION),
         ("hitl", "status") => words(APPROVAL),
         ("webhooks", "status") => words(&["pending", "delivered", "dead", "dropped"]),
+        ("batches", "id") => Some(list(&["batches"], "id", "name")),
+        ("batches", "status") => words(BATCH),
         ("keys" | "users", "role") => words(ROLES),
         ("keys" | "users", "plan") => words(TIERS),
         ("keys", "environment") => words(&["live", "test"]),

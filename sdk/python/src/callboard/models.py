@@ -1503,7 +1503,7 @@ class CreateTemplateBatch(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
-    template_id: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    template_id: Annotated[str | None, Field(max_length=200, min_length=1)]
     """The template; required."""
     version: Annotated[
         str | None,
@@ -1526,6 +1526,7 @@ class CreateTemplateBatch(Base):
     """keep (by default): a row with a fault is kept as invalid; reject: nothing is kept."""
     key_column: Annotated[str | None, Field(max_length=200, min_length=1)] = None
     """The column of a CSV file that has the keys; by default a row's key is its number."""
+    rows: list[Any]
 
 
 class CreateUser(Base):

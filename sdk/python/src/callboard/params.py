@@ -111,7 +111,7 @@ class CreateKey(TypedDict):
 
 
 class CreateTemplateBatch(TypedDict):
-    template_id: NotRequired[str | None]
+    template_id: str | None
     version: NotRequired[str | None]
     name: NotRequired[str | None]
     tags: NotRequired[list[str] | None]
@@ -119,6 +119,7 @@ class CreateTemplateBatch(TypedDict):
     concurrency: NotRequired[int | None]
     on_invalid: NotRequired[Literal["keep", "reject"] | None]
     key_column: NotRequired[str | None]
+    rows: list[Any]
 
 
 class CreateUser(TypedDict):
