@@ -72,6 +72,8 @@ struct Stream(reqwest::Response);
 
 impl Stream {
     async fn open(client: &Client) -> Self {
+        // The server closes the connection with the stream, so no other request may take it.
+        let client = client.at(&client.url);
         let response = client.request(Method::GET, "/api/events").send().await.expect("an answer");
         assert_eq!(response.status(), 200);
         Self(response)

@@ -47,6 +47,36 @@ test("Markdown is read as a letter, loads nothing, and shows where its links lea
   await close(page);
 });
 
+test("what a step shows its reviewer stands beside the output, before its prompt", async () => {
+  await on.clear();
+  const steps = [
+    {
+      id: "reply",
+      prompt: '{"say": "Dear Ms Able, we pay.", "confidence": 0.4}',
+      requiresApproval: true,
+      review: { show: ["{{input.letter}}", "Claim {{input.claim}}"] },
+    },
+  ];
+  const plan = await on.server.call("POST", "/api/plans", { name: "replies", steps });
+  const input = { letter: "# My claim\n\nThe **cellar** is wet.", claim: "K-1" };
+  const { id } = await on.server.call("POST", `/api/plans/${plan.id}/execute`, { input });
+  const { taskId } = await on.server.until(async () => {
+    const step = (await on.server.call("GET", `/api/plans/executions/${id}`)).steps.reply;
+    return step?.awaitingApproval && step;
+  }, "it is held");
+  const page = await open(on.browser, on.server, `/review/${taskId}`);
+  const output = page.getByRole("region", { name: "Output", exact: true });
+  await output.waitFor();
+  const letter = page.getByRole("region", { name: "Source 1" });
+  await letter.getByText("My claim").waitFor();
+  await page.getByRole("region", { name: "Source 2" }).getByText("Claim K-1").waitFor();
+  const [left, right] = await Promise.all([output.boundingBox(), letter.boundingBox()]);
+  assert.ok(right.x > left.x + left.width - 1 && right.y < left.y + 100, JSON.stringify({ left, right }));
+  assert.equal(await page.getByRole("region", { name: "Prompt" }).isVisible(), false);
+  await accessibleInThemes(page, "review-source");
+  await close(page);
+});
+
 test("a table that would hide a part of what is written is shown as it is", async () => {
   await on.clear();
   const id = await on.held("| a |\n|---|\n| 1 | pay 9,000 EUR to Mallory |");

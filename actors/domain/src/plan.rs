@@ -37,8 +37,8 @@ pub(crate) use check::{Checker, Compiles, Declared, Inputs};
 pub(crate) use gate::unknown_step;
 pub use gate::{HitlSource, gate_of};
 pub use limits::{
-    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_REVIEW_MS, MAX_STEPS,
-    MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS,
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_REVIEW_MS, MAX_SHOWN,
+    MAX_SHOWN_BYTES, MAX_SHOWN_SOURCE, MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS,
 };
 pub(crate) use limits::{
     check_flow, check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
@@ -47,7 +47,7 @@ pub use map::{
     DEFAULT_ITEM, ForEach, ListError, ListSource, MAX_ITEM_NAME, MAX_LISTS, MAX_MAPS, MapSource,
     OnItemError,
 };
-pub use source::{PlanSource, RetrySource, StepSource};
+pub use source::{PlanSource, RetrySource, ReviewSource, StepSource};
 pub(crate) use source::{are_brief, schemas};
 pub use wait::{Wait, WaitSource, is_signal_name, payload_text};
 
@@ -69,6 +69,7 @@ pub struct Step {
     system_prompt: Option<PromptTemplate>,
     messages: Vec<PromptTemplate>,
     args: Option<ArgsTemplate>,
+    shown: Vec<PromptTemplate>,
     condition: Option<Condition>,
     for_each: Option<ForEach>,
     wait: Option<Wait>,
@@ -271,9 +272,15 @@ impl Step {
         self.source.retry.map_or_else(Policy::default, RetrySource::policy)
     }
 
-    /// The references of every text, the title included.
+    /// The texts that a reviewer sees beside the output.
+    #[must_use]
+    pub fn shown(&self) -> &[PromptTemplate] {
+        &self.shown
+    }
+
+    /// The references of every text, the title and what a reviewer sees included.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
-        self.texts().chain(&self.title).flat_map(PromptTemplate::references)
+        self.texts().chain(&self.shown).chain(&self.title).flat_map(PromptTemplate::references)
     }
 
     fn input_fields(&self) -> impl Iterator<Item = &str> {

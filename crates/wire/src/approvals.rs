@@ -147,6 +147,9 @@ pub struct ApprovalBody<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewedTaskBody<'a> {
+    /// The texts that its step shows a reviewer beside the output.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    shown: &'a [String],
     /// The system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt: Option<&'a str>,
@@ -303,6 +306,7 @@ impl<'a> ReviewedTaskBody<'a> {
     fn of(detail: &'a ApprovalDetail, result: Option<&'a Completion>) -> Self {
         let inputs = &detail.inputs;
         Self {
+            shown: &inputs.shown,
             system_prompt: inputs.system_prompt.as_deref(),
             messages: MessageBody::all(&inputs.messages),
             context: inputs.context.as_ref(),

@@ -17,8 +17,8 @@ use callboard_domain::grammar::Kind;
 use callboard_domain::labels::MAX_TITLE_SOURCE;
 use callboard_domain::plan::{
     HitlSource, ListSource, MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_ID, MAX_ITEM_NAME, MAX_LISTS,
-    MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, MapSource, OnItemError, RetrySource, StepSource,
-    WaitSource,
+    MAX_SHOWN, MAX_SHOWN_SOURCE, MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, MapSource,
+    OnItemError, RetrySource, ReviewSource, StepSource, WaitSource,
 };
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::task::{FlowSource, MAX_TARGET, Routing, Sampling};
@@ -108,6 +108,8 @@ request! {
         condition = optional("condition", text(1..=condition::MAX_LENGTH)),
         /// True holds its output for review; by default false.
         requires_approval = or_default("requiresApproval", rule::flag()),
+        /// The texts that a reviewer of its output sees beside it. Not for a wait.
+        review = optional("review", rule::object::<ReviewSource>()),
         /// The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none.
         timeout_ms = optional("timeoutMs", timeout()),
         /// The number of attempts.
@@ -130,6 +132,14 @@ request! {
         output_schema = optional("outputSchema", schema()),
         /// The source of its confidence.
         confidence = optional("confidence", rule::object::<Ask>()),
+    }
+}
+
+request! {
+    impl ReviewSource as "StepReviewRequest" {
+        /// Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
+        /// is longer is cut), and reach no model. One without the value of a placeholder is left out.
+        show = or_default("show", texts(MAX_SHOWN, text(1..=MAX_SHOWN_SOURCE))),
     }
 }
 

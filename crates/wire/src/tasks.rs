@@ -259,6 +259,7 @@ impl NewTask {
                 output_schema: self.output_schema.as_ref().map(Schema::checked_before),
                 confidence: self.confidence.map(Box::new),
                 args: self.call.map(|call| Box::new(call.args)),
+                shown: Vec::new(),
             },
         }
     }

@@ -3440,6 +3440,8 @@ export interface components {
             outputSchema?: Record<string, unknown>;
             /** @description The rejected task that it tries again. */
             retryOf?: string;
+            /** @description The texts that its step shows a reviewer beside the output. */
+            shown?: string[];
             /** @description The system prompt. */
             systemPrompt?: string;
             /** @description The usage of the model call. */
@@ -3710,6 +3712,8 @@ export interface components {
             requiresApproval: boolean;
             /** @description The number of attempts. */
             retry?: components["schemas"]["Retry"];
+            /** @description The texts that a reviewer of its output sees beside it. */
+            review?: components["schemas"]["StepReview"];
             /** @description The schema of its payload. */
             schema?: Record<string, unknown>;
             /** @description The signal that a wait waits for. */
@@ -3803,6 +3807,11 @@ export interface components {
              * @description The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal.
              */
             waitingUntil?: string;
+        };
+        /** @description What a reviewer of a step's output sees. */
+        StepReview: {
+            /** @description Texts beside the output, with `{{…}}`. */
+            show: string[];
         };
         /** @description The decisions on some outputs: each is approved, edited, rejected or unreviewed. */
         Tally: {
@@ -5250,6 +5259,8 @@ export interface components {
             condition?: string | null;
             /** @description True holds its output for review; by default false. */
             requiresApproval?: boolean | null;
+            /** @description The texts that a reviewer of its output sees beside it. Not for a wait. */
+            review?: components["schemas"]["StepReviewRequest"] | null;
             /** @description The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none. */
             timeoutMs?: number | null;
             /** @description The number of attempts. */
@@ -5321,6 +5332,13 @@ export interface components {
             outputSchema?: Record<string, unknown> | null;
             /** @description The source of its confidence. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
+        };
+        StepReviewRequest: {
+            /**
+             * @description Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
+             *      is longer is cut), and reach no model. One without the value of a placeholder is left out.
+             */
+            show?: string[] | null;
         };
         TaskHitl: {
             /** @description True if every output is held. */
@@ -5483,6 +5501,7 @@ export type SigningKeys = components['schemas']['SigningKeys'];
 export type Statistics = components['schemas']['Statistics'];
 export type Step = components['schemas']['Step'];
 export type StepResult = components['schemas']['StepResult'];
+export type StepReview = components['schemas']['StepReview'];
 export type Tally = components['schemas']['Tally'];
 export type Task = components['schemas']['Task'];
 export type TaskError = components['schemas']['TaskError'];
@@ -5549,6 +5568,7 @@ export type SetUp = components['schemas']['SetUp'];
 export type SignalRequest = components['schemas']['SignalRequest'];
 export type StartBulk = components['schemas']['StartBulk'];
 export type StepRequest = components['schemas']['StepRequest'];
+export type StepReviewRequest = components['schemas']['StepReviewRequest'];
 export type TaskHitl = components['schemas']['TaskHitl'];
 export type TemplateRequest = components['schemas']['TemplateRequest'];
 export type Meta = components['schemas']['Meta'];

@@ -3,6 +3,7 @@
 //! Deliberately absent: shares between none and all, which chance decides.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -206,4 +207,43 @@ async fn what_is_given_at_a_deploy_replaces_the_templates_field_by_field() {
     let execution = fixture.start(&steps, &json!({"hitl": {"requiredFor": ["b"]}})).await;
     let both = [("a", "required 0.85"), ("b", "required 0.85")];
     assert_eq!(held(&fixture, &execution).await, expected(&both), "a step's own word stands");
+}
+
+#[tokio::test]
+async fn a_step_shows_its_reviewer_what_the_output_is_to_be_compared_with() {
+    let mut fixture = Fixture::open().await;
+    let show = ["{{input.letter}}", "Draft: {{draft.output}}", "{{input.none}}"];
+    let steps = json!([
+        {"id": "draft", "prompt": "first"},
+        {
+            "id": "final", "prompt": "x", "dependsOn": ["draft"], "requiresApproval": true,
+            "review": {"show": show},
+        },
+    ]);
+    let letter = "Dear all,\n".repeat(30_000);
+    let input = json!({"letter": letter, "none": ""});
+    let execution = fixture.start(&steps, &json!({"input": input})).await;
+    let id = fixture.waiting(&execution, "final").await;
+    let shown = async |fixture: &Fixture, id: &str| fixture.item(id).await["task"]["shown"].clone();
+    // The letter has more than fits, so nothing else does.
+    assert_eq!(shown(&fixture, &id).await, json!([letter[..256 * 1024]]));
+
+    let input = json!({"letter": "Dear all", "none": ""});
+    let execution = fixture.start(&steps, &json!({"input": input})).await;
+    let id = fixture.waiting(&execution, "final").await;
+    let draft = fixture.operator.execution(&execution).await["steps"]["draft"]["output"].clone();
+    let draft = format!("Draft: {}", draft.as_str().expect("a text"));
+    let expected = json!(["Dear all", draft]);
+    assert_eq!(shown(&fixture, &id).await, expected);
+    fixture.crash(Duration::ZERO).await;
+    assert_eq!(shown(&fixture, &id).await, expected);
+    let body = json!({"reason": "Too short.", "retry": true});
+    let again = fixture.reject(&id, &body).await.expect_ok()["retryTaskId"].clone();
+    let again = again.as_str().expect("an id").to_owned();
+    let task = fixture.operator.task(&again).await;
+    assert!(task["prompt"].as_str().is_some_and(|prompt| !prompt.contains("Dear all")), "{task}");
+    let _worker = fixture.employ().await;
+    let waits = |task: &Value| task["awaitingApproval"] == true;
+    fixture.operator.task_when(&again, waits).await;
+    assert_eq!(shown(&fixture, &again).await, expected, "the retry is compared with the same");
 }

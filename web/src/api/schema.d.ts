@@ -3591,6 +3591,8 @@ export interface components {
             outputSchema?: Record<string, never>;
             /** @description The rejected task that it tries again. */
             retryOf?: string;
+            /** @description The texts that its step shows a reviewer beside the output. */
+            shown?: string[];
             /** @description The system prompt. */
             systemPrompt?: string;
             /** @description The usage of the model call. */
@@ -3861,6 +3863,8 @@ export interface components {
             requiresApproval: boolean;
             /** @description The number of attempts. */
             retry?: components["schemas"]["Retry"];
+            /** @description The texts that a reviewer of its output sees beside it. */
+            review?: components["schemas"]["StepReview"];
             /** @description The schema of its payload. */
             schema?: Record<string, never>;
             /** @description The signal that a wait waits for. */
@@ -3954,6 +3958,11 @@ export interface components {
              * @description The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal.
              */
             waitingUntil?: string;
+        };
+        /** @description What a reviewer of a step's output sees. */
+        StepReview: {
+            /** @description Texts beside the output, with `{{…}}`. */
+            show: string[];
         };
         /** @description The decisions on some outputs: each is approved, edited, rejected or unreviewed. */
         Tally: {
@@ -5591,6 +5600,8 @@ export interface components {
             condition?: string | null;
             /** @description True holds its output for review; by default false. */
             requiresApproval?: boolean | null;
+            /** @description The texts that a reviewer of its output sees beside it. Not for a wait. */
+            review?: components["schemas"]["StepReviewRequest"] | null;
             /** @description The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none. */
             timeoutMs?: number | null;
             /** @description The number of attempts. */
@@ -5662,6 +5673,13 @@ export interface components {
             outputSchema?: Record<string, never> | null;
             /** @description The source of its confidence. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
+        };
+        StepReviewRequest: {
+            /**
+             * @description Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
+             *      is longer is cut), and reach no model. One without the value of a placeholder is left out.
+             */
+            show?: string[] | null;
         };
         TaskHitl: {
             /** @description True if every output is held. */

@@ -16,7 +16,7 @@ use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::{Graph, StepSet};
 use crate::id::ExecutionId;
 use crate::labels::{Labels, title_of};
-use crate::plan::{ForEach, HitlSource, Plan, Step, gate_of};
+use crate::plan::{ForEach, HitlSource, MAX_SHOWN_BYTES, Plan, Step, gate_of};
 use crate::render::{self, Meta, PromptTemplate, Scope};
 use crate::retry::Policy;
 use crate::schedule::Occurrence;
@@ -320,7 +320,8 @@ impl Program {
             return Some(Evaluation::Await(wait.timeout_ms));
         }
         if effort == Effort::Brief
-            && step.texts().map(|text| text.weight(&scope)).sum::<usize>() > BRIEF_TEXTS
+            && step.texts().chain(step.shown()).map(|it| it.weight(&scope)).sum::<usize>()
+                > BRIEF_TEXTS
         {
             return None;
         }
@@ -336,6 +337,7 @@ impl Program {
         amendment.amend(&mut inputs);
         inputs.output_schema = self.compiled.schema_of(due.step).cloned();
         inputs.confidence = step.source().confidence.clone().map(Box::new);
+        inputs.shown = shown(step, &scope);
         let mut request = self.request(step, inputs);
         request.max_tokens = amendment.max_tokens.or(request.max_tokens);
         if let Some(text) = step.title().and_then(|title| title.render(&scope).ok())
@@ -494,6 +496,21 @@ fn rendered(step: &Step, scope: &impl Scope) -> Result<Inputs, render::Error> {
         args: step.args().map(|args| args.render(scope)).transpose()?.map(Box::new),
         ..Inputs::default()
     })
+}
+
+/// What a reviewer sees beside the output, [`MAX_SHOWN_BYTES`] in all. A text without the value of a placeholder is
+/// left out; no execution fails of it.
+fn shown(step: &Step, scope: &impl Scope) -> Vec<String> {
+    let mut left = MAX_SHOWN_BYTES;
+    let render = |text: &PromptTemplate| {
+        let mut text = text.render(scope).ok()?;
+        if text.len() > left {
+            text.truncate(text.floor_char_boundary(left));
+        }
+        left -= text.len();
+        Some(text).filter(|text| !text.is_empty())
+    };
+    step.shown().iter().filter_map(render).collect()
 }
 
 /// The messages of a step, rendered; with [`MAX_MESSAGES`] in all.

@@ -14,8 +14,9 @@ use serde_json::Value;
 use super::Step;
 use super::call::{call_faults, foreign};
 use super::limits::{
-    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_STEPS, check_fraction,
-    check_length, check_max_tokens, check_range, check_timeout, check_whole_flow,
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_SHOWN, MAX_SHOWN_SOURCE,
+    MAX_STEPS, check_fraction, check_length, check_max_tokens, check_range, check_timeout,
+    check_whole_flow,
 };
 use super::source::{RetrySource, StepSource};
 use super::wait::Wait;
@@ -212,6 +213,7 @@ impl<'a> Checker<'a> {
             checked.targets();
             checked.depends_on();
             checked.cycle(sources, cycle);
+            let shown = checked.shown();
             let condition = checked.condition();
             checked.numbers();
             let for_each = checked.for_each();
@@ -225,6 +227,7 @@ impl<'a> Checker<'a> {
                 system_prompt,
                 messages,
                 args,
+                shown,
                 condition,
                 for_each,
                 wait,
@@ -353,6 +356,22 @@ impl StepChecker<'_, '_, '_> {
             self.template(&format!("messages[{index}].content"), &message.content)
         };
         messages.iter().enumerate().map(content).collect()
+    }
+
+    /// What a reviewer sees beside the output.
+    fn shown(&mut self) -> Vec<PromptTemplate> {
+        let review = self.source.review.as_ref().filter(|_| self.source.wait.is_none());
+        let Some(review) = review else { return Vec::new() };
+        if review.show.is_empty() || review.show.len() > MAX_SHOWN {
+            self.breaks(Rule::Length, "review.show", &format!("must have 1 to {MAX_SHOWN} texts"));
+        }
+        let text = |(index, source): (usize, &String)| {
+            let name = format!("review.show[{index}]");
+            let field = self.field(&name);
+            check_length(&mut self.checker.problems, &field, source, 1, MAX_SHOWN_SOURCE);
+            self.template(&name, source)
+        };
+        review.show.iter().take(MAX_SHOWN).enumerate().map(text).collect()
     }
 
     /// The args of a call; the fields that a step with one has no use for are reported here.

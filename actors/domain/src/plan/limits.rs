@@ -26,6 +26,12 @@ pub const MAX_ID: usize = 64;
 pub const MAX_TIMEOUT_MS: u64 = 86_400_000;
 /// The longest review time, in milliseconds: 30 days.
 pub const MAX_REVIEW_MS: u64 = 30 * 86_400_000;
+/// The most texts that a step shows its reviewer.
+pub const MAX_SHOWN: usize = 8;
+/// The longest template of such a text, in characters.
+pub const MAX_SHOWN_SOURCE: usize = 2_000;
+/// The most bytes of such texts of a task; what is longer is cut.
+pub const MAX_SHOWN_BYTES: usize = 256 * 1024;
 /// The most attempts.
 pub const MAX_ATTEMPTS: u32 = 20;
 

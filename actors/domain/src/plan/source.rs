@@ -55,6 +55,9 @@ pub struct StepSource {
     /// True if the output is held for a reviewer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requires_approval: bool,
+    /// What a reviewer of the output sees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewSource>,
     /// The condition under which the step runs, in CEL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
@@ -100,6 +103,13 @@ pub struct StepSource {
     /// The method by which the confidence is to be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Ask>,
+}
+
+/// What a reviewer of a step's output sees.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReviewSource {
+    /// The templates of the texts beside the output.
+    pub show: Vec<String>,
 }
 
 /// The source of a retry policy.
@@ -183,6 +193,8 @@ impl StepSource {
         let call = self.call.as_ref().map_or(0, |call| json_length(&call.args));
         let texts = texts + self.map.size() + call;
         let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
+        let shown = self.review.iter().flat_map(|review| &review.show).map(String::len);
+        let texts = texts + shown.sum::<usize>();
         let texts = texts + self.sampling.stop.iter().map(String::len).sum::<usize>();
         let texts = texts + self.confidence.as_ref().map_or(0, |ask| of(&ask.rubric));
         size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + wait + schema

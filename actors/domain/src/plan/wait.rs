@@ -130,6 +130,7 @@ fn foreign(step: &StepSource, at: &str) -> Vec<Problem> {
         ("function", step.call.is_some()),
         ("queue", step.queue.is_some()),
         ("requiresApproval", step.requires_approval),
+        ("review", step.review.is_some()),
         ("retry", step.retry.is_some()),
         ("maxTokens", step.max_tokens.is_some()),
         ("temperature", step.temperature.is_some()),

@@ -37,8 +37,16 @@ impl Request {
     pub fn asks_the_same(&self, spec: &Spec, inputs: &Inputs) -> bool {
         let further = inputs.prompt.strip_prefix(&self.inputs.prompt);
         let is_same_prompt = further.is_some_and(|it| it.is_empty() || it.starts_with(CORRECTION));
-        let Inputs { prompt: _, system_prompt, context, messages, output_schema, confidence, args } =
-            inputs;
+        let Inputs {
+            prompt: _,
+            system_prompt,
+            context,
+            messages,
+            output_schema,
+            confidence,
+            args,
+            shown: _,
+        } = inputs;
         is_same_prompt
             && self.inputs.system_prompt == *system_prompt
             && self.inputs.context == *context

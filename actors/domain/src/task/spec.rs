@@ -289,6 +289,9 @@ pub struct Inputs {
     /// The args of a call of a function; `None` for a prompt. Boxed, because most tasks have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Box<serde_json::Map<String, serde_json::Value>>>,
+    /// The texts that a reviewer sees beside the output; no model sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<String>,
 }
 
 impl Inputs {
@@ -312,7 +315,8 @@ impl Inputs {
         let system_prompt = self.system_prompt.as_ref().map_or(0, String::len);
         let schema = self.output_schema.as_ref().map_or(0, Schema::length);
         let args = self.args.as_ref().map_or(0, json_length);
-        self.prompt.len() + system_prompt + Message::weight(&self.messages) + schema + args
+        let shown = self.shown.iter().map(String::len).sum::<usize>();
+        self.prompt.len() + system_prompt + Message::weight(&self.messages) + schema + args + shown
     }
 }
 

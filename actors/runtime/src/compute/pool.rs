@@ -1,7 +1,9 @@
 //! The turns of long computations: which account's is next, and how much may wait.
 //!
 //! An account's use is the time that its computations took, halved every ten seconds. The next turn is
-//! the oldest of the account that has used the least. The key of a share is one text, so that shares of
+//! the oldest of the account whose use will be the least after it: what its computations take on average
+//! is added, and for an account without one what those of all take. So an account with brief ones does
+//! not wait for many that begin with long ones. The key of a share is one text, so that shares of
 //! something else than accounts need no other code here. Deliberately absent: threads, which run what
 //! has its turn.
 
@@ -44,6 +46,8 @@ struct State {
     /// The bytes of all requests.
     bytes: usize,
     lines: HashMap<Arc<str>, Line>,
+    /// What a computation takes, on average.
+    usual: Average,
     /// The number of the next turn.
     next: u64,
 }
@@ -59,7 +63,12 @@ struct Line {
     /// The use at `used_at`.
     used: Duration,
     used_at: Instant,
+    usual: Average,
 }
+
+/// The average of some times; each new one counts half.
+#[derive(Debug, Clone, Copy, Default)]
+struct Average(Option<Duration>);
 
 #[derive(Debug)]
 struct Waiting {
@@ -163,7 +172,10 @@ impl State {
         while self.running < threads {
             let waiting = self.lines.values_mut().filter(|line| !line.waiting.is_empty());
             let first = |line: &&mut Line| line.waiting.front().map(|waiting| waiting.number);
-            let Some(line) = waiting.min_by_key(|line| (line.used(now), first(line))) else {
+            let others = self.usual;
+            let after =
+                |line: &Line| line.used(now) + line.usual.0.or(others.0).unwrap_or_default();
+            let Some(line) = waiting.min_by_key(|line| (after(line), first(line))) else {
                 return;
             };
             let Some(next) = line.waiting.pop_front() else { return };
@@ -178,7 +190,8 @@ impl State {
 impl Line {
     fn new(now: Instant) -> Self {
         let (used, used_at) = (Duration::ZERO, now);
-        Self { waiting: VecDeque::new(), running: 0, asked: 0, bytes: 0, used, used_at }
+        let usual = Average::default();
+        Self { waiting: VecDeque::new(), running: 0, asked: 0, bytes: 0, used, used_at, usual }
     }
 
     /// The use as it counts now.
@@ -189,6 +202,12 @@ impl Line {
 
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.running == 0
+    }
+}
+
+impl Average {
+    fn add(&mut self, time: Duration) {
+        self.0 = Some(self.0.map_or(time, |before| (before + time) / 2));
     }
 }
 
@@ -204,8 +223,11 @@ impl Drop for Turn {
         if let Ok(place) = line.waiting.binary_search_by_key(&self.number, |one| one.number) {
             line.waiting.remove(place);
         } else {
-            let took = self.began.map_or(Duration::ZERO, |began| now - began);
-            (line.used, line.used_at) = (line.used(now) + took, now);
+            if let Some(took) = self.began.map(|began| now - began) {
+                (line.used, line.used_at) = (line.used(now) + took, now);
+                line.usual.add(took);
+                state.usual.add(took);
+            }
             line.running -= 1;
             state.running -= 1;
         }
@@ -244,12 +266,25 @@ mod tests {
         let other = Box::pin(pool.asked("other", 1).expect("room"));
         let mut again = Box::pin(pool.asked("one of many 3", 1).expect("room"));
         take(second, SECOND).await;
+        let again = again.as_mut().now_or_never().expect("its computations are brief");
+        take(again, SECOND / 10).await;
         let other = other.now_or_never().expect("it used nothing");
-        assert!(again.as_mut().now_or_never().is_none());
         take(other, SECOND / 5).await;
-        let again = again.now_or_never().expect("it used less than the flood");
-        drop(again);
         assert!(flood.remove(0).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn brief_ones_do_not_wait_for_many_accounts_that_begin_with_long_ones() {
+        let pool = Arc::new(Pool::new(1));
+        take(pool.owed("long").await, SECOND).await;
+        take(pool.owed("brief").await, SECOND / 100).await;
+        let running = pool.owed("long").await;
+        let ask = |account: String| Box::pin(pool.asked(&account, 1).expect("room"));
+        let mut new: Vec<_> = (0..20).map(|n| ask(format!("new {n}"))).collect();
+        let brief = ask("brief".into());
+        take(running, SECOND).await;
+        drop(brief.now_or_never().expect("it is over before any of them"));
+        assert!(new.remove(0).now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -36,9 +36,10 @@ const FIELDS: [Column; 24] = [
 /// The members that name users.
 pub(super) const USERS: [&str; 3] = ["assignedTo", "claimedBy", "decision.by"];
 
-const TEXTS: [Column; 4] = [
+const TEXTS: [Column; 5] = [
     ("summary", "summary"),
     ("prompt", "prompt"),
+    ("source", "source"),
     ("output", "output"),
     ("output as modified", "decision.modifiedOutput"),
 ];
@@ -50,6 +51,11 @@ pub(super) fn shown(item: &Value) -> String {
         if fields[name].is_null() {
             fields[name] = value.clone();
         }
+    }
+    let shown = item["task"]["shown"].as_array().into_iter().flatten();
+    let shown: Vec<_> = shown.filter_map(Value::as_str).collect();
+    if !shown.is_empty() {
+        fields["source"] = shown.join("\n\n").into();
     }
     details(&fields, &FIELDS, &TEXTS)
 }
@@ -211,7 +217,7 @@ mod tests {
     fn all_of_an_item_is_shown_and_nothing_in_it_commands_the_terminal() {
         let item = json!({
             "taskId": "dt_task_1", "reason": "no_confidence", "waitingMs": 61_000,
-            "assignedTo": null, "prompt": "Say\nit.", "output": "\u{1b}[2Jno", "summary": "no",
+            "assignedTo": null, "prompt": "Say\nit.", "task": {"shown": ["A", "B"]}, "output": "\u{1b}[2Jno", "summary": "no",
             "decision": {"status": "approved", "by": "usr_1", "wasModified": true,
                          "modifiedOutput": "yes", "at": "2026-11-21T10:00:00.000Z"},
         });
@@ -219,7 +225,12 @@ mod tests {
         for line in ["held because  no confidence", "waiting       1 min", "  modified    true"] {
             assert!(shown.contains(line), "{line}: {shown}");
         }
-        assert!(shown.contains("prompt:\n  Say\n  it.\noutput:\n  \\u{1b}[2Jno\n"), "{shown}");
+        assert!(
+            shown.contains(
+                "prompt:\n  Say\n  it.\nsource:\n  A\n  \n  B\noutput:\n  \\u{1b}[2Jno\n"
+            ),
+            "{shown}"
+        );
         assert!(shown.ends_with("output as modified:\n  yes\n"), "{shown}");
     }
 }

@@ -61,6 +61,9 @@ pub struct StepBody<'a> {
     depends_on: &'a [String],
     /// True holds its output for review; by default false.
     requires_approval: bool,
+    /// The texts that a reviewer of its output sees beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<StepReviewBody<'a>>,
     /// The condition, in CEL.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'a str>,
@@ -113,6 +116,13 @@ pub struct StepBody<'a> {
     /// The source of its confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<ConfidenceBody<'a>>,
+}
+
+/// What a reviewer of a step's output sees.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StepReviewBody<'a> {
+    /// Texts beside the output, with `{{…}}`.
+    show: &'a [String],
 }
 
 /// The attempts of a step.
@@ -169,6 +179,7 @@ impl<'a> StepBody<'a> {
             queue: step.queue.as_deref(),
             depends_on: &step.depends_on,
             requires_approval: step.requires_approval,
+            review: step.review.as_ref().map(|review| StepReviewBody { show: &review.show }),
             condition: step.condition.as_deref(),
             timeout_ms: step.timeout_ms,
             retry,

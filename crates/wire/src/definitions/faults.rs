@@ -68,7 +68,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order of their faults.
-const ORDER: [&str; 48] = [
+const ORDER: [&str; 50] = [
     "name",
     "description",
     "version",
@@ -98,6 +98,8 @@ const ORDER: [&str; 48] = [
     "dependsOn",
     "condition",
     "requiresApproval",
+    "review",
+    "show",
     "timeoutMs",
     "retry",
     "maxTokens",

@@ -1075,63 +1075,11 @@ class Statistics(Base):
     """The window: the current UTC day and those before it."""
 
 
-class Step(Sampling, Routing, Flow):
-    """A step."""
+class StepReview(Base):
+    """What a reviewer of a step's output sees."""
 
-    args: dict[str, Any] | None = None
-    """Its args, with `{{…}}` in their strings; not in lists of plans."""
-    concurrency: int | None = None
-    """The most tasks at once, 1 to 1000; by default one for each item."""
-    condition: str | None = None
-    """The condition, in CEL."""
-    confidence: Confidence | None = None
-    """The source of its confidence."""
-    depends_on: list[str]
-    """The ids of the steps that must complete first."""
-    for_each: str | dict[str, str] | None = None
-    """The placeholder of the list for each of whose items it runs, or lists that are walked together."""
-    function: str | None = None
-    """The function that the step calls in place of a model."""
-    id: str
-    """`^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta."""
-    item: str | None = None
-    """The name of the variable of an item; by default `item`."""
-    max_items: int | None = None
-    """The longest list, 1 to 1000."""
-    max_tokens: int | None = None
-    """The most tokens to answer with."""
-    messages: list[Message] | None = None
-    """Earlier turns, with `{{…}}`; not in lists of plans."""
-    min_success: float | None = None
-    """The share of the items that must complete, 0 to 1."""
-    model: str | None = None
-    """The model; by default `[models] default`."""
-    on_item_error: str | None = None
-    """fail or skip; by default fail."""
-    output_schema: dict[str, Any] | None = None
-    """The JSON Schema of its output; not in lists of plans."""
-    prompt: str | None = None
-    """The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans."""
-    queue: str | None = None
-    """The queue; by default `default`."""
-    requires_approval: bool
-    """True holds its output for review; by default false."""
-    retry: Retry | None = None
-    """The number of attempts."""
-    schema_: dict[str, Any] | None = None
-    """The schema of its payload."""
-    signal: str | None = None
-    """The signal that a wait waits for."""
-    system_prompt: str | None = None
-    """The first system message, with `{{…}}`; not in lists of plans."""
-    temperature: float | None = None
-    """0 to 1."""
-    timeout_ms: int | None = None
-    """The time limit of one attempt, in milliseconds; by default 300000."""
-    title: str | None = None
-    """The title of its tasks, with `{{…}}`."""
-    type: str | None = None
-    """`wait` for a step that waits for a signal; else left out."""
+    show: list[str]
+    """Texts beside the output, with `{{…}}`."""
 
 
 class Tally(Base):
@@ -1883,103 +1831,15 @@ class StartBulk(Base):
     """True only counts; by default false."""
 
 
-class StepRequest(Base):
+class StepReviewRequest(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
-    id: Annotated[str, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9-]*$")]
-    """Unique in its plan; not input, env or meta."""
-    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
-    """The title of its tasks, with placeholders; by default that of the execution. Not for a wait."""
-    prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
-    """The prompt, with placeholders: at most 1 MiB; not for a wait, and not beside function."""
-    function: Annotated[
-        str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9_.-]*$")
-    ] = None
-    """The function that a worker calls in place of a prompt for a model."""
-    args: dict[str, Any] | None = None
-    """The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none."""
-    system_prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
-    """System instructions, with placeholders: at most 1 MiB."""
-    messages: list[MessageRequest] | None = None
-    """Earlier turns, with placeholders: at most 1 MiB of content in all."""
-    model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
-    """The model; by default `[models] default`."""
-    queue: Annotated[str | None, Field(max_length=128, min_length=1)] = None
-    """The queue; by default `default`."""
-    depends_on: Annotated[list[str] | None, Field(max_length=500)] = None
-    """The ids of the steps that must complete first."""
-    condition: Annotated[str | None, Field(max_length=1024, min_length=1)] = None
-    """The condition of the step, in CEL; without one it runs."""
-    requires_approval: bool | None = None
-    """True holds its output for review; by default false."""
-    timeout_ms: Annotated[int | None, Field(ge=1, le=86400000)] = None
-    """The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none."""
-    retry: RetryRequest | None = None
-    """The number of attempts."""
-    max_tokens: Annotated[int | None, Field(ge=1, le=18446744073709551615)] = None
-    """The most tokens of the output."""
-    temperature: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
-    """The sampling temperature."""
-    seed: Annotated[
-        int | None, Field(ge=-9223372036854775808, le=9223372036854775807)
-    ] = None
-    """The seed: a provider that takes one chooses the same tokens again where it can."""
-    top_p: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
-    """The next token is chosen from the most probable ones that have this share of the probability."""
-    stop: str | list[str] | None = None
-    """The output ends before the first of these sequences: a string, or at most 16."""
-    frequency_penalty: Annotated[float | None, Field(ge=-2.0, le=2.0)] = None
-    """Tokens that have come are less probable the more often they have; if negative, more probable."""
-    for_each: str | dict[str, str] | None = None
+    show: Annotated[list[str] | None, Field(max_length=8)] = None
     """
-    The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
-     lists of one length that are walked together, by the names of the variables of their items.
+    Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
+     is longer is cut), and reach no model. One without the value of a placeholder is left out.
     """
-    item: Annotated[
-        str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-zA-Z0-9_-]*$")
-    ] = None
-    """The name of the variable of an item; by default `item`."""
-    max_items: Annotated[int | None, Field(ge=1, le=1000)] = None
-    """The longest list, required beside forEach; a longer one fails the step."""
-    concurrency: Annotated[int | None, Field(ge=1, le=1000)] = None
-    """The most tasks at once; by default one for each item."""
-    on_item_error: Literal["fail", "skip"] | None = None
-    """The rule for a failed item: fail the step, or leave null in its output; by default fail."""
-    min_success: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
-    """The share of the items that must complete where onItemError is skip; by default 0."""
-    type: Literal["prompt", "wait"] | None = None
-    """prompt calls a model, wait waits for a signal; by default prompt."""
-    signal: Annotated[
-        str | None,
-        Field(max_length=64, min_length=1, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$"),
-    ] = None
-    """The name of the signal that a wait waits for."""
-    schema_: Any | None = None
-    """The JSON Schema of the payload of a wait's signal."""
-    models: Annotated[list[str] | None, Field(max_length=5, min_length=2)] = None
-    """2 to 5 models, in place of `model`: after a failure the next lease calls the next one."""
-    fallback_on: Annotated[
-        list[Literal["rate_limited", "unavailable", "timeout", "output_invalid"]] | None,
-        Field(max_length=4),
-    ] = None
-    """The failures after which the next model is called; by default rate_limited, unavailable and timeout."""
-    service_tier: Literal["auto", "flex", "priority"] | None = None
-    """The service tier to ask the provider for."""
-    concurrency_key: Annotated[str | None, Field(max_length=128, min_length=1)] = None
-    """At most `concurrencyLimit` tasks with this key run at the same time."""
-    concurrency_limit: Annotated[int | None, Field(ge=1, le=10000)] = None
-    """The limit; by default 1."""
-    on_conflict: Literal["queue", "reject", "cancel_running"] | None = None
-    """The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest."""
-    fairness_key: Annotated[str | None, Field(max_length=128, min_length=1)] = None
-    """Keys of the same priority take turns in their queue."""
-    weight: Annotated[int | None, Field(ge=1, le=100)] = None
-    """The share of the turns of the key; by default 1."""
-    output_schema: dict[str, Any] | None = None
-    """The JSON Schema (2020-12) of the output."""
-    confidence: ConfidenceRequest | None = None
-    """The source of its confidence."""
 
 
 class TaskHitl(Base):
@@ -1998,45 +1858,6 @@ class TaskHitl(Base):
         list[Literal["email", "dashboard"]] | None, Field(max_length=2)
     ] = None
     """The channels that notify reviewers."""
-
-
-class TemplateRequest(Base):
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-    )
-    name: Annotated[str, Field(max_length=100, min_length=1)]
-    """The name, for people, from which the id is made."""
-    description: Annotated[str | None, Field(max_length=500, min_length=0)] = None
-    """The text for people."""
-    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
-    """The title of its executions, with placeholders of input, meta and env."""
-    version: Annotated[
-        str,
-        Field(
-            max_length=64,
-            min_length=5,
-            pattern="^[0-9]{1,18}\\.[0-9]{1,18}\\.[0-9]{1,18}$",
-        ),
-    ]
-    """major.minor.patch."""
-    industry: Literal["legal", "finance", "devops", "marketing", "healthcare", "custom"]
-    """The industry."""
-    tags: Annotated[list[str] | None, Field(max_length=32)] = None
-    """The tags, for filtering."""
-    visibility: Literal["private", "organization", "public"] | None = None
-    """The visibility; by default private."""
-    input_schema: dict[str, Any]
-    """The JSON Schema (2020-12) of the input."""
-    output_schema: dict[str, Any] | None = None
-    """The JSON Schema (2020-12) of the last step's output."""
-    steps: Annotated[list[StepRequest], Field(max_length=500, min_length=1)]
-    """The steps."""
-    defaults: DefaultsRequest | None = None
-    """The defaults of steps."""
-    hitl: HitlRequest | None = None
-    """The gates of outputs."""
-    metadata: dict[str, Any] | None = None
-    """Anything: at most 256 KiB as compact JSON. `estimates` declares cost and durationMs."""
 
 
 class Meta(Base):
@@ -2255,33 +2076,6 @@ class ModelState(Base):
     """The connected workers that announce the model by its exact name."""
 
 
-class Plan(Base):
-    """A plan."""
-
-    created_at: AwareDatetime
-    """The time of creation."""
-    description: str | None = None
-    """The description: at most 500 characters."""
-    hitl: Hitl | None = None
-    """The gates of each execution, as the template and the deploy have them; not in lists."""
-    id: str
-    """`dt_plan_…`"""
-    input_schema: dict[str, Any] | None = None
-    """The template's schema, by which the input of each execution is checked; not in lists."""
-    name: str
-    """The name: 1 to 100 characters."""
-    steps: list[Step]
-    """1 to 500 steps; in lists without their prompts."""
-    tags: list[str]
-    """The tags, for filtering: at most 32 of at most 64 characters."""
-    template_id: str | None = None
-    """The template that it was deployed from."""
-    template_version: str | None = None
-    """The version of the template."""
-    title: str | None = None
-    """The title of its executions, with `{{…}}`."""
-
-
 class Queue(QueueSettings):
     """A queue as it is."""
 
@@ -2310,6 +2104,8 @@ class ReviewedTask(Base):
     """The JSON Schema of the output."""
     retry_of: str | None = None
     """The rejected task that it tries again."""
+    shown: list[str] | None = None
+    """The texts that its step shows a reviewer beside the output."""
     system_prompt: str | None = None
     """The system prompt."""
     usage: Usage | None = None
@@ -2327,6 +2123,67 @@ class Session(Base):
     """The access token, for `Authorization: Bearer`."""
     user: User
     """The signed-in user."""
+
+
+class Step(Sampling, Routing, Flow):
+    """A step."""
+
+    args: dict[str, Any] | None = None
+    """Its args, with `{{…}}` in their strings; not in lists of plans."""
+    concurrency: int | None = None
+    """The most tasks at once, 1 to 1000; by default one for each item."""
+    condition: str | None = None
+    """The condition, in CEL."""
+    confidence: Confidence | None = None
+    """The source of its confidence."""
+    depends_on: list[str]
+    """The ids of the steps that must complete first."""
+    for_each: str | dict[str, str] | None = None
+    """The placeholder of the list for each of whose items it runs, or lists that are walked together."""
+    function: str | None = None
+    """The function that the step calls in place of a model."""
+    id: str
+    """`^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta."""
+    item: str | None = None
+    """The name of the variable of an item; by default `item`."""
+    max_items: int | None = None
+    """The longest list, 1 to 1000."""
+    max_tokens: int | None = None
+    """The most tokens to answer with."""
+    messages: list[Message] | None = None
+    """Earlier turns, with `{{…}}`; not in lists of plans."""
+    min_success: float | None = None
+    """The share of the items that must complete, 0 to 1."""
+    model: str | None = None
+    """The model; by default `[models] default`."""
+    on_item_error: str | None = None
+    """fail or skip; by default fail."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of its output; not in lists of plans."""
+    prompt: str | None = None
+    """The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans."""
+    queue: str | None = None
+    """The queue; by default `default`."""
+    requires_approval: bool
+    """True holds its output for review; by default false."""
+    retry: Retry | None = None
+    """The number of attempts."""
+    review: StepReview | None = None
+    """The texts that a reviewer of its output sees beside it."""
+    schema_: dict[str, Any] | None = None
+    """The schema of its payload."""
+    signal: str | None = None
+    """The signal that a wait waits for."""
+    system_prompt: str | None = None
+    """The first system message, with `{{…}}`; not in lists of plans."""
+    temperature: float | None = None
+    """0 to 1."""
+    timeout_ms: int | None = None
+    """The time limit of one attempt, in milliseconds; by default 300000."""
+    title: str | None = None
+    """The title of its tasks, with `{{…}}`."""
+    type: str | None = None
+    """`wait` for a step that waits for a signal; else left out."""
 
 
 class StepResult(Base):
@@ -2854,22 +2711,6 @@ class NewTask(Base):
     """The share of the turns of the key; by default 1."""
 
 
-class PlanRequest(Base):
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-    )
-    name: Annotated[str, Field(max_length=100, min_length=1)]
-    """The text for people."""
-    description: Annotated[str | None, Field(max_length=500, min_length=0)] = None
-    """The text for people."""
-    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
-    """The title of its executions, with placeholders of input, meta and env."""
-    steps: Annotated[list[StepRequest], Field(max_length=500, min_length=1)]
-    """The steps."""
-    tags: Annotated[list[str] | None, Field(max_length=32)] = None
-    """The tags, for filtering."""
-
-
 class ScheduleTarget(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -2918,6 +2759,146 @@ class ScheduleTarget(Base):
     """
     callback_details: bool | None = None
     """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
+
+
+class StepRequest(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    id: Annotated[str, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9-]*$")]
+    """Unique in its plan; not input, env or meta."""
+    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
+    """The title of its tasks, with placeholders; by default that of the execution. Not for a wait."""
+    prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
+    """The prompt, with placeholders: at most 1 MiB; not for a wait, and not beside function."""
+    function: Annotated[
+        str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-z0-9_.-]*$")
+    ] = None
+    """The function that a worker calls in place of a prompt for a model."""
+    args: dict[str, Any] | None = None
+    """The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none."""
+    system_prompt: Annotated[str | None, Field(max_length=1048576, min_length=1)] = None
+    """System instructions, with placeholders: at most 1 MiB."""
+    messages: list[MessageRequest] | None = None
+    """Earlier turns, with placeholders: at most 1 MiB of content in all."""
+    model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
+    """The model; by default `[models] default`."""
+    queue: Annotated[str | None, Field(max_length=128, min_length=1)] = None
+    """The queue; by default `default`."""
+    depends_on: Annotated[list[str] | None, Field(max_length=500)] = None
+    """The ids of the steps that must complete first."""
+    condition: Annotated[str | None, Field(max_length=1024, min_length=1)] = None
+    """The condition of the step, in CEL; without one it runs."""
+    requires_approval: bool | None = None
+    """True holds its output for review; by default false."""
+    review: StepReviewRequest | None = None
+    """The texts that a reviewer of its output sees beside it. Not for a wait."""
+    timeout_ms: Annotated[int | None, Field(ge=1, le=86400000)] = None
+    """The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none."""
+    retry: RetryRequest | None = None
+    """The number of attempts."""
+    max_tokens: Annotated[int | None, Field(ge=1, le=18446744073709551615)] = None
+    """The most tokens of the output."""
+    temperature: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
+    """The sampling temperature."""
+    seed: Annotated[
+        int | None, Field(ge=-9223372036854775808, le=9223372036854775807)
+    ] = None
+    """The seed: a provider that takes one chooses the same tokens again where it can."""
+    top_p: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
+    """The next token is chosen from the most probable ones that have this share of the probability."""
+    stop: str | list[str] | None = None
+    """The output ends before the first of these sequences: a string, or at most 16."""
+    frequency_penalty: Annotated[float | None, Field(ge=-2.0, le=2.0)] = None
+    """Tokens that have come are less probable the more often they have; if negative, more probable."""
+    for_each: str | dict[str, str] | None = None
+    """
+    The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
+     lists of one length that are walked together, by the names of the variables of their items.
+    """
+    item: Annotated[
+        str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-zA-Z0-9_-]*$")
+    ] = None
+    """The name of the variable of an item; by default `item`."""
+    max_items: Annotated[int | None, Field(ge=1, le=1000)] = None
+    """The longest list, required beside forEach; a longer one fails the step."""
+    concurrency: Annotated[int | None, Field(ge=1, le=1000)] = None
+    """The most tasks at once; by default one for each item."""
+    on_item_error: Literal["fail", "skip"] | None = None
+    """The rule for a failed item: fail the step, or leave null in its output; by default fail."""
+    min_success: Annotated[float | None, Field(ge=0.0, le=1.0)] = None
+    """The share of the items that must complete where onItemError is skip; by default 0."""
+    type: Literal["prompt", "wait"] | None = None
+    """prompt calls a model, wait waits for a signal; by default prompt."""
+    signal: Annotated[
+        str | None,
+        Field(max_length=64, min_length=1, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+    ] = None
+    """The name of the signal that a wait waits for."""
+    schema_: Any | None = None
+    """The JSON Schema of the payload of a wait's signal."""
+    models: Annotated[list[str] | None, Field(max_length=5, min_length=2)] = None
+    """2 to 5 models, in place of `model`: after a failure the next lease calls the next one."""
+    fallback_on: Annotated[
+        list[Literal["rate_limited", "unavailable", "timeout", "output_invalid"]] | None,
+        Field(max_length=4),
+    ] = None
+    """The failures after which the next model is called; by default rate_limited, unavailable and timeout."""
+    service_tier: Literal["auto", "flex", "priority"] | None = None
+    """The service tier to ask the provider for."""
+    concurrency_key: Annotated[str | None, Field(max_length=128, min_length=1)] = None
+    """At most `concurrencyLimit` tasks with this key run at the same time."""
+    concurrency_limit: Annotated[int | None, Field(ge=1, le=10000)] = None
+    """The limit; by default 1."""
+    on_conflict: Literal["queue", "reject", "cancel_running"] | None = None
+    """The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest."""
+    fairness_key: Annotated[str | None, Field(max_length=128, min_length=1)] = None
+    """Keys of the same priority take turns in their queue."""
+    weight: Annotated[int | None, Field(ge=1, le=100)] = None
+    """The share of the turns of the key; by default 1."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema (2020-12) of the output."""
+    confidence: ConfidenceRequest | None = None
+    """The source of its confidence."""
+
+
+class TemplateRequest(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str, Field(max_length=100, min_length=1)]
+    """The name, for people, from which the id is made."""
+    description: Annotated[str | None, Field(max_length=500, min_length=0)] = None
+    """The text for people."""
+    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
+    """The title of its executions, with placeholders of input, meta and env."""
+    version: Annotated[
+        str,
+        Field(
+            max_length=64,
+            min_length=5,
+            pattern="^[0-9]{1,18}\\.[0-9]{1,18}\\.[0-9]{1,18}$",
+        ),
+    ]
+    """major.minor.patch."""
+    industry: Literal["legal", "finance", "devops", "marketing", "healthcare", "custom"]
+    """The industry."""
+    tags: Annotated[list[str] | None, Field(max_length=32)] = None
+    """The tags, for filtering."""
+    visibility: Literal["private", "organization", "public"] | None = None
+    """The visibility; by default private."""
+    input_schema: dict[str, Any]
+    """The JSON Schema (2020-12) of the input."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema (2020-12) of the last step's output."""
+    steps: Annotated[list[StepRequest], Field(max_length=500, min_length=1)]
+    """The steps."""
+    defaults: DefaultsRequest | None = None
+    """The defaults of steps."""
+    hitl: HitlRequest | None = None
+    """The gates of outputs."""
+    metadata: dict[str, Any] | None = None
+    """Anything: at most 256 KiB as compact JSON. `estimates` declares cost and durationMs."""
 
 
 class Approval(Base):
@@ -3080,6 +3061,33 @@ class Item(StepResult):
     """The item's number in the list, from 0."""
 
 
+class Plan(Base):
+    """A plan."""
+
+    created_at: AwareDatetime
+    """The time of creation."""
+    description: str | None = None
+    """The description: at most 500 characters."""
+    hitl: Hitl | None = None
+    """The gates of each execution, as the template and the deploy have them; not in lists."""
+    id: str
+    """`dt_plan_…`"""
+    input_schema: dict[str, Any] | None = None
+    """The template's schema, by which the input of each execution is checked; not in lists."""
+    name: str
+    """The name: 1 to 100 characters."""
+    steps: list[Step]
+    """1 to 500 steps; in lists without their prompts."""
+    tags: list[str]
+    """The tags, for filtering: at most 32 of at most 64 characters."""
+    template_id: str | None = None
+    """The template that it was deployed from."""
+    template_version: str | None = None
+    """The version of the template."""
+    title: str | None = None
+    """The title of its executions, with `{{…}}`."""
+
+
 class ChangeSchedule(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -3134,3 +3142,19 @@ class CreateSchedule(Base):
     """False pauses the schedule; by default true."""
     target: ScheduleTarget
     """The work that an occurrence starts."""
+
+
+class PlanRequest(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str, Field(max_length=100, min_length=1)]
+    """The text for people."""
+    description: Annotated[str | None, Field(max_length=500, min_length=0)] = None
+    """The text for people."""
+    title: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
+    """The title of its executions, with placeholders of input, meta and env."""
+    steps: Annotated[list[StepRequest], Field(max_length=500, min_length=1)]
+    """The steps."""
+    tags: Annotated[list[str] | None, Field(max_length=32)] = None
+    """The tags, for filtering."""

@@ -288,46 +288,8 @@ class StartBulk(TypedDict):
     dry_run: NotRequired[bool | None]
 
 
-class StepRequest(TypedDict):
-    id: str
-    title: NotRequired[str | None]
-    prompt: NotRequired[str | None]
-    function: NotRequired[str | None]
-    args: NotRequired[dict[str, Any] | None]
-    system_prompt: NotRequired[str | None]
-    messages: NotRequired[list[MessageRequest] | None]
-    model: NotRequired[str | None]
-    queue: NotRequired[str | None]
-    depends_on: NotRequired[list[str] | None]
-    condition: NotRequired[str | None]
-    requires_approval: NotRequired[bool | None]
-    timeout_ms: NotRequired[int | None]
-    retry: NotRequired[RetryRequest | None]
-    max_tokens: NotRequired[int | None]
-    temperature: NotRequired[float | None]
-    seed: NotRequired[int | None]
-    top_p: NotRequired[float | None]
-    stop: NotRequired[str | list[str]]
-    frequency_penalty: NotRequired[float | None]
-    for_each: NotRequired[str | dict[str, str]]
-    item: NotRequired[str | None]
-    max_items: NotRequired[int | None]
-    concurrency: NotRequired[int | None]
-    on_item_error: NotRequired[Literal["fail", "skip"] | None]
-    min_success: NotRequired[float | None]
-    type: NotRequired[Literal["prompt", "wait"] | None]
-    signal: NotRequired[str | None]
-    schema: NotRequired[Any]
-    models: NotRequired[list[str] | None]
-    fallback_on: NotRequired[list[Literal["rate_limited", "unavailable", "timeout", "output_invalid"]] | None]
-    service_tier: NotRequired[Literal["auto", "flex", "priority"] | None]
-    concurrency_key: NotRequired[str | None]
-    concurrency_limit: NotRequired[int | None]
-    on_conflict: NotRequired[Literal["queue", "reject", "cancel_running"] | None]
-    fairness_key: NotRequired[str | None]
-    weight: NotRequired[int | None]
-    output_schema: NotRequired[dict[str, Any] | None]
-    confidence: NotRequired[ConfidenceRequest | None]
+class StepReviewRequest(TypedDict):
+    show: NotRequired[list[str] | None]
 
 
 class TaskHitl(TypedDict):
@@ -336,22 +298,6 @@ class TaskHitl(TypedDict):
     timeout_ms: NotRequired[int | None]
     sample_rate: NotRequired[float | None]
     notify_channels: NotRequired[list[Literal["email", "dashboard"]] | None]
-
-
-class TemplateRequest(TypedDict):
-    name: str
-    description: NotRequired[str | None]
-    title: NotRequired[str | None]
-    version: str
-    industry: Literal["legal", "finance", "devops", "marketing", "healthcare", "custom"]
-    tags: NotRequired[list[str] | None]
-    visibility: NotRequired[Literal["private", "organization", "public"] | None]
-    input_schema: dict[str, Any]
-    output_schema: NotRequired[dict[str, Any] | None]
-    steps: list[StepRequest]
-    defaults: NotRequired[DefaultsRequest | None]
-    hitl: NotRequired[HitlRequest | None]
-    metadata: NotRequired[dict[str, Any] | None]
 
 
 class TaskOptions(TypedDict):
@@ -395,6 +341,7 @@ class StepOptions(TypedDict):
     queue: NotRequired[str | None]
     condition: NotRequired[str | None]
     requires_approval: NotRequired[bool | None]
+    review: NotRequired[StepReviewRequest | None]
     timeout_ms: NotRequired[int | None]
     retry: NotRequired[RetryRequest | None]
     max_tokens: NotRequired[int | None]
@@ -425,6 +372,7 @@ class CallOptions(TypedDict):
     queue: NotRequired[str | None]
     condition: NotRequired[str | None]
     requires_approval: NotRequired[bool | None]
+    review: NotRequired[StepReviewRequest | None]
     timeout_ms: NotRequired[int | None]
     retry: NotRequired[RetryRequest | None]
     for_each: NotRequired[str | dict[str, str]]
@@ -577,14 +525,6 @@ class NewTask(TypedDict):
     weight: NotRequired[int | None]
 
 
-class PlanRequest(TypedDict):
-    name: str
-    description: NotRequired[str | None]
-    title: NotRequired[str | None]
-    steps: list[StepRequest]
-    tags: NotRequired[list[str] | None]
-
-
 class ScheduleTarget(TypedDict):
     task: NotRequired[NewTask | None]
     plan_id: NotRequired[str | None]
@@ -599,6 +539,65 @@ class ScheduleTarget(TypedDict):
     title: NotRequired[str | None]
     callback_events: NotRequired[list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None]
     callback_details: NotRequired[bool | None]
+
+
+class StepRequest(TypedDict):
+    id: str
+    title: NotRequired[str | None]
+    prompt: NotRequired[str | None]
+    function: NotRequired[str | None]
+    args: NotRequired[dict[str, Any] | None]
+    system_prompt: NotRequired[str | None]
+    messages: NotRequired[list[MessageRequest] | None]
+    model: NotRequired[str | None]
+    queue: NotRequired[str | None]
+    depends_on: NotRequired[list[str] | None]
+    condition: NotRequired[str | None]
+    requires_approval: NotRequired[bool | None]
+    review: NotRequired[StepReviewRequest | None]
+    timeout_ms: NotRequired[int | None]
+    retry: NotRequired[RetryRequest | None]
+    max_tokens: NotRequired[int | None]
+    temperature: NotRequired[float | None]
+    seed: NotRequired[int | None]
+    top_p: NotRequired[float | None]
+    stop: NotRequired[str | list[str]]
+    frequency_penalty: NotRequired[float | None]
+    for_each: NotRequired[str | dict[str, str]]
+    item: NotRequired[str | None]
+    max_items: NotRequired[int | None]
+    concurrency: NotRequired[int | None]
+    on_item_error: NotRequired[Literal["fail", "skip"] | None]
+    min_success: NotRequired[float | None]
+    type: NotRequired[Literal["prompt", "wait"] | None]
+    signal: NotRequired[str | None]
+    schema: NotRequired[Any]
+    models: NotRequired[list[str] | None]
+    fallback_on: NotRequired[list[Literal["rate_limited", "unavailable", "timeout", "output_invalid"]] | None]
+    service_tier: NotRequired[Literal["auto", "flex", "priority"] | None]
+    concurrency_key: NotRequired[str | None]
+    concurrency_limit: NotRequired[int | None]
+    on_conflict: NotRequired[Literal["queue", "reject", "cancel_running"] | None]
+    fairness_key: NotRequired[str | None]
+    weight: NotRequired[int | None]
+    output_schema: NotRequired[dict[str, Any] | None]
+    confidence: NotRequired[ConfidenceRequest | None]
+
+
+class TemplateRequest(TypedDict):
+    name: str
+    description: NotRequired[str | None]
+    title: NotRequired[str | None]
+    version: str
+    industry: Literal["legal", "finance", "devops", "marketing", "healthcare", "custom"]
+    tags: NotRequired[list[str] | None]
+    visibility: NotRequired[Literal["private", "organization", "public"] | None]
+    input_schema: dict[str, Any]
+    output_schema: NotRequired[dict[str, Any] | None]
+    steps: list[StepRequest]
+    defaults: NotRequired[DefaultsRequest | None]
+    hitl: NotRequired[HitlRequest | None]
+    metadata: NotRequired[dict[str, Any] | None]
 
 
 class ChangeSchedule(TypedDict):
@@ -627,3 +626,11 @@ class CreateSchedule(TypedDict):
     jitter_ms: NotRequired[int | None]
     enabled: NotRequired[bool | None]
     target: ScheduleTarget
+
+
+class PlanRequest(TypedDict):
+    name: str
+    description: NotRequired[str | None]
+    title: NotRequired[str | None]
+    steps: list[StepRequest]
+    tags: NotRequired[list[str] | None]

@@ -111,10 +111,19 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
   const hasInput = input && Object.keys(input).length > 0;
   const { task } = item;
   const context = task?.context;
+  const isShown = (task?.shown?.length ?? 0) > 0;
   return (
     <>
+      {task?.shown?.map((text, index) => {
+        const title = task.shown?.length === 1 ? "Source" : `Source ${index + 1}`;
+        return (
+          <Source key={index} title={title} open>
+            <Reader label={title} text={text} />
+          </Source>
+        );
+      })}
       {task?.systemPrompt && (
-        <Source title="System prompt" open>
+        <Source title="System prompt" open={!isShown}>
           <LongText label="System prompt" text={task.systemPrompt} />
         </Source>
       )}
@@ -128,7 +137,7 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
           <Reader label="Args" text={item.args ? JSON.stringify(item.args) : (item.prompt ?? "")} />
         </Source>
       ) : (
-        <Source title="Prompt" open>
+        <Source title="Prompt" open={!isShown}>
           <LongText label="Prompt" text={item.prompt ?? ""} />
         </Source>
       )}

@@ -38,6 +38,9 @@ pub(super) fn shown(material: &Material, length: Length) -> String {
             shown.push_str(&lines_of(text, lines));
         }
     };
+    for source in task["shown"].as_array().into_iter().flatten() {
+        section("source", source.as_str().unwrap_or_default(), SHORT_OUTPUT);
+    }
     section("system prompt", text(task, "systemPrompt"), SHORT);
     section("prompt", text(item, "prompt"), SHORT);
     section("context", &pretty(&task["context"]), SHORT);

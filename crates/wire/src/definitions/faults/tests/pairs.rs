@@ -18,6 +18,7 @@ fn fields() -> Vec<(&'static str, Value, &'static [&'static str])> {
         ("dependsOn", json!(["z"]), &[]),
         ("condition", json!("true"), &[]),
         ("requiresApproval", json!(true), &["prompt"]),
+        ("review", json!({"show": ["{{input.x}}"]}), &["prompt"]),
         ("type", json!("wait"), &["signal"]),
         ("signal", json!("go"), &["type"]),
         ("schema", json!({"type": "object"}), &["type", "signal"]),
