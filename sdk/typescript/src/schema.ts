@@ -3808,7 +3808,7 @@ export interface components {
              */
             waitingUntil?: string;
         };
-        /** @description What a reviewer of a step's output sees. */
+        /** @description The texts that a reviewer of a step's output sees. */
         StepReview: {
             /** @description Texts beside the output, with `{{…}}`. */
             show: string[];

@@ -55,7 +55,7 @@ pub struct StepSource {
     /// True if the output is held for a reviewer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requires_approval: bool,
-    /// What a reviewer of the output sees.
+    /// The texts that a reviewer of the output sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewSource>,
     /// The condition under which the step runs, in CEL.
@@ -105,7 +105,7 @@ pub struct StepSource {
     pub confidence: Option<Ask>,
 }
 
-/// What a reviewer of a step's output sees.
+/// The texts that a reviewer of a step's output sees.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReviewSource {
     /// The templates of the texts beside the output.

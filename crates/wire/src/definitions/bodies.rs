@@ -118,7 +118,7 @@ pub struct StepBody<'a> {
     confidence: Option<ConfidenceBody<'a>>,
 }
 
-/// What a reviewer of a step's output sees.
+/// The texts that a reviewer of a step's output sees.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct StepReviewBody<'a> {
     /// Texts beside the output, with `{{…}}`.

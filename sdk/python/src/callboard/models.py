@@ -1076,7 +1076,7 @@ class Statistics(Base):
 
 
 class StepReview(Base):
-    """What a reviewer of a step's output sees."""
+    """The texts that a reviewer of a step's output sees."""
 
     show: list[str]
     """Texts beside the output, with `{{…}}`."""
