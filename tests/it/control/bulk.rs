@@ -100,3 +100,39 @@ async fn a_bad_job_is_refused_before_anything_is_done() {
     ended(&operator, job["id"].as_str().expect("an id")).await;
     assert_eq!(operator.task(&waiting).await["priority"], 9);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_jobs_run_at_the_same_time_and_one_more_is_refused() {
+    let server = Server::start();
+    let operator = server.client("operator").await;
+    let tasks = vec![json!({"prompt": "p", "queue": "idle"}); 100];
+    for _ in 0..30 {
+        operator.post("/api/tasks/batch", &json!({"tasks": tasks})).await.expect(201);
+    }
+    let (mut taken, mut refused) = (0, None);
+    while refused.is_none() && taken < 1_000 {
+        let many = (0..20).map(|n| {
+            let order = json!({
+                "action": "reprioritize", "filter": {"queue": "idle"}, "priority": n % 10 + 1,
+            });
+            let operator = operator.clone();
+            async move { operator.post("/api/bulk", &order).await }
+        });
+        for answer in futures_util::future::join_all(many).await {
+            if answer.status == 409 {
+                refused = Some(answer);
+            } else {
+                answer.expect_ok();
+                taken += 1;
+            }
+        }
+    }
+    let refused = refused.expect("jobs are made faster than they end");
+    let says = refused.body["error"]["message"].to_string();
+    assert!(says.contains("100 bulk jobs run, which is the limit"), "{says}");
+    assert!(taken >= 100, "{taken} were taken");
+    let jobs = operator.get("/api/bulk?limit=100").await.expect_ok();
+    let running = |job: &&Value| job["status"] == "running";
+    let job = jobs.as_array().expect("a list").iter().find(running).expect("some run").clone();
+    operator.delete(&format!("/api/bulk/{}", job["id"].as_str().expect("an id"))).await.expect_ok();
+}

@@ -5,6 +5,7 @@ use callboard_domain::task::{Ending, EndingCode, Failure, FailureKind, Routing};
 
 use super::*;
 use crate::metrics::{Figures, Model, Queue};
+use crate::read::usage;
 
 impl Bench {
     async fn figures(&self) -> Figures {
@@ -139,4 +140,33 @@ async fn the_sandbox_has_no_figures() {
     let figures = bench.figures().await;
     assert!(figures.models.iter().all(|(name, _)| name != "x"));
     assert!(figures.queues.iter().all(|(name, queue)| name != "y" && queue.depth == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_of_more_tasks_than_one_answer_counts_is_refused_and_not_cut() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(1).await;
+    let asked = |from: u64| usage::Asked {
+        group_by: usage::GroupBy::Model,
+        zone: "UTC".into(),
+        tag_key: String::new(),
+        from: Timestamp::from_millis(from),
+        to: Timestamp::from_millis(u64::MAX >> 16),
+    };
+    for _ in 0..usage::MAX_TASKS {
+        bench.submit(request()).await;
+        let lease = worker.assignment_while_beating().await.lease;
+        assert_eq!(worker.complete(lease, "done").await, AckResult::Applied);
+    }
+    let all = bench.handle.usage(&asked(0)).await.expect("as many as an answer counts");
+    assert_eq!(all.total.tasks, usage::MAX_TASKS);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let later = bench.handle.now().as_millis();
+    bench.submit(request()).await;
+    let lease = worker.assignment_while_beating().await.lease;
+    assert_eq!(worker.complete(lease, "done").await, AckResult::Applied);
+    let refused = bench.handle.usage(&asked(0)).await.expect_err("one more");
+    assert!(refused.to_string().contains("choose a shorter time"), "{refused}");
+    let one = bench.handle.usage(&asked(later)).await.expect("a shorter time");
+    assert_eq!(one.total.tasks, 1);
 }
