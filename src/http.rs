@@ -115,6 +115,7 @@ fn table() -> Routes {
         .get   ("/api/plans/executions",            may(A::ExecutionsRead),   executions::list)
         .get   ("/api/plans/executions/{id}",       may(A::ExecutionsRead),   executions::get)
         .delete("/api/plans/executions/{id}",       may(A::ExecutionsCancel), executions::cancel)
+        .delete("/api/plans/executions/{id}/texts", may(A::TextsErase),       executions::erase)
         .get   ("/api/plans/executions/{id}/stream", may(A::ExecutionsRead),  streams::of_execution)
         .post  ("/api/plans/executions/{id}/retry", may(A::ExecutionsRetry),  executions::retry)
         .post  ("/api/plans/executions/{id}/fork",  may(A::PlansExecute),     executions::fork)

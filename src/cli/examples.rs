@@ -110,6 +110,8 @@ fn of(path: &str) -> &'static [&'static str] {
             "executions watch dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j --timeout 10m -o jsonl",
         ],
         "executions cancel" => &["executions cancel dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j"],
+        "executions erase" => &["executions erase dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j \\\n      \
+             --reason 'request 4711 of the customer'"],
         "executions signal" => &[
             "executions signal dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j payment --payload paid",
             "executions signal dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j payment \\\n      \
@@ -309,6 +311,7 @@ fn of(path: &str) -> &'static [&'static str] {
         "bulk cancel" => &[
             "bulk cancel --queue nightly --status pending --dry-run",
             "bulk cancel --queue nightly --status pending --expect 120 --wait",
+            "bulk cancel --of executions --template contract-review-v1 --version 2.1.0 --dry-run",
         ],
         "bulk retry" => &[
             "bulk retry --status failed --tag import --dry-run",
@@ -317,6 +320,10 @@ fn of(path: &str) -> &'static [&'static str] {
         "bulk reject" => {
             &["bulk reject --reason \"Superseded by the new prompt\" --tag import --dry-run"]
         }
+        "bulk erase" => &[
+            "bulk erase --tag customer-7 --reason 'request 4711' --dry-run",
+            "bulk erase --tag customer-7 --reason 'request 4711' --expect 12 --wait",
+        ],
         "bulk reprioritize" => &["bulk reprioritize 9 --tag urgent --status pending"],
         "bulk show" => &["bulk show blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "bulk stop" => &["bulk stop blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],

@@ -42,6 +42,7 @@ use crate::ws;
         executions::list,
         executions::get,
         executions::cancel,
+        executions::erase,
         executions::retry,
         executions::fork,
         executions::items,

@@ -75,6 +75,10 @@ names! {
         TaskCancelled = "task.cancelled",
         /// The texts of a task were erased.
         TextsErased = "task.texts_erased",
+        /// The texts of an execution and of its tasks were erased.
+        ExecutionTextsErased = "execution.texts_erased",
+        /// A bulk job has erased texts.
+        BulkErased = "bulk.erased",
         /// An execution was cancelled.
         ExecutionCancelled = "execution.cancelled",
         /// A schedule was made.
@@ -157,6 +161,10 @@ impl By {
         }
     }
 }
+
+/// The places where erased texts still are, for the report of an erasure.
+pub const STAYS: &str = "files of the data directory until a compaction; the archive and backups until they are \
+    pruned; tags, concurrency and fairness keys, plans, schedules and batches until they are deleted";
 
 /// The longest detail, in characters; the rest is cut.
 const MAX_DETAIL: usize = 256;

@@ -462,6 +462,18 @@ impl Handle {
         Ok(cancelled)
     }
 
+    /// The same for one of many, without the wait for the workers.
+    ///
+    /// # Errors
+    /// Those of [`Self::cancel_execution`].
+    pub(crate) async fn cancel_one_of_many(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+    ) -> Result<(), Error> {
+        self.command(environment, id, Message::Cancel).await.map(drop)
+    }
+
     /// Runs the steps of a failed or cancelled execution again that did not end well.
     ///
     /// # Errors

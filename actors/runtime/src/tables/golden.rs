@@ -388,6 +388,7 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         id: BulkId::from_u128(ID),
         action: bulk::Action::Reprioritize,
         reason: None,
+        kind: bulk::Kind::Tasks,
         priority: Some(9),
         account: "usr_1".into(),
         key: Some(("scope".into(), "body".into())),
@@ -395,14 +396,27 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         succeeded: 1,
         skipped: 1,
         failed: 1,
+        erased: None,
         ended_at: Some(NOW),
         stopped: None,
     };
     pinned("bulk-v1", &bytes(BULKS.put(0, &ID, &job, None)));
+    let erasure = Job {
+        action: bulk::Action::Erase,
+        kind: bulk::Kind::All,
+        priority: None,
+        reason: Some("request 4711".into()),
+        erased: Some(bulk::Erased { executions: 1, tasks: 3, signals: 1 }),
+        ended_at: None,
+        ..job.clone()
+    };
+    pinned("bulk-erasure-v1", &bytes(BULKS.put(0, &ID, &erasure, None)));
     let row = EventRow::of_bulk("bulk.completed", NOW, job);
     pinned("event-bulk-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
-    let part = vec![TaskId::from_u128(ID)];
+    let mut part = vec![bulk::Item::Task(TaskId::from_u128(ID))];
     pinned("bulk-part-v1", &bytes(BULK_PARTS.put(0, &(ID, 7), &part, None)));
+    part.push(bulk::Item::Execution(ExecutionId::from_u128(ID)));
+    pinned("bulk-part-mixed-v1", &bytes(BULK_PARTS.put(0, &(ID, 7), &part, None)));
     let budget = Budget {
         id: BudgetId::from_u128(ID),
         matches: Match {
