@@ -125,12 +125,20 @@ names! {
         DeliveryRepeated = "delivery.repeated",
         /// The secret that signs webhooks was shown.
         WebhookSecretShown = "webhook.secret_shown",
+        /// Another secret signs webhooks.
+        WebhookSecretRotated = "webhook.secret_rotated",
         /// A backup was begun.
         BackupStarted = "backup.started",
         /// A version of a template was added.
         TemplatePublished = "template.published",
         /// A template was deleted, or a version of it.
         TemplateDeleted = "template.deleted",
+        /// Another version of a template is the latest.
+        TemplateLatestSet = "template.latest_set",
+        /// A version of a template was retired.
+        TemplateRetired = "template.retired",
+        /// A retired version of a template was restored.
+        TemplateRestored = "template.restored",
         /// A model got other limits.
         ModelLimitsSet = "model.limits_set",
         /// A model was opened before its pause had ended.

@@ -50,8 +50,8 @@ pub use events::{Event, Subject, WorkerRow};
 pub(crate) use events::{EventRow, ProgressRow, append_of_task};
 pub(crate) use executions::HeadRow;
 use long::LongTable;
+use plans::{ChoiceRow, NameRow, TemplateRow};
 pub use plans::{Deployed, PlanRow};
-use plans::{NameRow, TemplateRow};
 pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
     Ended, LoadedTask, TaskRow, copy_rows, erased, inputs, is_removed, made, status_terms, task,
@@ -208,6 +208,9 @@ pub(crate) const PLANS: LongTable<PlanRow> = LongTable::new(0x84, 1);
 pub(crate) const PLAN_NAMES: Table<[u8; 16], NameRow> = Table::new(0x19, 1);
 /// The versions of templates, by a digest of identifier and version.
 pub(crate) const TEMPLATES: Table<u128, TemplateRow> = Table::new(0x1a, 1);
+
+/// The latest and the retired versions of templates, by a digest of the identifier.
+pub(crate) const TEMPLATE_CHOICES: LongTable<ChoiceRow> = LongTable::new(0x7d, 1);
 
 /// The outcome of each output at its gate, by task; kept for good.
 pub(crate) const REVIEW_RECORDS: Table<u128, Record> = Table::new(0x1b, 1);

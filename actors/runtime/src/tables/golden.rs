@@ -44,6 +44,7 @@ use callboard_domain::task::{
     Message, Origin, OutputFault, Sampling, Spec, State as TaskState, Task,
 };
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
+use callboard_domain::template::{Choice, Version};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
 use callboard_store::table::Table;
@@ -51,15 +52,15 @@ use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, Op, Outcome, Record, Store};
 
 use super::executions::ExecutionInputsRow;
-use super::plans::{NameRow, TemplateRow};
+use super::plans::{ChoiceRow, NameRow, TemplateRow};
 use super::{
     AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, Deployed,
     ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS, Ended, EventRow,
     HISTORY, HeadRow, IDEMPOTENCY, INVITATIONS, ITEMS, IdempotencyRow, KEY_USES, KEYS,
     LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow,
-    ProgressRow, QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATES,
-    TaskRow, USERS, WorkerRow, append_of_task, audit_row, events, queue_row, tasks::InputsRow,
-    words,
+    ProgressRow, QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATE_CHOICES,
+    TEMPLATES, TaskRow, USERS, WorkerRow, append_of_task, audit_row, events, queue_row,
+    tasks::InputsRow, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -778,6 +779,10 @@ fn the_rows_of_plans_and_templates_are_pinned() {
     pinned("template-v1-of-account", &bytes(TEMPLATES.put(0, &ID, &row, None)));
     let row = TemplateRow { removed_at: Some(NOW), ..row };
     pinned("template-v1-removed", &bytes(TEMPLATES.put(0, &ID, &row, None)));
+    let version = |minor| Version { major: 1, minor, patch: 0 };
+    let choice = Choice::default().retire(version(1), NOW).with_latest(Some(version(0)));
+    let row = ChoiceRow { id: "t-v1".into(), choice };
+    pinned("template-choice-v1", &bytes(only(TEMPLATE_CHOICES.put(0, ID, &row, None))));
     let step = StepSource {
         id: "a".into(),
         prompt: "p".into(),

@@ -60,7 +60,9 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         | ("executions" | "schedules" | "hitl" | "budgets" | "batches" | "bulk", "template") => {
             Some(TEMPLATES)
         }
-        ("users", "id") | ("sessions", "user") | ("hitl", "reviewer") => Some(USERS),
+        ("users", "id") | ("sessions", "user") | ("keys", "account") | ("hitl", "reviewer") => {
+            Some(USERS)
+        }
         ("queues", "name")
         | ("keys", "queues")
         | ("tasks" | "bulk" | "hitl" | "events", "queue") => Some(QUEUES),
