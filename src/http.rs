@@ -115,6 +115,7 @@ fn table() -> Routes {
         .get   ("/api/plans/executions",            may(A::ExecutionsRead),   executions::list)
         .get   ("/api/plans/executions/{id}",       may(A::ExecutionsRead),   executions::get)
         .delete("/api/plans/executions/{id}",       may(A::ExecutionsCancel), executions::cancel)
+        .delete("/api/plans/executions/{id}/texts", may(A::TextsErase),       executions::erase)
         .get   ("/api/plans/executions/{id}/stream", may(A::ExecutionsRead),  streams::of_execution)
         .post  ("/api/plans/executions/{id}/retry", may(A::ExecutionsRetry),  executions::retry)
         .post  ("/api/plans/executions/{id}/fork",  may(A::PlansExecute),     executions::fork)
@@ -128,6 +129,9 @@ fn table() -> Routes {
         .get   ("/api/templates",                   may(A::TemplatesRead),    templates::list)
         .get   ("/api/templates/{id}",              may(A::TemplatesRead),    templates::get)
         .delete("/api/templates/{id}",              may(A::TemplatesDelete),  templates::delete)
+        .patch ("/api/templates/{id}",              may(A::TemplatesCreate),  templates::change)
+        .put   ("/api/templates/{id}/latest",       may(A::TemplatesCreate),  templates::set_latest)
+        .delete("/api/templates/{id}/latest",       may(A::TemplatesCreate),  templates::follow_highest)
         .get   ("/api/templates/{id}/versions",     may(A::TemplatesRead),    templates::versions)
         .post  ("/api/templates/{id}/deploy",       may(A::TemplatesDeploy),  templates::deploy)
 
@@ -182,6 +186,7 @@ fn table() -> Routes {
         .post  ("/api/auth/password/reset",         Public,                   invitations::reset)
         .post  ("/api/auth/keys",                   may(A::KeysManage),       accounts::create_key)
         .get   ("/api/auth/keys",                   may(A::KeysManage),       accounts::list_keys)
+        .post  ("/api/auth/keys/revoke",           may(A::KeysManage),       accounts::revoke_keys)
         .delete("/api/auth/keys/{id}",              may(A::KeysManage),       accounts::revoke_key)
         .post  ("/api/auth/keys/{id}/rotate",       may(A::KeysManage),       accounts::rotate_key)
         .post  ("/api/auth/logout",                 OWN_ALWAYS,               accounts::logout)
@@ -196,6 +201,7 @@ fn table() -> Routes {
         .get   ("/api/webhooks/deliveries",         may(A::DeliveriesRead),   webhooks::list)
         .post  ("/api/webhooks/deliveries/{id}/redeliver",
                                                     may(A::DeliveriesRedeliver), webhooks::redeliver)
+        .post  ("/api/webhooks/secret/rotate",     may(A::KeysManage),       webhooks::rotate)
         .get   ("/api/webhooks/secret",             may(A::WebhookSecretRead), webhooks::secret)
 
         .get   ("/api/queues",                      may(A::QueuesRead),       queues::list)

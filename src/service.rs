@@ -129,7 +129,7 @@ impl Assembled {
         let mail = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
         let mailer = mail.clone().map(|mail| mail as Arc<dyn Mailer>);
         let guard = Arc::new(Guard::new(config.webhooks.allow.clone()));
-        let webhook_secrets = Arc::new(WebhookSecrets::of(webhook_secret(&config, &dir).await?));
+        let webhook_secrets = Arc::new(webhook_secrets(&config, &dir).await?);
         let webhooks = Webhooks::new(Arc::clone(&guard), Arc::clone(&webhook_secrets));
         let webhooks: Option<Arc<dyn WebhookClient>> = Some(Arc::new(webhooks));
         let traces = place.traces.clone();
@@ -369,13 +369,14 @@ fn warnings(config: &Config, browsers: &Browsers) -> Vec<&'static str> {
 }
 
 /// The configured secret, or the one that is kept in the data directory.
-async fn webhook_secret(config: &Config, dir: &Path) -> Result<WebhookSecret, Error> {
+async fn webhook_secrets(config: &Config, dir: &Path) -> Result<WebhookSecrets, Error> {
     if let Some(secret) = &config.webhooks.secret {
         return WebhookSecret::parse(secret.expose())
+            .map(WebhookSecrets::of)
             .ok_or_else(|| Error(format!("webhooks.secret must be {}", webhook::RIGHT)));
     }
     let path = dir.join("webhook.secret");
-    let kept = blocking(move || WebhookSecret::kept(&path)).await?;
+    let kept = blocking(move || WebhookSecrets::kept(&path)).await?;
     kept.map_err(|e| failed("the webhook secret cannot be had")(&e))
 }
 

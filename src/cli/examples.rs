@@ -110,6 +110,8 @@ fn of(path: &str) -> &'static [&'static str] {
             "executions watch dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j --timeout 10m -o jsonl",
         ],
         "executions cancel" => &["executions cancel dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j"],
+        "executions erase" => &["executions erase dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j \\\n      \
+             --reason 'request 4711 of the customer'"],
         "executions signal" => &[
             "executions signal dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j payment --payload paid",
             "executions signal dt_exec_01m7ydk3p9x6v2m4s8b0c1f77j payment \\\n      \
@@ -153,6 +155,11 @@ fn of(path: &str) -> &'static [&'static str] {
         "templates publish" => {
             &["templates publish announcement.yaml", "templates publish - < announcement.json"]
         }
+        "templates latest" => {
+            &["templates latest contract-review-v1 1.2.0", "templates latest contract-review-v1"]
+        }
+        "templates retire" => &["templates retire contract-review-v1 1.3.0"],
+        "templates restore" => &["templates restore contract-review-v1 1.3.0"],
         "templates delete" => &[
             "templates delete product-announcement-v1 --version 1.0.0",
             "templates delete product-announcement-v1",
@@ -213,7 +220,11 @@ fn of(path: &str) -> &'static [&'static str] {
             "keys create --name ci --role operator --expires-in 30d > ci.key",
         ],
         "keys list" => &["keys list", "keys list --limit 100 -o json"],
-        "keys revoke" => &["keys revoke key_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "keys revoke" => &[
+            "keys revoke key_01m7ydhr2c7n0k4q8w3e5rtv6p",
+            "keys revoke --made-by key_01m7ydhr2c7n0k4q8w3e5rtv6p --dry-run",
+            "keys revoke --before 2026-11-21T10:00:00Z --reason 'leaked in a build log' --expect 12",
+        ],
         "keys rotate" => &[
             "keys rotate key_01m7ydhr2c7n0k4q8w3e5rtv6p > worker.key",
             "keys rotate key_01m7ydhr2c7n0k4q8w3e5rtv6p --overlap 1h > worker.key",
@@ -273,6 +284,7 @@ fn of(path: &str) -> &'static [&'static str] {
             "webhooks list --task dt_task_01m7ydfg8h1fvf4c29awjks549",
         ],
         "webhooks redeliver" => &["webhooks redeliver dlv_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "webhooks rotate-secret" => &["webhooks rotate-secret --overlap 7d"],
         "webhooks secret" => &["webhooks secret > webhook.secret"],
         "budgets create" => &[
             "budgets create 50 --period month --tag team:search --on-exceed reject",
@@ -309,6 +321,7 @@ fn of(path: &str) -> &'static [&'static str] {
         "bulk cancel" => &[
             "bulk cancel --queue nightly --status pending --dry-run",
             "bulk cancel --queue nightly --status pending --expect 120 --wait",
+            "bulk cancel --of executions --template contract-review-v1 --version 2.1.0 --dry-run",
         ],
         "bulk retry" => &[
             "bulk retry --status failed --tag import --dry-run",
@@ -317,6 +330,10 @@ fn of(path: &str) -> &'static [&'static str] {
         "bulk reject" => {
             &["bulk reject --reason \"Superseded by the new prompt\" --tag import --dry-run"]
         }
+        "bulk erase" => &[
+            "bulk erase --tag customer-7 --reason 'request 4711' --dry-run",
+            "bulk erase --tag customer-7 --reason 'request 4711' --expect 12 --wait",
+        ],
         "bulk reprioritize" => &["bulk reprioritize 9 --tag urgent --status pending"],
         "bulk show" => &["bulk show blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "bulk stop" => &["bulk stop blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],

@@ -16,13 +16,13 @@ use super::extract::Asker;
 use super::idempotency::IdempotencyKey;
 use super::{Answer, App, Body, Id, Query, Reply};
 
-/// Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run returns their
-/// number.
+/// Cancel, retry, reprioritize or reject every task or execution that a filter matches now, or erase its texts; a dry
+/// run returns their number. An erasure needs an admin.
 #[utoipa::path(
     post, path = "/api/bulk", tag = "bulk",
     responses(
         (status = 200, description = "the job is durable", body = BulkBody),
-        (status = 409, description = "another number of tasks matches; nothing was done"),
+        (status = 409, description = "another number of items matches; nothing was done"),
     ),
 )]
 pub(super) async fn start(
@@ -33,6 +33,7 @@ pub(super) async fn start(
     Body(bulk): Body<StartBulk>,
 ) -> Answer {
     let (owner, dry_run, order) = (Owner::of(&caller, None), bulk.dry_run, BulkOrder::from(bulk));
+    caller.may(order.action.permission())?;
     if dry_run {
         let total = app.handle.dry_bulk(&owner, &order).await?;
         return Ok(Reply::ok(&BulkBody::dry_run(&order, total)));
@@ -44,7 +45,12 @@ pub(super) async fn start(
         return Ok(reply.header(REPLAYED, HeaderValue::from_static("true")));
     }
     let record = Record::new(Action::BulkStarted, by).of(job.id);
-    app.record(record.with("action", job.action).with("total", job.total)).await;
+    let record = record.with("action", job.action).with("of", job.kind).with("total", job.total);
+    app.record(match &job.reason {
+        Some(reason) => record.with("reason", reason),
+        None => record,
+    })
+    .await;
     Ok(reply)
 }
 
@@ -62,7 +68,7 @@ pub(super) async fn get(
     Ok(Reply::ok(&BulkBody::of(&job)))
 }
 
-/// Stop a bulk job: it acts on no further task, and what it has done stays.
+/// Stop a bulk job: it acts on no further item, and what it has done stays.
 #[utoipa::path(
     delete, path = "/api/bulk/{id}", tag = "bulk",
     responses((status = 200, description = "the job has ended, also after a restart", body = BulkBody)),

@@ -6,20 +6,22 @@ use axum::Extension;
 use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
-use callboard_domain::audit::{Action, Record};
+use callboard_domain::audit::{Action, Record, STAYS};
 use callboard_domain::id::ExecutionId;
 use callboard_domain::query::{Executions, Items};
 use callboard_domain::template;
 use callboard_runtime::submission::Created;
 use callboard_runtime::{Owner, Submitted};
 use callboard_wire::executions::{
-    DryRunBody, ExecutionBody, ForkExecution, ItemBody, ListExecutions, ListItems,
+    DryRunBody, ErasedExecutionBody, ExecutionBody, ForkExecution, ItemBody, ListExecutions,
+    ListItems,
 };
+use callboard_wire::tasks::EraseBody;
 
 use super::extract::{Asker, ItemsOf, OptionalBody};
 use super::idempotency::IdempotencyKey;
 use super::trace::Trace;
-use super::{Answer, App, Id, Query, Reply, idempotency};
+use super::{Answer, App, Body, Id, Query, Reply, idempotency};
 
 /// Executions without their steps, the newest first.
 #[utoipa::path(
@@ -98,6 +100,31 @@ pub(super) async fn cancel(
     let execution = app.handle.cancel_execution(caller.environment, id).await?;
     app.record(Record::new(Action::ExecutionCancelled, by).of(id)).await;
     Ok(Reply::ok(&ExecutionBody::summary(&execution)))
+}
+
+/// Erase the texts of an ended execution: its input, title and idempotency key, the payloads of its signals, and the
+/// texts of all its tasks. Status, usage, cost, tags and the hashes of histories stay.
+#[utoipa::path(
+    delete, path = "/api/plans/executions/{id}/texts", tag = "executions",
+    responses(
+        (status = 200, description = "no read shows the texts any more", body = ErasedExecutionBody),
+        (status = 404, description = "no such execution"),
+        (status = 409, description = "it or one of its tasks has not ended, or a webhook or mail about them is pending"),
+        (status = 503, description = "it is in use: try again in a moment"),
+    ),
+)]
+pub(super) async fn erase(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(id): Id<ExecutionId>,
+    Body(EraseBody { reason }): Body<EraseBody>,
+) -> Answer {
+    let erased = app.handle.erase_execution(caller.environment, id).await?;
+    let record = Record::new(Action::ExecutionTextsErased, by).of(id).with("reason", reason);
+    let record = record.with("tasks", erased.erased.tasks).with("signals", erased.erased.signals);
+    app.record(record.with("stays", STAYS)).await;
+    Ok(Reply::ok(&ErasedExecutionBody::of(&erased)))
 }
 
 /// Run the steps of a failed or cancelled execution again that did not end well.

@@ -11,10 +11,11 @@ use callboard_domain::audit::{Action, Record};
 use callboard_domain::query::Templates;
 use callboard_domain::template;
 use callboard_runtime::Owner;
-use callboard_runtime::catalog::{Author, PublishOutcome, Published};
+use callboard_runtime::catalog::{Author, Choosing, PublishOutcome, Published};
 use callboard_wire::executions::{DryRunBody, ExecutionBody};
 use callboard_wire::templates::{
-    self, DeletedBody, DeployTemplate, GetTemplate, ListTemplates, TemplateBody,
+    self, ChangeTemplate, DeletedBody, DeployTemplate, GetTemplate, ListTemplates, SetLatest,
+    TemplateBody,
 };
 
 use super::executions::started;
@@ -24,7 +25,7 @@ use super::extract::{Asker, JsonOrYaml, Named, OptionalBody};
 use super::idempotency::IdempotencyKey;
 use super::names::Known;
 use super::trace::Trace;
-use super::{Answer, App, Id, Query, Reply};
+use super::{Answer, App, Body, Id, Query, Reply};
 
 /// The id of a template; any text may be one.
 #[derive(Debug)]
@@ -70,13 +71,14 @@ pub(super) async fn create(
                 .handle
                 .estimate(caller.environment, &caller.account.to_string(), &published)
                 .await?;
-            Ok(Reply::created(&TemplateBody::whole(&published, estimate)))
+            let standing = app.handle.standing(caller.environment, &published);
+            Ok(Reply::created(&TemplateBody::whole(&published, standing, estimate)))
         }
         PublishOutcome::Known(published) => whole(&app, &caller, &published).await,
     }
 }
 
-/// A template, whole, in its highest version or another.
+/// A template, whole, in its latest version or another.
 #[utoipa::path(
     get, path = "/api/templates/{id}", tag = "templates",
     responses((status = 200, body = TemplateBody)),
@@ -116,6 +118,79 @@ pub(super) async fn delete(
     Ok(Reply::ok(&body))
 }
 
+/// Retire a version of a template: no deploy, execute or fork takes it any more, and its runs go on. Or restore it.
+#[utoipa::path(
+    patch, path = "/api/templates/{id}", tag = "templates",
+    responses(
+        (status = 200, description = "deploys follow the choice, also after a restart", body = TemplateBody),
+        (status = 404, description = "no such template, or no such version"),
+    ),
+)]
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(TemplateId(id)): Id<TemplateId>,
+    Body(ChangeTemplate { version, retired }): Body<ChangeTemplate>,
+) -> Answer {
+    let (choosing, action) = if retired {
+        (Choosing::Retire(version), Action::TemplateRetired)
+    } else {
+        (Choosing::Restore(version), Action::TemplateRestored)
+    };
+    chosen(&app, &caller, (&id, choosing), Record::new(action, by)).await
+}
+
+/// Set the latest version of a template: deploys without a version take it, whatever is published later.
+#[utoipa::path(
+    put, path = "/api/templates/{id}/latest", tag = "templates",
+    responses(
+        (status = 200, description = "deploys take the version, also after a restart", body = TemplateBody),
+        (status = 404, description = "no such template, or no such version"),
+        (status = 409, description = "the version is retired"),
+    ),
+)]
+pub(super) async fn set_latest(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(TemplateId(id)): Id<TemplateId>,
+    Body(SetLatest { version }): Body<SetLatest>,
+) -> Answer {
+    let record = Record::new(Action::TemplateLatestSet, by);
+    chosen(&app, &caller, (&id, Choosing::Latest(version)), record).await
+}
+
+/// Let the latest version of a template be the highest again that is not retired.
+#[utoipa::path(
+    delete, path = "/api/templates/{id}/latest", tag = "templates",
+    responses(
+        (status = 200, description = "the version that is the latest now", body = TemplateBody),
+        (status = 404, description = "no such template"),
+    ),
+)]
+pub(super) async fn follow_highest(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(TemplateId(id)): Id<TemplateId>,
+) -> Answer {
+    let record = Record::new(Action::TemplateLatestSet, by);
+    chosen(&app, &caller, (&id, Choosing::Highest), record).await
+}
+
+async fn chosen(
+    app: &App,
+    caller: &Caller,
+    (id, choosing): (&str, Choosing),
+    record: Record,
+) -> Answer {
+    let (environment, author) = (caller.environment, author(caller));
+    let published = app.handle.choose_version(environment, author, id, choosing).await?;
+    app.record(record.of(id).with("version", published.template.version())).await;
+    whole(app, caller, &published).await
+}
+
 /// All versions of a template, the highest first.
 #[utoipa::path(
     get, path = "/api/templates/{id}/versions", tag = "templates",
@@ -132,7 +207,7 @@ pub(super) async fn versions(
     Ok(Reply::ok(&summaries(&app, &caller, &versions).await?))
 }
 
-/// Templates, each in its highest version, the newest first.
+/// Templates, each in its latest version, the newest first.
 #[utoipa::path(
     get, path = "/api/templates", tag = "templates",
     responses((status = 200, body = [TemplateBody])),
@@ -155,6 +230,7 @@ pub(super) async fn list(
     responses(
         (status = 201, description = "plan and execution are durable", body = ExecutionBody),
         (status = 200, description = "what it would do", body = DryRunBody),
+        (status = 409, description = "the version is retired, or what the idempotency key made was removed or erased"),
     ),
 )]
 pub(super) async fn deploy(
@@ -188,7 +264,8 @@ pub(super) const fn asking<'a>(caller: &Caller, account: &'a str) -> template::C
 async fn whole(app: &App, caller: &Caller, published: &Published) -> Answer {
     let estimate =
         app.handle.estimate(caller.environment, &caller.account.to_string(), published).await?;
-    Ok(Reply::ok(&TemplateBody::whole(published, estimate)))
+    let standing = app.handle.standing(caller.environment, published);
+    Ok(Reply::ok(&TemplateBody::whole(published, standing, estimate)))
 }
 
 async fn summaries<'a>(
@@ -199,7 +276,8 @@ async fn summaries<'a>(
     let (account, mut items) = (caller.account.to_string(), Vec::with_capacity(published.len()));
     for one in published {
         let estimate = app.handle.estimate(caller.environment, &account, one).await?;
-        items.push(TemplateBody::summary(one, estimate));
+        let standing = app.handle.standing(caller.environment, one);
+        items.push(TemplateBody::summary(one, standing, estimate));
     }
     Ok(items)
 }

@@ -1,17 +1,23 @@
 //! Deliveries of webhooks and mails (docs/reference/webhooks.md): translate only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
+use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::query::Deliveries;
-use callboard_wire::webhooks::{DeliveryBody, ListDeliveries, WebhookSecretBody};
+use callboard_wire::common::Iso;
+use callboard_wire::webhooks::{
+    DeliveryBody, ListDeliveries, PreviousSecretBody, RotateSecret, WebhookSecretBody,
+};
 
-use super::extract::Asker;
+use super::extract::{Asker, OptionalBody};
 use super::{Answer, App, Id, Query, Reply};
+use crate::outbound::webhook::{self, Signing};
 
 /// Webhooks and mails that were or will be sent, the newest first.
 #[utoipa::path(
@@ -56,7 +62,43 @@ pub(super) async fn redeliver(
 )]
 pub(super) async fn secret(State(app): State<Arc<App>>, Asker(by): Asker) -> Answer {
     app.record(Record::new(Action::WebhookSecretShown, by)).await;
-    let of = |environment| app.webhook_secrets.in_environment(environment).expose();
-    let (secret, sandbox_secret) = (of(Environment::Live), of(Environment::Test));
-    Ok(Reply::ok(&WebhookSecretBody { secret, sandbox_secret }).secret())
+    let signing = app.webhook_secrets.at(webhook::now());
+    Ok(Reply::ok(&shown(&signing)).secret())
+}
+
+/// The time that the old secret signs beside the new one unless the request says otherwise.
+const OVERLAP: Duration = Duration::from_hours(24);
+
+/// Make a new secret that signs webhooks; the old one signs beside it until the overlap ends.
+#[utoipa::path(
+    post, path = "/api/webhooks/secret/rotate", tag = "webhooks",
+    responses(
+        (status = 200, description = "both secrets sign, also after a restart", body = WebhookSecretBody),
+        (status = 409, description = "the secret is configured"),
+    ),
+)]
+pub(super) async fn rotate(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    OptionalBody(rotate): OptionalBody<RotateSecret>,
+) -> Answer {
+    let (overlap, secrets) = (rotate.overlap.unwrap_or(OVERLAP), Arc::clone(&app.webhook_secrets));
+    let now = webhook::now();
+    let rotated = tokio::task::spawn_blocking(move || secrets.rotate(overlap, now)).await;
+    let signing = rotated.map_err(|_| Error::Internal)??;
+    let record = Record::new(Action::WebhookSecretRotated, by);
+    app.record(record.with("previousValidUntil", now.after(overlap))).await;
+    Ok(Reply::ok(&shown(&signing)).secret())
+}
+
+fn shown(Signing { current, previous }: &Signing) -> WebhookSecretBody<'_> {
+    WebhookSecretBody {
+        secret: current.in_environment(Environment::Live).expose(),
+        sandbox_secret: current.in_environment(Environment::Test).expose(),
+        previous: previous.as_ref().map(|(pair, until)| PreviousSecretBody {
+            secret: pair.in_environment(Environment::Live).expose(),
+            sandbox_secret: pair.in_environment(Environment::Test).expose(),
+            valid_until: Iso(*until),
+        }),
+    }
 }

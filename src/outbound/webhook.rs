@@ -17,6 +17,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, HeaderName, Request, Response};
 use callboard_common::text::is_unsafe;
+use callboard_domain::Timestamp;
 use callboard_domain::delivery::Failure;
 use callboard_domain::id::Environment;
 use callboard_runtime::ports::{WebhookClient, WebhookContent};
@@ -30,7 +31,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Position, Url};
 
-pub use secret::{RIGHT, WebhookSecret, WebhookSecrets};
+pub use secret::{RIGHT, SecretPair, Signing, WebhookSecret, WebhookSecrets};
 
 use super::guard::{Guard, NotConnected};
 
@@ -101,9 +102,14 @@ impl Webhooks {
     ) -> Result<Request<Body>, axum::http::Error> {
         let id = notice.delivery.to_string();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let secret = self.secrets.in_environment(notice.environment);
-        let body = body::body(notice, secret);
-        let signature = body::signature(&id, since_1970.as_secs(), &body, secret);
+        let Signing { current, previous } = self.secrets.at(now());
+        let current = current.in_environment(notice.environment);
+        let previous = previous.as_ref().map(|(pair, _)| pair.in_environment(notice.environment));
+        // The body has room for one signature, and receivers learn of the new secret by and by.
+        let body = body::body(notice, previous.unwrap_or(current));
+        let secrets = [Some(current), previous];
+        let secrets = secrets.into_iter().flatten().map(|secret| &**secret);
+        let signature = body::signature(&id, since_1970.as_secs(), &body, secrets);
         let request = Request::post(&url[Position::BeforePath..Position::AfterQuery])
             .header(HOST, &url[Position::BeforeHost..Position::AfterPort])
             .header(USER_AGENT, concat!("callboard/", env!("CARGO_PKG_VERSION")))
@@ -132,6 +138,13 @@ impl WebhookClient for Webhooks {
             })
         })
     }
+}
+
+/// The machine's time, by which receivers check signatures.
+#[must_use]
+pub fn now() -> Timestamp {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Sends the request and reads the answer's status.

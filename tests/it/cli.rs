@@ -10,6 +10,7 @@ mod events;
 mod executions;
 mod fake;
 mod hitl;
+mod leaked;
 mod lists;
 mod program;
 mod reviews;

@@ -1,6 +1,8 @@
 //! The texts of an ended task are erased: no read shows them, no file holds them after a compaction, and
 //! the history of the approval still verifies.
 
+mod customer;
+
 use std::path::Path;
 use std::process::Command;
 

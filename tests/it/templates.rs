@@ -8,6 +8,7 @@ use crate::support::{Client, FakeWorker, Server};
 
 mod again;
 mod delete;
+mod latest;
 
 fn template(name: &str, version: &str) -> Value {
     json!({

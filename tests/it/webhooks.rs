@@ -4,6 +4,7 @@ mod addresses;
 mod executions;
 mod kills;
 mod receivers;
+mod rotation;
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

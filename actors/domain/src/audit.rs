@@ -75,6 +75,10 @@ names! {
         TaskCancelled = "task.cancelled",
         /// The texts of a task were erased.
         TextsErased = "task.texts_erased",
+        /// The texts of an execution and of its tasks were erased.
+        ExecutionTextsErased = "execution.texts_erased",
+        /// A bulk job has erased texts.
+        BulkErased = "bulk.erased",
         /// An execution was cancelled.
         ExecutionCancelled = "execution.cancelled",
         /// A schedule was made.
@@ -121,12 +125,20 @@ names! {
         DeliveryRepeated = "delivery.repeated",
         /// The secret that signs webhooks was shown.
         WebhookSecretShown = "webhook.secret_shown",
+        /// Another secret signs webhooks.
+        WebhookSecretRotated = "webhook.secret_rotated",
         /// A backup was begun.
         BackupStarted = "backup.started",
         /// A version of a template was added.
         TemplatePublished = "template.published",
         /// A template was deleted, or a version of it.
         TemplateDeleted = "template.deleted",
+        /// Another version of a template is the latest.
+        TemplateLatestSet = "template.latest_set",
+        /// A version of a template was retired.
+        TemplateRetired = "template.retired",
+        /// A retired version of a template was restored.
+        TemplateRestored = "template.restored",
         /// A model got other limits.
         ModelLimitsSet = "model.limits_set",
         /// A model was opened before its pause had ended.
@@ -157,6 +169,10 @@ impl By {
         }
     }
 }
+
+/// The places where erased texts still are, for the report of an erasure.
+pub const STAYS: &str = "files of the data directory until a compaction; the archive and backups until they are \
+    pruned; tags, concurrency and fairness keys, plans, schedules and batches until they are deleted";
 
 /// The longest detail, in characters; the rest is cut.
 const MAX_DETAIL: usize = 256;

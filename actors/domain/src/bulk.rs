@@ -1,4 +1,4 @@
-//! Bulk jobs: one action on every task that a filter matched.
+//! Bulk jobs: one action on every task and execution that a filter matched.
 //!
 //! ```text
 //!   filter ─▶ the identifiers that match, frozen ─▶ parts of 64 ─▶ each acted on, then counted in one commit
@@ -11,34 +11,89 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::access::Action as Permission;
 use crate::error::{Error, Rule};
-use crate::id::BulkId;
+use crate::execution;
+use crate::id::{BulkId, ExecutionId, TaskId};
 use crate::names::names;
 use crate::task::Status;
 
-/// The most tasks of one job.
+/// The most items of one job.
 pub const MAX_ITEMS: usize = 100_000;
-/// The tasks that are acted on between two commits of the progress.
+/// The items that are acted on between two commits of the progress.
 pub const PART: usize = 64;
 /// The most jobs that have not ended, of an environment.
 pub const MAX_RUNNING: usize = 100;
 /// The longest reason of a rejection, in characters.
 pub const MAX_REASON: usize = 1_000;
+/// The longest reason of an erasure, in characters: the audit log keeps it.
+pub const MAX_ERASURE_REASON: usize = 256;
 /// The jobs that are remembered after their end, of an environment.
 pub const KEPT: usize = 1_000;
 
 names! {
     /// The action of a job.
     Action {
-        /// Cancels tasks that have not ended.
+        /// Cancels items that have not ended.
         Cancel = "cancel",
-        /// Submits tasks anew that failed, were cancelled or were rejected.
+        /// Submits tasks anew that failed, were cancelled or were rejected; goes on with executions that failed or
+        /// were cancelled.
         Retry = "retry",
         /// Gives tasks that wait for a lease another priority.
         Reprioritize = "reprioritize",
         /// Rejects outputs that wait for a reviewer.
         Reject = "reject",
+        /// Erases the texts of items that have ended.
+        Erase = "erase",
     }
+}
+
+names! {
+    /// The kind of items that a job acts on.
+    Kind {
+        /// Tasks, those of steps among them.
+        Tasks = "tasks",
+        /// Executions, with their tasks.
+        Executions = "executions",
+        /// Executions and tasks.
+        All = "all",
+    }
+}
+
+impl Kind {
+    /// True if tasks are among the items.
+    #[must_use]
+    pub const fn has_tasks(self) -> bool {
+        matches!(self, Self::Tasks | Self::All)
+    }
+
+    /// True if executions are among the items.
+    #[must_use]
+    pub const fn has_executions(self) -> bool {
+        matches!(self, Self::Executions | Self::All)
+    }
+
+    /// True for tasks alone, which jobs of earlier versions act on.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    const fn is_tasks(&self) -> bool {
+        matches!(self, Self::Tasks)
+    }
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self::Tasks
+    }
+}
+
+/// An item that a job acts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Item {
+    /// A task.
+    Task(TaskId),
+    /// An execution.
+    Execution(ExecutionId),
 }
 
 impl Action {
@@ -50,16 +105,61 @@ impl Action {
             Self::Retry => Some(&[Status::Failed, Status::Cancelled, Status::Rejected]),
             Self::Reprioritize => Some(&[Status::Pending]),
             Self::Reject => None,
+            Self::Erase => {
+                Some(&[Status::Completed, Status::Failed, Status::Cancelled, Status::Rejected])
+            }
+        }
+    }
+
+    /// The statuses of the executions that the action may fit; none for an action on tasks alone.
+    #[must_use]
+    pub const fn fits_executions(self) -> &'static [execution::Status] {
+        use execution::Status as S;
+        match self {
+            Self::Cancel => &[S::Pending, S::Running],
+            Self::Retry => &[S::Failed, S::Cancelled],
+            Self::Erase => &[S::Completed, S::Failed, S::Cancelled],
+            Self::Reprioritize | Self::Reject => &[],
+        }
+    }
+
+    /// The permission that a job needs from its beginning to its end.
+    #[must_use]
+    pub const fn permission(self) -> Permission {
+        match self {
+            Self::Cancel | Self::Retry | Self::Reprioritize | Self::Reject => Permission::BulkRun,
+            Self::Erase => Permission::TextsErase,
         }
     }
 }
 
-/// The outcome of the action on one task.
+/// The number of items whose texts were erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Erased {
+    /// Executions.
+    pub executions: u64,
+    /// Tasks, those of the executions among them.
+    pub tasks: u64,
+    /// Payloads of signals.
+    pub signals: u64,
+}
+
+impl std::ops::AddAssign for Erased {
+    fn add_assign(&mut self, other: Self) {
+        self.executions += other.executions;
+        self.tasks += other.tasks;
+        self.signals += other.signals;
+    }
+}
+
+/// The outcome of the action on one item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The task is as the action wants it.
+    /// The item is as the action wants it.
     Succeeded,
-    /// The state of the task does not permit the action, or the task is gone.
+    /// The texts of the item are erased, these of them by this job.
+    Erased(Erased),
+    /// The state of the item does not permit the action, or the item is gone.
     Skipped,
     /// The action was refused, or did not come about.
     Failed,
@@ -72,10 +172,14 @@ pub struct Job {
     pub id: BulkId,
     /// The action.
     pub action: Action,
+    /// The items that the job acts on.
+    #[serde(rename = "of", default, skip_serializing_if = "Kind::is_tasks")]
+    pub kind: Kind,
     /// The new priority, of [`Action::Reprioritize`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// The reason of [`Action::Reject`]; `None` after the end, when the approvals have it.
+    /// The reason of [`Action::Reject`] or [`Action::Erase`]; `None` after the end, when the approvals or the audit
+    /// log have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The account that asked for the job, and that new tasks belong to.
@@ -83,24 +187,27 @@ pub struct Job {
     /// The idempotency key and the body of the request, as digests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<(String, String)>,
-    /// The tasks that matched.
+    /// The items that matched.
     pub total: u32,
-    /// The tasks that are as the action wants them.
+    /// The items that are as the action wants them.
     pub succeeded: u32,
-    /// The tasks that the action does not fit.
+    /// The items that the action does not fit.
     pub skipped: u32,
-    /// The tasks on which the action failed.
+    /// The items on which the action failed.
     pub failed: u32,
+    /// The erased texts, of [`Action::Erase`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
     /// The end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// The reason why the job ended before it had acted on every task.
+    /// The reason why the job ended before it had acted on every item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }
 
 impl Job {
-    /// The number of tasks that were acted on.
+    /// The number of items that were acted on.
     #[must_use]
     pub const fn done(&self) -> u32 {
         self.succeeded + self.skipped + self.failed
@@ -113,12 +220,16 @@ impl Job {
         if self.ended_at.is_some() { None } else { u16::try_from(part).ok() }
     }
 
-    /// The job after a part, or at its creation if it has no tasks.
+    /// The job after a part, or at its creation if it has no items.
     #[must_use]
     pub fn after(mut self, outcomes: &[Outcome], now: Timestamp) -> Self {
         for outcome in outcomes {
             match outcome {
                 Outcome::Succeeded => self.succeeded += 1,
+                Outcome::Erased(erased) => {
+                    self.succeeded += 1;
+                    *self.erased.get_or_insert_default() += *erased;
+                }
                 Outcome::Skipped => self.skipped += 1,
                 Outcome::Failed => self.failed += 1,
             }
@@ -130,7 +241,7 @@ impl Job {
         self
     }
 
-    /// The job, which acts on no further task; one that has ended stays as it is.
+    /// The job, which acts on no further item; one that has ended stays as it is.
     #[must_use]
     pub fn stopped(mut self, why: String, now: Timestamp) -> Self {
         if self.ended_at.is_none() {
@@ -142,7 +253,7 @@ impl Job {
     }
 }
 
-/// Passes if a job may act on `matched` tasks.
+/// Passes if a job may act on `matched` items.
 ///
 /// # Errors
 /// [`Error::InvalidState`] if the caller expected another number, [`Error::Invalid`] if there are more
@@ -150,11 +261,11 @@ impl Job {
 pub fn check(matched: usize, expect: Option<u64>) -> Result<(), Error> {
     if let Some(expect) = expect.filter(|expect| *expect != matched as u64) {
         return Err(Error::InvalidState(format!(
-            "the filter matches {matched} tasks, not {expect}: nothing was done"
+            "the filter matches {matched} items, not {expect}: nothing was done"
         )));
     }
     if matched > MAX_ITEMS {
-        let says = format!("filter must match at most {MAX_ITEMS} tasks, and matches {matched}");
+        let says = format!("filter must match at most {MAX_ITEMS} items, and matches {matched}");
         return Err(Error::invalid("filter", Rule::Length, says));
     }
     Ok(())
@@ -172,6 +283,7 @@ mod tests {
         Job {
             id: BulkId::from_u128(1 << 10),
             action: Action::Cancel,
+            kind: Kind::Tasks,
             priority: None,
             reason: None,
             account: "usr_1".into(),
@@ -180,9 +292,20 @@ mod tests {
             succeeded: 0,
             skipped: 0,
             failed: 0,
+            erased: None,
             ended_at: None,
             stopped: None,
         }
+    }
+
+    #[test]
+    fn the_report_of_an_erasure_is_the_sum_of_its_parts() {
+        let part = Erased { executions: 1, tasks: 3, signals: 1 };
+        let erased = Job { action: Action::Erase, ..job(3) }
+            .after(&[Outcome::Erased(part), Outcome::Skipped], NOW)
+            .after(&[Outcome::Erased(part)], NOW);
+        let sum = Erased { executions: 2, tasks: 6, signals: 2 };
+        assert_eq!((erased.erased, erased.succeeded, erased.skipped), (Some(sum), 2, 1));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::rate::Tier;
 
 pub mod invitation;
 pub mod refresh;
+pub mod selection;
 
 /// The number of random bytes that [`mint`] takes. [`mint`] needs 32 bytes whose lower six bits are below
 /// 62; the chance that 64 bytes hold fewer is under 2^-100.

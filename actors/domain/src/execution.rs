@@ -108,6 +108,7 @@ impl Execution {
             deadline: None,
             budget: Budget::default(),
             error: None,
+            erased_at: None,
         };
         let rows: Rows = graph.steps().iter().map(|_| StepState::default()).collect();
         let tally = Tally::of(&rows);

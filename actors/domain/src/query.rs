@@ -148,8 +148,10 @@ pub struct Executions {
     pub statuses: Vec<execution::Status>,
     /// Runs of this plan.
     pub plan: Option<PlanId>,
-    /// Runs of this template, in any version.
+    /// Runs of this template.
     pub template: Option<String>,
+    /// Runs of this version of the template; any version if `None`.
+    pub version: Option<String>,
     /// Runs with all of these tags.
     pub tags: Vec<String>,
     /// Started at this instant or later.

@@ -7,6 +7,7 @@
 //! Deliberately absent: YAML and the wire's shape, and the storage of versions.
 
 mod check;
+mod choice;
 mod source;
 mod version;
 
@@ -22,6 +23,7 @@ use crate::problem::{Problem, Problems};
 use crate::schema::Schema;
 use crate::task::MAX_TARGET;
 
+pub use choice::Choice;
 pub use source::{Defaults, Industry, TemplateSource, Visibility};
 pub use version::{Version, slug};
 

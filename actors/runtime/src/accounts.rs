@@ -14,6 +14,7 @@ use callboard_domain::account::{Email, PasswordHash, User, WorkLeft};
 use callboard_domain::audit::{By, Record};
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::credential::refresh::RefreshToken;
+use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::credential::{ApiKey, ENTROPY_BYTES, Secret};
 use callboard_domain::id::{Environment, InvitationId, KeyId, SessionId, UserId};
 use callboard_domain::rate::Tier;
@@ -157,6 +158,8 @@ pub(crate) enum Message {
     /// Make a key.
     CreateKey(NewKey, By, Reply<(ApiKey, Secret)>),
     RevokeKey(KeyId, By, Reply<Arc<KnownKey>>),
+    /// Revoke these keys, if they are as many as expected.
+    RevokeKeys(KeySelection, Option<u64>, Option<String>, By, Reply<Vec<Arc<KnownKey>>>),
     /// Replace a key; the old one ends after the overlap.
     RotateKey(KeyId, Duration, By, Reply<(ApiKey, Secret)>),
     /// A user has signed in with the password of this hash, or with a link of this session: begin a session.
@@ -319,6 +322,9 @@ impl Actor for Accounts {
             }
             Message::RevokeKey(id, by, reply) => {
                 let _ = reply.send(self.revoke_key(id, by).await);
+            }
+            Message::RevokeKeys(selection, expect, reason, by, reply) => {
+                let _ = reply.send(self.revoke_keys(selection, expect, reason, by).await);
             }
             Message::RotateKey(id, overlap, by, reply) => {
                 let _ = reply.send(self.rotate_key(id, overlap, by).await);

@@ -1,4 +1,4 @@
-//! Bulk jobs: one action on every task that a filter matched.
+//! Bulk jobs: one action on every task and execution that a filter matched.
 //!
 //! ```text
 //!   request ─▶ parts, each a row ─▶ the job's row: from here on it survives a crash ─▶ answer
@@ -7,17 +7,18 @@
 //! ```
 //!
 //! The runner stands beside the supervision tree. A part that a crash interrupted is acted on again:
-//! cancellations, priorities and rejections are the same the second time, and a retry has the job and its task as
-//! its idempotency key. Deliberately absent: the rules, which are [`callboard_domain::bulk`]'s.
+//! cancellations, priorities, rejections and erasures are the same the second time, and a retry has the job and its
+//! task as its idempotency key. Deliberately absent: the rules, which are [`callboard_domain::bulk`]'s.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::Error;
-use callboard_domain::access::{Action as Permission, Role};
+use callboard_domain::access::Role;
 use callboard_domain::approval::Decider;
-use callboard_domain::bulk::{self, Action, Job, Outcome, PART};
+use callboard_domain::audit::{self, By, Record};
+use callboard_domain::bulk::{self, Action, Erased, Item, Job, Outcome, PART};
 use callboard_domain::event::EventName;
 use callboard_domain::id::{BulkId, Environment, TaskId};
 use callboard_domain::task::Status;
@@ -118,13 +119,13 @@ impl Bulks {
         node: &Node,
         environment: Environment,
         job: Job,
-        tasks: &[TaskId],
+        items: &[Item],
     ) -> Result<(), StoreError> {
         let (number, id) = (environment.number(), job.id.as_u128());
-        let parts: Vec<_> = (0_u16..).zip(tasks.chunks(PART)).collect();
+        let parts: Vec<_> = (0_u16..).zip(items.chunks(PART)).collect();
         for parts in parts.chunks(PAGE) {
-            let row = |(part, tasks): &(u16, &[TaskId])| {
-                BULK_PARTS.put(number, &(id, *part), &tasks.to_vec(), None)
+            let row = |(part, items): &(u16, &[Item])| {
+                BULK_PARTS.put(number, &(id, *part), &items.to_vec(), None)
             };
             commit(node, parts.iter().map(row).collect()).await?;
         }
@@ -227,20 +228,32 @@ async fn work(
         return node.bulks.stop(node, (environment, job.id), why).await;
     }
     let (number, key) = (environment.number(), (job.id.as_u128(), part));
-    let tasks = BULK_PARTS.get(node.store(), number, &key).await?.unwrap_or_default();
-    let mut acting = JoinSet::new();
-    for task in &tasks {
-        let act = Act { node: Arc::clone(node), environment, task: *task, again };
-        let job = job.clone();
-        acting.spawn(async move { act.patiently(&job).await });
+    let items = BULK_PARTS.get(node.store(), number, &key).await?.unwrap_or_default();
+    // Executions first: their tasks may be among the items.
+    let (executions, tasks): (Vec<_>, Vec<_>) =
+        items.into_iter().partition(|item| matches!(item, Item::Execution(_)));
+    let mut outcomes = Vec::new();
+    for items in [executions, tasks] {
+        let mut acting = JoinSet::new();
+        for item in items {
+            let act = Act { node: Arc::clone(node), environment, item, again };
+            let job = job.clone();
+            acting.spawn(async move { act.patiently(&job).await });
+        }
+        outcomes.extend(acting.join_all().await);
     }
-    let mut outcomes = acting.join_all().await;
     // A part that is not there cannot be acted on, and must not stop the job.
     let size = usize::try_from(job.total - job.done()).unwrap_or(usize::MAX).min(PART);
     outcomes.resize(size, Outcome::Failed);
     let _writing = node.bulks.writing.lock().await;
     // It may have been stopped meanwhile.
-    let job = node.bulks.get(environment, job.id).unwrap_or(job).after(&outcomes, node.now());
+    let before = node.bulks.get(environment, job.id).unwrap_or(job);
+    let reason = before.reason.clone().unwrap_or_default();
+    let job = before.after(&outcomes, node.now());
+    if let (Some(erased), true) = (job.erased, part_ends(&job)) {
+        // Before the end is durable: a crash in between repeats the entry rather than losing it.
+        report(node, &job, erased, reason).await;
+    }
     let mut ops = node.bulks.rows(node, environment, &job);
     ops.push(BULK_PARTS.delete(number, &key));
     commit(node, ops).await?;
@@ -251,15 +264,38 @@ async fn work(
 /// Passes if the account of a job may run it still, with the credential that began it.
 fn may_go_on(node: &Node, job: &Job) -> Result<(), Error> {
     let Ok(account) = job.account.parse() else { return Ok(()) };
-    caller_of(&node.accounts, account, node.now())?.may(Permission::BulkRun)
+    caller_of(&node.accounts, account, node.now())?.may(job.action.permission())
 }
 
-/// The action of a job on one task.
+/// True if the job has just acted on its last item.
+const fn part_ends(job: &Job) -> bool {
+    job.ended_at.is_some() && job.stopped.is_none()
+}
+
+/// Writes the report of an erasure to the audit log.
+async fn report(node: &Arc<Node>, job: &Job, erased: Erased, reason: String) {
+    let by = By { account: job.account.parse().ok(), address: None };
+    let record = Record::new(audit::Action::BulkErased, by)
+        .of(job.id)
+        .with("reason", reason)
+        .with("matched", job.total)
+        .with("executions", erased.executions)
+        .with("tasks", erased.tasks)
+        .with("signals", erased.signals)
+        .with("skipped", job.skipped)
+        .with("failed", job.failed)
+        .with("stays", audit::STAYS);
+    if let Err(error) = Handle::owed(Arc::clone(node)).record(record).await {
+        tracing::error!(job = %job.id, %error, "an erasure is not in the audit log");
+    }
+}
+
+/// The action of a job on one item.
 struct Act {
     node: Arc<Node>,
     environment: Environment,
-    task: TaskId,
-    /// The task may have been acted on before a crash.
+    item: Item,
+    /// The item may have been acted on before a crash.
     again: bool,
 }
 
@@ -268,7 +304,7 @@ impl Act {
         let mut again = self.again;
         for _ in 0..TRIES {
             match self.act(job).await {
-                Ok(()) => return Outcome::Succeeded,
+                Ok(outcome) => return outcome,
                 Err(
                     Error::InvalidState(_) | Error::NotFound { .. } | Error::AlreadyDecided { .. },
                 ) => {
@@ -285,7 +321,7 @@ impl Act {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => {
-                    tracing::info!(job = %job.id, task = %self.task, %error, "a task was passed over");
+                    tracing::info!(job = %job.id, item = ?self.item, %error, "an item was passed over");
                     return Outcome::Failed;
                 }
             }
@@ -293,15 +329,47 @@ impl Act {
         Outcome::Failed
     }
 
-    async fn act(&self, job: &Job) -> Result<(), Error> {
+    async fn act(&self, job: &Job) -> Result<Outcome, Error> {
+        // The job was accepted before.
+        let (handle, environment) = (Handle::owed(Arc::clone(&self.node)), self.environment);
+        match (job.action, self.item) {
+            (Action::Erase, Item::Task(task)) => {
+                let mut erased = Erased::default();
+                if handle.task(environment, task).await?.task.erased_at.is_none() {
+                    handle.erase_texts(environment, task).await?;
+                    erased.tasks = 1;
+                }
+                return Ok(Outcome::Erased(erased));
+            }
+            (Action::Erase, Item::Execution(id)) => {
+                let erased = handle.erase_execution(environment, id).await?.erased;
+                return Ok(Outcome::Erased(erased));
+            }
+            (Action::Cancel, Item::Execution(id)) => {
+                handle.cancel_one_of_many(environment, id).await?;
+            }
+            (Action::Retry, Item::Execution(id)) => {
+                handle.retry_execution(environment, id).await?;
+            }
+            (Action::Reprioritize | Action::Reject, Item::Execution(_)) => {
+                return Err(Error::Internal);
+            }
+            (_, Item::Task(task)) => self.act_on_task(job, task, &handle).await?,
+        }
+        Ok(Outcome::Succeeded)
+    }
+
+    async fn act_on_task(&self, job: &Job, id: TaskId, handle: &Handle) -> Result<(), Error> {
         match job.action {
             Action::Cancel => {
-                self.ask(|reply| task::Message::Cancel(job.account.clone(), reply)).await.map(drop)
+                let cancel = |reply| task::Message::Cancel(job.account.clone(), reply);
+                self.ask(id, cancel).await.map(drop)
             }
             Action::Reprioritize => {
                 let priority = job.priority.ok_or(Error::Internal)?;
-                self.ask(|reply| task::Message::Reprioritize(priority, reply)).await
+                self.ask(id, |reply| task::Message::Reprioritize(priority, reply)).await
             }
+            Action::Erase => handle.erase_texts(self.environment, id).await.map(drop),
             Action::Reject => {
                 let by = Decider {
                     account: job.account.clone(),
@@ -311,7 +379,7 @@ impl Act {
                 let reason = job.reason.clone().ok_or(Error::Internal)?;
                 let reject = Reject { by, reason, retry: false, retry_prompt: None };
                 let handle = Handle::new(Arc::clone(&self.node));
-                handle.reject(self.environment, self.task, reject).await.map(drop)
+                handle.reject(self.environment, id, reject).await.map(drop)
             }
             Action::Retry => {
                 let owner = Owner {
@@ -322,41 +390,50 @@ impl Act {
                     bound: Arc::default(),
                 };
                 let key = job.id.to_string();
-                // The job was accepted before.
-                let handle = Handle::owed(Arc::clone(&self.node));
-                handle.retry_task(&owner, self.task, Some(&key)).await.map(drop)
+                handle.retry_task(&owner, id, Some(&key)).await.map(drop)
             }
         }
     }
 
     async fn ask<T>(
         &self,
+        id: TaskId,
         message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> task::Message,
     ) -> Result<T, Error> {
-        let store = &*self.node.shard(self.task.partition()).store;
-        let found = tables::task(store, self.environment, self.task).await;
+        let store = &*self.node.shard(id.partition()).store;
+        let found = tables::task(store, self.environment, id).await;
         if found.map_err(|_| Error::Unavailable("the store cannot be read"))?.is_none() {
-            return Err(Error::not_found("task", self.task));
+            return Err(Error::not_found("task", id));
         }
         let (reply, answer) = oneshot::channel();
-        let address = TaskAddress { environment: self.environment, task: self.task };
+        let address = TaskAddress { environment: self.environment, task: id };
         self.node.send(address, message(reply));
         let answer = tokio::time::timeout(PATIENCE, answer).await;
         answer.map_err(|_| Error::Unavailable("it takes too long"))?.map_err(|_| Error::Internal)?
     }
 
-    async fn status(&self) -> Option<Status> {
-        let store = &*self.node.shard(self.task.partition()).store;
-        let found = tables::task(store, self.environment, self.task).await;
-        found.ok().flatten().map(|it| it.task.status())
+    /// The item's status on the wire.
+    async fn status(&self) -> Option<&'static str> {
+        match self.item {
+            Item::Task(id) => {
+                let store = &*self.node.shard(id.partition()).store;
+                let found = tables::task(store, self.environment, id).await;
+                found.ok().flatten().map(|it| it.task.status().as_str())
+            }
+            Item::Execution(id) => {
+                let handle = Handle::owed(Arc::clone(&self.node));
+                let found = handle.overview(self.environment, id).await;
+                found.ok().map(|it| it.execution.status().as_str())
+            }
+        }
     }
 }
 
-/// The status by which a task shows that an action was done before a crash.
-const fn end_of(action: Action) -> Option<Status> {
+/// The status by which an item shows that an action was done before a crash.
+const fn end_of(action: Action) -> Option<&'static str> {
     match action {
-        Action::Cancel => Some(Status::Cancelled),
-        Action::Reject => Some(Status::Rejected),
-        Action::Retry | Action::Reprioritize => None,
+        Action::Cancel => Some(Status::Cancelled.as_str()),
+        Action::Reject => Some(Status::Rejected.as_str()),
+        Action::Retry | Action::Reprioritize | Action::Erase => None,
     }
 }

@@ -16,7 +16,8 @@ use callboard_domain::plan::Plan;
 use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Templates};
 use callboard_domain::template::{
-    BUILT_IN_AUTHOR, Caller, Overrides, Template, TemplateSource, Version, Visibility, may_see,
+    BUILT_IN_AUTHOR, Caller, Choice, Overrides, Template, TemplateSource, Version, Visibility,
+    may_see,
 };
 use callboard_store::Error as StoreError;
 use tokio::task::JoinError;
@@ -26,9 +27,12 @@ use crate::tables::plans::{self, TemplateRow};
 use crate::tables::{Deployed, PLANS, TEMPLATES};
 use callboard_domain::execution::program::CompiledPlan;
 
+mod choices;
 mod publisher;
 mod removal;
 
+pub(crate) use choices::ChoiceOrder;
+pub use choices::{Choosing, Standing};
 pub use publisher::{Author, PublishOutcome};
 pub(crate) use publisher::{Message, Publication, Publisher};
 pub(crate) use removal::Removal;
@@ -73,6 +77,7 @@ type Versions = BTreeMap<Version, Arc<Published>>;
 #[derive(Default)]
 pub(crate) struct Catalog {
     templates: RwLock<HashMap<(Environment, String), Versions>>,
+    choices: RwLock<HashMap<(Environment, String), Choice>>,
     /// The visibility of versions that left the catalog: plans that were made of them remain.
     gone: RwLock<HashMap<Edition, Access>>,
     plans: Mutex<Generations>,
@@ -148,7 +153,7 @@ impl Catalog {
         plans.old.remove(&(environment, id));
     }
 
-    /// A version of a template, or the highest one.
+    /// A version of a template, or the latest.
     pub(crate) fn template(
         &self,
         environment: Environment,
@@ -159,7 +164,7 @@ impl Catalog {
         let versions = templates.get(&(environment, id.to_owned()))?;
         match version {
             Some(version) => versions.get(&version).cloned(),
-            None => versions.last_key_value().map(|(_, newest)| Arc::clone(newest)),
+            None => latest(versions, &self.choice(environment, id)).cloned(),
         }
     }
 
@@ -203,7 +208,7 @@ impl Catalog {
         versions.into_iter().flat_map(|versions| versions.values().rev().cloned()).collect()
     }
 
-    /// A page of the templates that `caller` may see, each in its highest version, the newest first.
+    /// A page of the templates that `caller` may see, each in its latest version, the newest first.
     pub(crate) fn list(
         &self,
         environment: Environment,
@@ -226,7 +231,7 @@ impl Catalog {
         let mut found: Vec<_> = templates
             .iter()
             .filter(|((of, _), _)| *of == environment)
-            .filter_map(|(_, versions)| versions.last_key_value().map(|(_, newest)| newest))
+            .filter_map(|((_, id), versions)| latest(versions, &self.choice(environment, id)))
             .filter(wanted)
             .cloned()
             .collect();
@@ -324,6 +329,12 @@ impl Catalog {
     }
 }
 
+/// The latest of the versions.
+fn latest<'v>(versions: &'v Versions, choice: &Choice) -> Option<&'v Arc<Published>> {
+    let known: Vec<_> = versions.keys().copied().collect();
+    versions.get(&choice.latest(&known)?)
+}
+
 impl Node {
     /// Reads all templates, those that come with the service among them.
     pub(crate) async fn load_templates(&self) -> Result<(), StoreError> {
@@ -336,6 +347,7 @@ impl Node {
             }
         }
         for environment in Environment::ALL {
+            self.load_choices(environment).await?;
             let (mut after, mut found) = (None, Vec::new());
             loop {
                 let store = self.store();

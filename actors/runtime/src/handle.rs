@@ -47,6 +47,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use approvals::{Approve, Reject};
 pub use batches::{BatchBegun, BatchOrder};
 pub use bulk::BulkOrder;
+pub use erasure::ErasedExecution;
 pub use forks::Fork;
 pub use models::ModelView;
 pub use queues::QueueView;

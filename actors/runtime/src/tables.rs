@@ -50,8 +50,8 @@ pub use events::{Event, Subject, WorkerRow};
 pub(crate) use events::{EventRow, ProgressRow, append_of_task};
 pub(crate) use executions::HeadRow;
 use long::LongTable;
+use plans::{ChoiceRow, NameRow, TemplateRow};
 pub use plans::{Deployed, PlanRow};
-use plans::{NameRow, TemplateRow};
 pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
     Ended, LoadedTask, TaskRow, copy_rows, erased, inputs, is_removed, made, status_terms, task,
@@ -145,8 +145,8 @@ const ENDED_TASKS_NUMBER: u8 = 0x81;
 /// The settings of queues that have any, by a digest of the queue's name.
 pub(crate) const QUEUES: Table<[u8; 16], QueueRow> = Table::new(0x40, 1);
 pub(crate) const BULKS: Table<u128, bulk::Job> = Table::new(0x41, 1);
-/// The tasks that bulk jobs have not acted on yet, by job and part.
-pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<TaskId>> = Table::new(0x42, 1);
+/// The items that bulk jobs have not acted on yet, by job and part.
+pub(crate) const BULK_PARTS: Table<(u128, u16), Vec<bulk::Item>> = Table::new(0x42, 1);
 /// Budgets of many tasks, with the spent amount as far as it is summed up.
 pub(crate) const BUDGETS: LongTable<BudgetRow> = LongTable::new(0x43, 1);
 /// Costs that are not summed up yet, by task and the last digits of its version.
@@ -208,6 +208,9 @@ pub(crate) const PLANS: LongTable<PlanRow> = LongTable::new(0x84, 1);
 pub(crate) const PLAN_NAMES: Table<[u8; 16], NameRow> = Table::new(0x19, 1);
 /// The versions of templates, by a digest of identifier and version.
 pub(crate) const TEMPLATES: Table<u128, TemplateRow> = Table::new(0x1a, 1);
+
+/// The latest and the retired versions of templates, by a digest of the identifier.
+pub(crate) const TEMPLATE_CHOICES: LongTable<ChoiceRow> = LongTable::new(0x7d, 1);
 
 /// The outcome of each output at its gate, by task; kept for good.
 pub(crate) const REVIEW_RECORDS: Table<u128, Record> = Table::new(0x1b, 1);
@@ -345,6 +348,9 @@ pub(crate) mod execution_term {
     pub(crate) const TAG: u8 = 3;
     /// The code of the error with which it ended.
     pub(crate) const ERROR: u8 = 4;
+    /// The version of the template, by its number; absent from executions that an earlier version of the server
+    /// wrote last.
+    pub(crate) const VERSION: u8 = 5;
 }
 
 /// The sort keys of executions, besides their creation.

@@ -10,9 +10,10 @@ use super::input::{self, Body, Window};
 use super::output::{Column, details};
 use super::wait;
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     ("ID", "id"),
     ("ACTION", "action"),
+    ("OF", "of"),
     ("STATUS", "status"),
     ("TOTAL", "total"),
     ("SUCCEEDED", "succeeded"),
@@ -21,12 +22,12 @@ const COLUMNS: [Column; 8] = [
     ("CREATED", "createdAt"),
 ];
 
-/// The commands on many tasks.
+/// The commands on many tasks and executions.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Bulk {
-    /// Cancel every matching task that has not ended.
+    /// Cancel every matching task or execution that has not ended.
     Cancel(Start),
-    /// Submit every matching task again that failed, was cancelled or was rejected.
+    /// Run everything again that matches and failed, was cancelled or was rejected.
     Retry(Start),
     /// Change the priority of every matching task that waits for a worker.
     Reprioritize {
@@ -38,6 +39,18 @@ pub enum Bulk {
     /// Reject every matching output that waits for a reviewer.
     Reject {
         /// Reason that the approvals record.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        start: Start,
+    },
+    /// Erase the texts of every matching task and execution that has ended.
+    ///
+    /// Without --of, both kinds are erased: executions with all their tasks, and tasks that were submitted alone.
+    /// Tags, status, usage and cost stay. The reason, and a report at the end, go into the audit log. Requires the
+    /// role admin.
+    Erase {
+        /// The reason, 1 to 256 characters.
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
@@ -59,9 +72,12 @@ pub enum Bulk {
     List(Window),
 }
 
-/// The tasks of a job, and its options.
+/// The items of a job, and its options.
 #[derive(Debug, Clone, Args)]
 pub struct Start {
+    /// Kind of items: tasks, executions or all. By default tasks; for erase all that the filters can match.
+    #[arg(long, value_name = "KIND")]
+    of: Option<String>,
     /// Statuses, separated by commas: pending, running, completed, failed, cancelled, rejected.
     #[arg(long, value_delimiter = ',')]
     status: Vec<String>,
@@ -71,7 +87,16 @@ pub struct Start {
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
-    /// Tags, separated by commas; a task must have all of them.
+    /// The template of the executions.
+    #[arg(long)]
+    template: Option<String>,
+    /// The version of the template.
+    #[arg(long, requires = "template")]
+    version: Option<String>,
+    /// Beginnings of words of title, tags and keys, or an id.
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Tags, separated by commas; an item must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
     /// Created at this time or later, such as 2026-11-21T10:00:00Z.
@@ -86,16 +111,16 @@ pub struct Start {
     /// Completed, failed or rejected before this time.
     #[arg(long, value_name = "TIME")]
     ended_before: Option<String>,
-    /// Expected number of matching tasks; with another number the job does nothing.
-    #[arg(long, value_name = "TASKS")]
+    /// Expected number of matching items; with another number the job does nothing.
+    #[arg(long, value_name = "NUMBER")]
     expect: Option<u64>,
-    /// Only count the matching tasks.
+    /// Only count the matching items.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
     /// Key that prevents a second job, so that the command is safe to repeat.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Wait until the job has acted on every task.
+    /// Wait until the job has acted on every item.
     #[arg(long)]
     wait: bool,
 }
@@ -121,6 +146,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
             let body = Body::default().set("reason", Some(reason));
             start.run(&client, body, "reject").await?
         }
+        Bulk::Erase { reason, start } => {
+            let body = Body::default().set("reason", Some(reason));
+            start.run(&client, body, "erase").await?
+        }
     };
     let printed = access.output.item(&job, shown);
     let (id, failed) = (job["id"].as_str().unwrap_or_default(), job["failed"].as_u64());
@@ -130,7 +159,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
     }
     match failed.filter(|failed| is_awaited && *failed > 0) {
         Some(failed) => Err(Failure::WorkFailed(format!(
-            "the job {id} failed for {failed} of {} tasks",
+            "the job {id} failed for {failed} of {} items",
             job["total"]
         ))),
         None => printed,
@@ -139,7 +168,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
 
 /// A job in words.
 pub(super) fn shown(job: &Value) -> String {
-    details(job, &COLUMNS.map(|(_, path)| (path, path)), &[])
+    let erased = ["erased.executions", "erased.tasks", "erased.signals"];
+    let shown: Vec<_> = COLUMNS.map(|(_, path)| path).into_iter().chain(erased).collect();
+    let shown: Vec<_> = shown.into_iter().map(|path| (path, path)).collect();
+    details(job, &shown, &[])
 }
 
 impl Bulk {
@@ -149,7 +181,8 @@ impl Bulk {
             Self::Cancel(start)
             | Self::Retry(start)
             | Self::Reprioritize { start, .. }
-            | Self::Reject { start, .. } => start.wait,
+            | Self::Reject { start, .. }
+            | Self::Erase { start, .. } => start.wait,
             Self::Show { .. } | Self::Stop { .. } | Self::List(_) => false,
         }
     }
@@ -161,6 +194,9 @@ impl Start {
             .list("status", &self.status)
             .set("model", self.model.clone())
             .set("queue", self.queue.clone())
+            .set("templateId", self.template.clone())
+            .set("version", self.version.clone())
+            .set("search", self.search.clone())
             .list("tags", &self.tags)
             .set("createdAfter", self.created_after.clone())
             .set("createdBefore", self.created_before.clone())
@@ -168,6 +204,7 @@ impl Start {
             .set("endedBefore", self.ended_before.clone());
         let body = body
             .set("action", Some(action))
+            .set("of", self.of.clone())
             .set("filter", Some(filter.value()))
             .set("expect", self.expect)
             .flag("dryRun", self.dry_run);

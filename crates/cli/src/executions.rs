@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
@@ -19,15 +19,25 @@ mod show;
 
 pub(super) use show::show;
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     ("ID", "id"),
     ("STATUS", "status"),
     ("DONE", "progress.completed"),
     ("OF", "progress.total"),
     ("PLAN", "planId"),
     ("TEMPLATE", "templateId"),
+    ("VERSION", "templateVersion"),
     ("TITLE", "title"),
     ("STARTED", "startedAt"),
+];
+
+const ERASED: [Column; 6] = [
+    ("id", "id"),
+    ("status", "status"),
+    ("texts erased", "erasedAt"),
+    ("tasks", "tasks"),
+    ("signals", "signals"),
+    ("stays", "stays"),
 ];
 
 const ITEMS: [Column; 7] = [
@@ -86,6 +96,18 @@ pub enum Executions {
         /// The execution.
         #[arg(value_parser = input::id)]
         id: String,
+    },
+    /// Erase the texts of an ended execution and of all its tasks.
+    ///
+    /// Input, title, idempotency key, outputs, edits and comments go. Status, usage, cost and tags stay, and the
+    /// histories of approvals still verify. The reason goes into the audit log. Requires the role admin.
+    Erase {
+        /// The execution.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// The reason, 1 to 256 characters.
+        #[arg(long)]
+        reason: String,
     },
     /// Send a signal to an execution; the step that waits for it continues.
     Signal(Signal),
@@ -175,6 +197,9 @@ pub struct List {
     /// Executions of this template.
     #[arg(long, value_name = "ID")]
     template: Option<String>,
+    /// Executions of this version of the template.
+    #[arg(long, requires = "template")]
+    version: Option<String>,
     /// Tags, separated by commas; an execution must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
@@ -234,6 +259,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
                 .commas("status", &wanted.status)
                 .query("planId", wanted.plan.as_ref())
                 .query("templateId", wanted.template.as_ref())
+                .query("version", wanted.version.as_ref())
                 .commas("tags", &wanted.tags)
                 .query("createdAfter", wanted.created_after.as_ref())
                 .query("createdBefore", wanted.created_before.as_ref())
@@ -275,6 +301,11 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
         Executions::Cancel { id } => {
             let execution = client.data(Call::delete(&["plans", "executions", &id])).await?;
             show(&access, &execution)
+        }
+        Executions::Erase { id, reason } => {
+            let call = Call::delete(&["plans", "executions", &id, "texts"]);
+            let erased = client.data(call.json(&json!({"reason": reason}))).await?;
+            access.output.item(&erased, |erased| details(erased, &ERASED, &[]))
         }
         Executions::Signal(signal) => {
             let execution = client.data(signal.call()?).await?;

@@ -4,10 +4,11 @@ use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::access::Remote;
+use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body, Window};
-use super::output::{Column, Format, details, note, print};
+use super::output::{Column, Format, details, note, print, table};
+use super::people;
 
 /// The commands on API keys.
 #[derive(Debug, Clone, Subcommand)]
@@ -16,12 +17,8 @@ pub enum Keys {
     Create(Create),
     /// List keys, the newest first; revoked and expired ones too.
     List(Window),
-    /// Revoke a key: it is refused at once.
-    Revoke {
-        /// The key's id.
-        #[arg(value_parser = input::id)]
-        id: String,
-    },
+    /// Revoke a key, or many: they are refused at once.
+    Revoke(Revoke),
     /// Replace a key by a new one and print it; it is shown only once.
     Rotate {
         /// The key's id.
@@ -45,6 +42,36 @@ const COLUMNS: [Column; 10] = [
     ("EXPIRES", "expiresAt"),
     ("LAST USED", "lastUsedAt"),
 ];
+
+/// The keys to revoke.
+#[derive(Debug, Clone, Args)]
+#[group(id = "which", required = true, multiple = true)]
+pub struct Revoke {
+    /// The key's id.
+    #[arg(group = "which", value_parser = input::id, conflicts_with_all = ["all", "made_by", "account", "before"])]
+    id: Option<String>,
+    /// Every key but the one of this command.
+    #[arg(long, group = "which", conflicts_with_all = ["made_by", "account", "before"])]
+    all: bool,
+    /// Keys that this user (by e-mail or id) or key made, and those that they made in turn.
+    #[arg(long, group = "which", value_name = "ACCOUNT")]
+    made_by: Option<String>,
+    /// Keys that this user answers for, by e-mail or id.
+    #[arg(long, group = "which", value_name = "USER")]
+    account: Option<String>,
+    /// Keys that were created before this time, such as 2026-11-21T10:00:00Z.
+    #[arg(long, group = "which", value_name = "TIME")]
+    before: Option<String>,
+    /// Reason that the audit log keeps.
+    #[arg(long, value_name = "TEXT", conflicts_with = "id")]
+    reason: Option<String>,
+    /// Expected number of keys; with another number none is revoked.
+    #[arg(long, value_name = "KEYS", conflicts_with = "id")]
+    expect: Option<u64>,
+    /// Only list the keys.
+    #[arg(long, conflicts_with = "id")]
+    dry_run: bool,
+}
 
 /// The properties of the key.
 #[derive(Debug, Clone, Args)]
@@ -78,12 +105,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
             let page = client.page(window.of(Call::get(&["auth", "keys"]))).await?;
             return access.output.list("keys", &page, &COLUMNS);
         }
-        Keys::Revoke { id } => {
-            let key = client.data(Call::delete(&["auth", "keys", &id])).await?;
-            return access
-                .output
-                .item(&key, |key| details(key, &COLUMNS.map(|(_, path)| (path, path)), &[]));
-        }
+        Keys::Revoke(wanted) => return revoke(&access, &client, wanted).await,
         Keys::Rotate { id, overlap } => {
             let body = Body::default().set("overlap", overlap).value();
             client.data(Call::post(&["auth", "keys", &id, "rotate"]).json(&body)).await?
@@ -97,6 +119,36 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
         return print(&format!("{}\n", text("key")));
     }
     access.output.item(&key, |_| String::new())
+}
+
+async fn revoke(access: &Access, client: &Client, wanted: Revoke) -> Result<(), Failure> {
+    if let Some(id) = wanted.id {
+        let key = client.data(Call::delete(&["auth", "keys", &id])).await?;
+        let fields = COLUMNS.map(|(_, path)| (path, path));
+        return access.output.item(&key, |key| details(key, &fields, &[]));
+    }
+    let known = async |account: Option<String>| match account {
+        Some(account) => people::user(client, account).await.map(Some),
+        None => Ok(None),
+    };
+    let body = Body::default()
+        .flag("all", wanted.all)
+        .set("madeBy", known(wanted.made_by).await?)
+        .set("userId", known(wanted.account).await?)
+        .set("before", wanted.before)
+        .set("reason", wanted.reason)
+        .set("expect", wanted.expect)
+        .flag("dryRun", wanted.dry_run)
+        .value();
+    let revoked = client.data(Call::post(&["auth", "keys", "revoke"]).json(&body)).await?;
+    if let Some(kept) = revoked["kept"].as_str() {
+        note(&format!("{kept} stays: it is the key of this command"));
+    }
+    access.output.item(&revoked, |revoked| {
+        let keys = revoked["keys"].as_array().cloned().unwrap_or_default();
+        let deed = if revoked["dryRun"] == true { "would be revoked" } else { "were revoked" };
+        format!("{}{} keys {deed}\n", table(&COLUMNS, &keys), revoked["total"])
+    })
 }
 
 async fn create(client: &Client, asked: Create) -> Result<Value, Failure> {

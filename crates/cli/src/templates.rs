@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use callboard_client::{Call, Client};
 use callboard_protocol::document::Format;
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
@@ -30,10 +30,23 @@ const COLUMNS: [Column; 9] = [
     ("NAME", "name"),
 ];
 
-const FIELDS: [Column; 12] = [
+const VERSIONS: [Column; 7] = [
+    ("ID", "id"),
+    ("VERSION", "version"),
+    ("LATEST", "latest"),
+    ("SET", "latestSet"),
+    ("RETIRED", "retiredAt"),
+    ("CREATED", "createdAt"),
+    ("AUTHOR", "author"),
+];
+
+const FIELDS: [Column; 15] = [
     ("id", "id"),
     ("name", "name"),
     ("version", "version"),
+    ("latest", "latest"),
+    ("set as latest", "latestSet"),
+    ("retired", "retiredAt"),
     ("description", "description"),
     ("industry", "industry"),
     ("tags", "tags"),
@@ -57,7 +70,7 @@ const STEPS: [Column; 6] = [
 /// The commands on templates.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Templates {
-    /// List templates: the highest version of each.
+    /// List templates: the latest version of each.
     List(List),
     /// Show a template with its steps and its input.
     #[command(disable_version_flag = true)]
@@ -65,7 +78,7 @@ pub enum Templates {
         /// The template.
         #[arg(value_parser = input::id)]
         id: String,
-        /// Version; by default the highest.
+        /// Version; by default the latest.
         #[arg(long)]
         version: Option<String>,
     },
@@ -87,6 +100,33 @@ pub enum Templates {
     Publish {
         /// The template, in JSON or YAML; `-` reads standard input.
         file: PathBuf,
+    },
+    /// Set the version that deploys take, whatever is published later; without a version, the highest again.
+    #[command(disable_version_flag = true)]
+    Latest {
+        /// The template.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// The version.
+        version: Option<String>,
+    },
+    /// Retire a version of a template: no deploy takes it any more, and its runs go on.
+    #[command(disable_version_flag = true)]
+    Retire {
+        /// The template.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// The version.
+        version: String,
+    },
+    /// Let deploys take a retired version again.
+    #[command(disable_version_flag = true)]
+    Restore {
+        /// The template.
+        #[arg(value_parser = input::id)]
+        id: String,
+        /// The version.
+        version: String,
     },
     /// Delete a template, or one version of it; its executions stay.
     #[command(disable_version_flag = true)]
@@ -135,7 +175,7 @@ pub struct Deploy {
     /// Use the invented sample input that comes with a built-in template.
     #[arg(long)]
     sample: bool,
-    /// Version; by default the highest.
+    /// Version; by default the latest.
     #[arg(long)]
     version: Option<String>,
     /// Model for a step; may be given several times.
@@ -176,7 +216,7 @@ pub(super) async fn run(
         }
         Templates::Versions { id } => {
             let page = client.page(Call::get(&["templates", &id, "versions"])).await?;
-            access.output.list("versions", &page, &COLUMNS)
+            access.output.list("versions", &page, &VERSIONS)
         }
         Templates::Publish { file } => {
             let text = input::bytes(&file)?;
@@ -187,6 +227,18 @@ pub(super) async fn run(
             let template = client.data(Call::post(&["templates"]).raw(kind, text)).await?;
             show(&access, &template)
         }
+        Templates::Latest { id, version } => {
+            let path = ["templates", &id, "latest"];
+            let call = match version {
+                Some(version) => Call::put(&path).json(&json!({"version": version})),
+                None => Call::delete(&path),
+            };
+            show(&access, &client.data(call).await?)
+        }
+        Templates::Retire { id, version } => retire(&client, &access, (&id, &version), true).await,
+        Templates::Restore { id, version } => {
+            retire(&client, &access, (&id, &version), false).await
+        }
         Templates::Delete { id, version } => {
             let call = Call::delete(&["templates", &id]).query("version", version);
             let deleted = client.data(call).await?;
@@ -196,6 +248,16 @@ pub(super) async fn run(
         }
         Templates::Deploy(deploy) => run_deploy(&client, &access, &deploy).await,
     }
+}
+
+async fn retire(
+    client: &Client,
+    access: &Access,
+    (id, version): (&str, &str),
+    retired: bool,
+) -> Result<(), Failure> {
+    let change = json!({"version": version, "retired": retired});
+    show(access, &client.data(Call::patch(&["templates", id]).json(&change)).await?)
 }
 
 async fn run_deploy(client: &Client, access: &Access, deploy: &Deploy) -> Result<(), Failure> {
@@ -259,8 +321,6 @@ fn gate(step: &Value, hitl: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -2,11 +2,12 @@
 
 use callboard_client::Call;
 use clap::Subcommand;
+use serde_json::json;
 
 use super::access::Remote;
 use super::failure::Failure;
 use super::input::{self, Window};
-use super::output::{Column, details};
+use super::output::{Column, details, note};
 
 const COLUMNS: [Column; 8] = [
     ("ID", "id"),
@@ -46,6 +47,12 @@ pub enum Webhooks {
         #[arg(long)]
         sandbox: bool,
     },
+    /// Create a new secret and show it; the old one signs beside it until the overlap ends.
+    RotateSecret {
+        /// Time for which the old secret signs too: 0s, 1h, 24h, 7d.
+        #[arg(long, default_value = "24h")]
+        overlap: String,
+    },
 }
 
 /// Runs the command.
@@ -69,6 +76,16 @@ pub(super) async fn run(Remote { access, command }: Remote<Webhooks>) -> Result<
                 .as_str()
                 .unwrap_or_default()
                 .to_owned();
+            access.output.item(&secret, |_| format!("{shown}\n"))
+        }
+        Webhooks::RotateSecret { overlap } => {
+            let call = Call::post(&["webhooks", "secret", "rotate"]);
+            let secret = client.data(call.json(&json!({"overlap": overlap}))).await?;
+            match secret["previous"]["validUntil"].as_str() {
+                Some(until) => note(&format!("the old secret signs too until {until}")),
+                None => note("the old secret signs no more"),
+            }
+            let shown = secret["secret"].as_str().unwrap_or_default().to_owned();
             access.output.item(&secret, |_| format!("{shown}\n"))
         }
     }

@@ -281,7 +281,7 @@ fn user_id() -> impl Parse<UserId> {
         .then(|text| text.parse().map_err(|_| Error::Internal))
 }
 
-fn overlap() -> impl Parse<Duration> {
+pub(super) fn overlap() -> impl Parse<Duration> {
     rule::text(rule::characters(1..=16))
         .then(|text| credential::overlap(&text))
         .with(move || json!({"pattern": "^(0|[1-9][0-9]{0,9})[smhd]$"}))

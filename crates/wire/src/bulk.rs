@@ -1,16 +1,17 @@
 //! Bulk jobs on the wire.
 
-use callboard_domain::bulk::{Action, Job, MAX_REASON};
+use callboard_domain::bulk::{Action, Erased, Job, Kind, MAX_ERASURE_REASON, MAX_REASON};
+use callboard_domain::execution;
 use callboard_domain::id::BulkId;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
-use callboard_domain::query::{Instants, Tasks};
+use callboard_domain::query::{Executions, Instants, Tasks};
 use callboard_domain::task::Status;
 use callboard_domain::{Rule, Timestamp};
 use callboard_runtime::handle::BulkOrder;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::common::{Iso, Paging, Text};
+use super::common::{Iso, MAX_SEARCH, Paging, Text};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused, shape};
 use super::tasks::name;
@@ -26,15 +27,21 @@ request! {
 }
 
 request! {
-    /// The tasks that a job acts on: those that match every member now.
+    /// The items that a job acts on: those that match every member now.
     #[derive(Debug, Clone, Default)]
     pub struct BulkFilter as "BulkFilter" {
         /// One of these statuses.
         status: Option<Vec<Option<Status>>> = optional("status", statuses()),
-        /// Only items of this model.
+        /// Only tasks of this model.
         model: Option<String> = optional("model", name()),
-        /// Only items of this queue.
+        /// Only tasks of this queue.
         queue: Option<String> = optional("queue", name()),
+        /// Only executions of this template.
+        template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),
+        /// Only executions of this version of the template.
+        version: Option<String> = optional("version", rule::text(rule::characters(1..=64))),
+        /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
+        search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
         /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Created at this instant or later.
@@ -54,18 +61,20 @@ fn tags() -> impl Parse<Vec<String>> {
 }
 
 request! {
-    /// An action on every task that matches; no action approves.
+    /// An action on every item that matches; no action approves.
     #[derive(Debug, Clone)]
     pub struct StartBulk as "StartBulk" {
-        /// cancel, retry, reprioritize or reject.
+        /// cancel, retry, reprioritize, reject or erase.
         action: Action = required("action", rule::one_of(&Action::ALL, Action::as_str)),
-        /// The tasks; an empty filter needs `expect`.
+        /// tasks, executions or all; by default tasks, for erase all that the filter can match.
+        of: Option<Kind> = optional("of", rule::one_of(&Kind::ALL, Kind::as_str)),
+        /// The items; an empty filter needs `expect`.
         filter: BulkFilter = required("filter", rule::object::<BulkFilter>()),
         /// The new priority, for reprioritize.
         priority: Option<u8> = optional("priority", rule::whole(1..=10)),
-        /// The reason, for reject.
+        /// The reason, for reject and erase; the audit log keeps 256 characters of that of an erasure.
         reason: Option<String> = optional("reason", rule::text(rule::characters(1..=MAX_REASON))),
-        /// The number of tasks that must match; with another one nothing is done.
+        /// The number of items that must match; with another one nothing is done.
         expect: Option<u64> = optional("expect", rule::whole(0..=u64::from(u32::MAX))),
         /// True only counts; by default false.
         dry_run: bool = or_default("dryRun", rule::flag()),
@@ -85,15 +94,44 @@ fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refus
     if !reprioritizes && bulk.priority.is_some() {
         return Err(fields.refuse("priority", Rule::Unknown, "is only for reprioritize"));
     }
-    let rejects = bulk.action == Action::Reject;
-    if rejects && bulk.reason.is_none() {
-        return Err(fields.refuse("reason", Rule::Required, "is required to reject"));
+    let explains = matches!(bulk.action, Action::Reject | Action::Erase);
+    if explains && bulk.reason.is_none() {
+        let says = format!("is required to {}", bulk.action);
+        return Err(fields.refuse("reason", Rule::Required, says));
     }
-    if !rejects && bulk.reason.is_some() {
-        return Err(fields.refuse("reason", Rule::Unknown, "is only for reject"));
+    if !explains && bulk.reason.is_some() {
+        return Err(fields.refuse("reason", Rule::Unknown, "is only for reject and erase"));
+    }
+    let length = bulk.reason.as_ref().map_or(0, |reason| reason.chars().count());
+    if bulk.action == Action::Erase && length > MAX_ERASURE_REASON {
+        let says = format!("must have at most {MAX_ERASURE_REASON} characters to erase");
+        return Err(fields.refuse("reason", Rule::Length, says));
+    }
+    let kind = bulk.kind();
+    if kind.has_executions() && bulk.action.fits_executions().is_empty() {
+        let says = format!("must be tasks to {}", bulk.action);
+        return Err(fields.refuse("of", Rule::Enum, says));
+    }
+    let BulkFilter { model, queue, template_id, version, .. } = &bulk.filter;
+    if kind.has_executions() && (model.is_some() || queue.is_some()) {
+        let says = "has model or queue, which only tasks have: of must be tasks";
+        return Err(fields.refuse("filter", Rule::Unknown, says));
+    }
+    if kind.has_tasks() && (template_id.is_some() || version.is_some()) {
+        let says = "has templateId or version, which only executions have: of must be executions";
+        return Err(fields.refuse("filter", Rule::Unknown, says));
+    }
+    if version.is_some() && template_id.is_none() {
+        let says = "has a version: templateId is required with it";
+        return Err(fields.refuse("filter", Rule::Required, says));
+    }
+    let rejected = |status: &Option<Status>| *status == Some(Status::Rejected);
+    if kind == Kind::Executions && bulk.filter.status.iter().flatten().any(rejected) {
+        let says = "has the status rejected, which only tasks have: a rejected execution is failed";
+        return Err(fields.refuse("filter", Rule::Enum, says));
     }
     if bulk.filter.is_empty() && bulk.expect.is_none() && !bulk.dry_run {
-        let says = "is required for a filter that matches every task";
+        let says = "is required for a filter that matches every item";
         return Err(fields.refuse("expect", Rule::Required, says));
     }
     Ok(bulk)
@@ -105,35 +143,111 @@ impl BulkFilter {
             status,
             model,
             queue,
+            template_id,
+            version,
+            search,
             tags,
             created_after,
             created_before,
             ended_after,
             ended_before,
         } = self;
-        let texts = model.is_none() && queue.is_none() && tags.as_ref().is_none_or(Vec::is_empty);
+        let names = [model, queue, template_id, version, search];
+        let texts =
+            names.iter().all(|name| name.is_none()) && tags.as_ref().is_none_or(Vec::is_empty);
         let instants = [created_after, created_before, ended_after, ended_before];
         status.is_none() && texts && instants.iter().all(|it| it.is_none())
     }
 }
 
+impl StartBulk {
+    /// The kind of the items. An erasure without one is of all that its filter can match.
+    fn kind(&self) -> Kind {
+        let BulkFilter { model, queue, template_id, version, .. } = &self.filter;
+        match self.of {
+            Some(kind) => kind,
+            None if self.action != Action::Erase || model.is_some() || queue.is_some() => {
+                Kind::Tasks
+            }
+            None if template_id.is_some() || version.is_some() => Kind::Executions,
+            None => Kind::All,
+        }
+    }
+}
+
+impl BulkFilter {
+    fn tasks(&self) -> Tasks {
+        Tasks {
+            statuses: self.status.iter().flatten().flatten().copied().collect(),
+            model: self.model.clone(),
+            queue: self.queue.clone(),
+            tags: self.tags.clone().unwrap_or_default(),
+            created_after: self.created_after,
+            created_before: self.created_before,
+            search: self.search.clone(),
+            ended: Instants { after: self.ended_after, before: self.ended_before },
+            ..Tasks::default()
+        }
+    }
+
+    /// The filter of executions; `None` if every status is one that only tasks have.
+    fn executions(&self) -> Option<Executions> {
+        let given = || self.status.iter().flatten().flatten();
+        let statuses: Vec<_> = given().filter_map(|status| of_execution(*status)).collect();
+        if statuses.is_empty() && given().next().is_some() {
+            return None;
+        }
+        Some(Executions {
+            statuses,
+            template: self.template_id.clone(),
+            version: self.version.clone(),
+            tags: self.tags.clone().unwrap_or_default(),
+            created_after: self.created_after,
+            created_before: self.created_before,
+            search: self.search.clone(),
+            ended: Instants { after: self.ended_after, before: self.ended_before },
+            ..Executions::default()
+        })
+    }
+}
+
+/// The same status of an execution.
+const fn of_execution(status: Status) -> Option<execution::Status> {
+    match status {
+        Status::Pending => Some(execution::Status::Pending),
+        Status::Running => Some(execution::Status::Running),
+        Status::Completed => Some(execution::Status::Completed),
+        Status::Failed => Some(execution::Status::Failed),
+        Status::Cancelled => Some(execution::Status::Cancelled),
+        Status::Rejected => None,
+    }
+}
+
 impl From<StartBulk> for BulkOrder {
     fn from(bulk: StartBulk) -> Self {
-        let BulkFilter { status, model, queue, tags, created_after, created_before, .. } =
-            bulk.filter;
-        let ended = Instants { after: bulk.filter.ended_after, before: bulk.filter.ended_before };
-        let filter = Tasks {
-            statuses: status.into_iter().flatten().flatten().collect(),
-            model,
-            queue,
-            tags: tags.unwrap_or_default(),
-            created_after,
-            created_before,
-            ended,
-            ..Tasks::default()
-        };
+        let kind = bulk.kind();
+        let tasks = kind.has_tasks().then(|| bulk.filter.tasks());
+        let executions = if kind.has_executions() { bulk.filter.executions() } else { None };
         let StartBulk { action, priority, reason, expect, .. } = bulk;
-        Self { action, priority, reason, filter, expect }
+        Self { action, priority, reason, tasks, executions, expect }
+    }
+}
+
+/// The texts that a job has erased, by item.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErasureCounts {
+    /// Executions.
+    executions: u64,
+    /// Tasks, those of the executions among them.
+    tasks: u64,
+    /// Payloads of signals.
+    signals: u64,
+}
+
+impl From<Erased> for ErasureCounts {
+    fn from(Erased { executions, tasks, signals }: Erased) -> Self {
+        Self { executions, tasks, signals }
     }
 }
 
@@ -145,26 +259,31 @@ pub struct BulkBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     id: Option<Text<BulkId>>,
-    /// cancel, retry, reprioritize or reject.
+    /// cancel, retry, reprioritize, reject or erase.
     action: &'static str,
+    /// tasks, executions or all.
+    of: &'static str,
     /// The new priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<u8>,
     /// running, completed or cancelled; `dry_run` of a dry run.
     status: &'static str,
-    /// The reason why a cancelled job ended before it had acted on every task.
+    /// The reason why a cancelled job ended before it had acted on every item.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
-    /// The tasks that matched.
+    /// The items that matched.
     total: u64,
-    /// The tasks that were acted on.
+    /// The items that were acted on.
     done: u32,
-    /// The tasks that are as the action wants them.
+    /// The items that are as the action wants them.
     succeeded: u32,
-    /// The tasks that the action does not fit, such as ended ones for cancel.
+    /// The items that the action does not fit, such as ended ones for cancel.
     skipped: u32,
-    /// The tasks on which the action failed.
+    /// The items on which the action failed.
     failed: u32,
+    /// The texts that are erased so far, of erase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erased: Option<ErasureCounts>,
     /// The account that started the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<&'a str>,
@@ -185,6 +304,7 @@ impl<'a> BulkBody<'a> {
         Self {
             id: Some(Text(job.id)),
             action: job.action.as_str(),
+            of: job.kind.as_str(),
             priority: job.priority,
             status: match (job.ended_at, &job.stopped) {
                 (None, _) => "running",
@@ -197,18 +317,20 @@ impl<'a> BulkBody<'a> {
             succeeded: job.succeeded,
             skipped: job.skipped,
             failed: job.failed,
+            erased: job.erased.map(ErasureCounts::from),
             created_by: Some(&job.account),
             created_at: Some(Iso(job.id.created_at())),
             completed_at: job.ended_at.map(Iso),
         }
     }
 
-    /// A dry run that matched so many tasks.
+    /// A dry run that matched so many items.
     #[must_use]
     pub fn dry_run(order: &BulkOrder, total: usize) -> Self {
         Self {
             id: None,
             action: order.action.as_str(),
+            of: order.kind().as_str(),
             priority: order.priority,
             status: "dry_run",
             reason: None,
@@ -217,6 +339,7 @@ impl<'a> BulkBody<'a> {
             succeeded: 0,
             skipped: 0,
             failed: 0,
+            erased: None,
             created_by: None,
             created_at: None,
             completed_at: None,

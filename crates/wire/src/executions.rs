@@ -13,6 +13,7 @@ use super::labels::LabelsBody;
 use super::tasks::UsageBody;
 
 mod dry_run;
+mod erasure;
 mod fork;
 mod items;
 mod list;
@@ -20,6 +21,7 @@ mod start;
 mod step;
 
 pub use dry_run::{DryBudgetBody, DryItemsBody, DryRunBody, DryStepBody, EstimateBody};
+pub use erasure::ErasedExecutionBody;
 pub use fork::{ForkExecution, ForkedFromBody};
 pub use items::{ItemBody, ItemCountsBody, ListItems};
 pub use list::ListExecutions;
@@ -106,6 +108,10 @@ pub struct ExecutionBody<'a> {
     /// The error, once it has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ExecutionErrorBody<'a>>,
+    /// The time at which the texts were erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    erased_at: Option<Iso>,
 }
 
 /// The number of steps in each state; all but `awaitingApproval` sum to `total`.
@@ -212,7 +218,7 @@ impl<'a> ExecutionBody<'a> {
     /// An execution in an event: without its steps.
     #[must_use]
     pub fn in_event(head: &'a Head, progress: Option<Progress>) -> Self {
-        let Head { spec, state, started_at, budget, error, .. } = head;
+        let Head { spec, state, started_at, budget, error, erased_at, .. } = head;
         let ended_at = state.ended_at();
         let scheduled = if let State::Scheduled { at } = state { Some(Iso(*at)) } else { None };
         let template = spec.template.as_ref();
@@ -240,6 +246,7 @@ impl<'a> ExecutionBody<'a> {
             started_at: head.has_begun().then_some(Iso(*started_at)),
             completed_at: ended_at.map(Iso),
             error: error.as_ref().filter(|_| ended_at.is_some()).map(ExecutionErrorBody::of),
+            erased_at: erased_at.map(Iso),
         }
     }
 

@@ -30,6 +30,7 @@ pub mod plans;
 pub mod queues;
 pub mod read;
 pub mod review_stats;
+pub mod revocation;
 pub mod routing;
 pub mod sampling;
 pub mod schedules;

@@ -10,7 +10,7 @@ use callboard_domain::task::{Routing, Sampling};
 use callboard_domain::template::{
     Defaults, Industry, Template, TemplateSource, Version, Visibility,
 };
-use callboard_runtime::catalog::Published;
+use callboard_runtime::catalog::{Published, Standing};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -33,7 +33,7 @@ mod list;
 pub use deploy::DeployTemplate;
 use list::VERSION;
 pub(super) use list::version as template_version;
-pub use list::{GetTemplate, ListTemplates};
+pub use list::{ChangeTemplate, GetTemplate, ListTemplates, SetLatest};
 
 /// The longest `metadata`, as compact JSON.
 const MAX_METADATA: usize = 256 << 10;
@@ -160,6 +160,15 @@ pub struct TemplateBody<'a> {
     /// The time of creation.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
+    /// True if a deploy without a version takes this one.
+    latest: bool,
+    /// True if it was set as the latest.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    latest_set: bool,
+    /// The time at which it was retired: no deploy takes it any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    retired_at: Option<Iso>,
     /// JSON Schema (draft 2020-12) of the input; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
@@ -245,7 +254,11 @@ pub struct DefaultsBody<'a> {
 impl<'a> TemplateBody<'a> {
     /// A template as a list shows it, with its cost and its duration.
     #[must_use]
-    pub fn summary(published: &'a Published, (cost, duration_ms): (f64, u64)) -> Self {
+    pub fn summary(
+        published: &'a Published,
+        standing: Standing,
+        (cost, duration_ms): (f64, u64),
+    ) -> Self {
         let (template, source) = (&published.template, published.template.source());
         Self {
             id: template.id(),
@@ -262,6 +275,9 @@ impl<'a> TemplateBody<'a> {
             estimated_duration_ms: duration_ms,
             hitl_steps: template.hitl_steps(),
             created_at: Iso(published.created_at),
+            latest: standing.is_latest,
+            latest_set: standing.is_set,
+            retired_at: standing.retired_at.map(Iso),
             input_schema: None,
             output_schema: None,
             steps: None,
@@ -273,7 +289,7 @@ impl<'a> TemplateBody<'a> {
 
     /// A template, whole.
     #[must_use]
-    pub fn whole(published: &'a Published, estimate: (f64, u64)) -> Self {
+    pub fn whole(published: &'a Published, standing: Standing, estimate: (f64, u64)) -> Self {
         let source = published.template.source();
         let defaults = source.defaults.as_ref().map(|defaults| DefaultsBody {
             model: defaults.model.as_deref(),
@@ -294,7 +310,7 @@ impl<'a> TemplateBody<'a> {
             defaults,
             hitl: source.hitl.as_ref().map(HitlBody::from),
             metadata: source.metadata.as_ref(),
-            ..Self::summary(published, estimate)
+            ..Self::summary(published, standing, estimate)
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Deliveries on the wire (docs/reference/webhooks.md).
 
+use std::time::Duration;
+
 use callboard_domain::delivery::{Cargo, Delivery, State, Status, Subject};
 use callboard_domain::id::{DeliveryId, ExecutionId, TaskId, UserId};
 use callboard_domain::query::Deliveries;
@@ -8,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::accounts::overlap;
 use super::common::{Iso, Paging, Text};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused, shape};
@@ -156,4 +159,29 @@ pub struct WebhookSecretBody<'a> {
     pub secret: &'a str,
     /// `whsec_…`, which signs the webhooks of the sandbox.
     pub sandbox_secret: &'a str,
+    /// The secret before it, as long as both sign.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous: Option<PreviousSecretBody<'a>>,
+}
+
+/// A secret that signs webhooks beside its successor.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviousSecretBody<'a> {
+    /// `whsec_…`
+    pub secret: &'a str,
+    /// `whsec_…`, which signs the webhooks of the sandbox.
+    pub sandbox_secret: &'a str,
+    /// The instant from which it signs no more.
+    #[schema(value_type = String, format = DateTime)]
+    pub valid_until: Iso,
+}
+
+request! {
+    /// The rotation of the secret that signs webhooks.
+    #[derive(Debug, Clone, Default)]
+    pub struct RotateSecret as "RotateWebhookSecret" {
+        /// The time for which the old secret signs beside the new one, such as 0s, 1h or 7d; by default 24h.
+        overlap: Option<Duration> = optional("overlap", overlap()),
+    }
 }

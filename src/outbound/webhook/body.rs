@@ -188,17 +188,21 @@ pub(super) fn body(notice: &WebhookContent, secret: &WebhookSecret) -> Vec<u8> {
     bytes
 }
 
-/// The value of the header `webhook-signature`, over the identifier, the time and the body.
-pub(super) fn signature(
+/// The value of the header `webhook-signature`, over the identifier, the time and the body: one signature by each
+/// secret.
+pub(super) fn signature<'s>(
     id: &str,
     seconds: u64,
     body: &[u8],
-    secret: &WebhookSecret,
+    secrets: impl Iterator<Item = &'s WebhookSecret>,
 ) -> HeaderValue {
-    let code =
-        secret.header_key().clone().chain_update(format!("{id}.{seconds}.")).chain_update(body);
-    let encoded = STANDARD.encode(code.finalize().into_bytes());
-    HeaderValue::from_str(&format!("v1,{encoded}")).expect("base64 is ASCII")
+    let signed = secrets.map(|secret| {
+        let code = secret.header_key().clone();
+        let code = code.chain_update(format!("{id}.{seconds}.")).chain_update(body);
+        format!("v1,{}", STANDARD.encode(code.finalize().into_bytes()))
+    });
+    let signed: Vec<_> = signed.collect();
+    HeaderValue::try_from(signed.join(" ")).expect("base64 is visible ASCII")
 }
 
 #[cfg(test)]
@@ -261,7 +265,8 @@ pub(super) mod tests {
             let headers = &vector["headers"];
             assert_eq!(notice.delivery.to_string(), text(&headers["webhook-id"]));
             let seconds = text(&headers["webhook-timestamp"]).parse().expect("seconds");
-            let signature = signature(&notice.delivery.to_string(), seconds, &body, &secret);
+            let signature =
+                signature(&notice.delivery.to_string(), seconds, &body, [&secret].into_iter());
             assert_eq!(signature, text(&headers["webhook-signature"]));
 
             let (signed, body) = (text(&vector["signed"]), text(&vector["body"]));

@@ -2,19 +2,29 @@
 //! owner may read (docs/reference/webhooks.md).
 //!
 //! The sandbox has a secret of its own, which is derived from that of production: every node of a cluster and
-//! every restored backup has the same, and nobody who knows it can sign for production. Deliberately absent:
-//! rotation without a gap. A new secret counts from the next start on.
+//! every restored backup has the same, and nobody who knows it can sign for production.
+//!
+//! ```text
+//!   rotate ─▶ webhook.secret.previous: the old secret and its end ─▶ webhook.secret: the new one
+//!             until then both sign the headers, and the old one signs the member of the body
+//! ```
+//!
+//! A crash between the two files leaves the old secret in both, which signs once. Deliberately absent: the rotation
+//! of a secret that the settings give.
 
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_common::secret::Secret;
 use callboard_domain::id::Environment;
+use callboard_domain::{Error, Timestamp};
 use zeroize::Zeroizing;
 
 use crate::auth::signature::{HmacSha256, hmac_sha256, sign};
@@ -30,30 +40,129 @@ const MADE_BYTES: usize = 32;
 pub const RIGHT: &str = "whsec_ and then 24 to 64 bytes in base64, such as the output of: \
                          echo whsec_$(head -c 32 /dev/urandom | base64)";
 
-/// The secrets of production and of the sandbox.
-#[derive(Debug)]
-pub struct WebhookSecrets {
-    live: WebhookSecret,
-    sandbox: WebhookSecret,
+/// A secret of production, and that of the sandbox.
+#[derive(Debug, Clone)]
+pub struct SecretPair {
+    live: Arc<WebhookSecret>,
+    sandbox: Arc<WebhookSecret>,
 }
 
-impl WebhookSecrets {
-    /// The secrets of a server whose production signs with this one.
-    #[must_use]
-    pub fn of(live: WebhookSecret) -> Self {
+impl SecretPair {
+    fn of(live: WebhookSecret) -> Self {
         let derived = sign(live.header_key(), b"callboard sandbox");
         let text = format!("{PREFIX}{}", STANDARD.encode(derived));
-        Self { live, sandbox: WebhookSecret::of(&text, &derived) }
+        Self { live: Arc::new(live), sandbox: Arc::new(WebhookSecret::of(&text, &derived)) }
     }
 
     /// The secret of an environment.
     #[must_use]
-    pub const fn in_environment(&self, environment: Environment) -> &WebhookSecret {
+    pub const fn in_environment(&self, environment: Environment) -> &Arc<WebhookSecret> {
         match environment {
             Environment::Live => &self.live,
             Environment::Test => &self.sandbox,
         }
     }
+}
+
+/// The secrets that sign at a moment.
+#[derive(Debug, Clone)]
+pub struct Signing {
+    /// The secret that receivers are given.
+    pub current: SecretPair,
+    /// The one before it, and the end of its validity.
+    pub previous: Option<(SecretPair, Timestamp)>,
+}
+
+/// The secrets of a server.
+#[derive(Debug)]
+pub struct WebhookSecrets {
+    signing: RwLock<Signing>,
+    /// The file of the secret; `None` if the settings give it.
+    path: Option<PathBuf>,
+}
+
+impl WebhookSecrets {
+    /// The secrets of a server whose production signs with this one, which the settings give.
+    #[must_use]
+    pub fn of(live: WebhookSecret) -> Self {
+        let signing = Signing { current: SecretPair::of(live), previous: None };
+        Self { signing: RwLock::new(signing), path: None }
+    }
+
+    /// The secrets in the file `path` and the file of the one before; a missing secret is made. The call blocks.
+    ///
+    /// # Errors
+    /// A file cannot be read or made, or holds something else.
+    pub fn kept(path: &Path) -> Result<Self, String> {
+        let current = WebhookSecret::kept(path)?;
+        let previous = previous(path)?.filter(|(secret, _)| secret.expose() != current.expose());
+        let previous = previous.map(|(secret, until)| (SecretPair::of(secret), until));
+        let signing = Signing { current: SecretPair::of(current), previous };
+        Ok(Self { signing: RwLock::new(signing), path: Some(path.to_owned()) })
+    }
+
+    /// The secrets that sign at `now`.
+    #[must_use]
+    pub fn at(&self, now: Timestamp) -> Signing {
+        let mut signing = self.signing.read().unwrap_or_else(PoisonError::into_inner).clone();
+        signing.previous = signing.previous.filter(|(_, until)| now < *until);
+        signing
+    }
+
+    /// Makes another secret, durable before it signs; the old one signs beside it for `overlap`, and one before that
+    /// no more. The call blocks.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`] if the settings give the secret, [`Error::Unavailable`] if a file cannot be written:
+    /// the secrets stay as they were.
+    pub fn rotate(&self, overlap: Duration, now: Timestamp) -> Result<Signing, Error> {
+        let Some(path) = &self.path else {
+            let why = "the secret is set by webhooks.secret, webhooks.secret_file or CALLBOARD_WEBHOOK_SECRET: \
+                       change it there, and restart the server";
+            return Err(Error::InvalidState(why.into()));
+        };
+        let mut signing = self.signing.write().unwrap_or_else(PoisonError::into_inner);
+        let (old, until) = (signing.current.clone(), now.after(overlap));
+        let fresh = WebhookSecret::fresh();
+        let failed = |error: io::Error| {
+            tracing::error!(path = %path.display(), %error, "the webhook secret is not rotated");
+            Error::Unavailable("the webhook secret cannot be written")
+        };
+        let row = Zeroizing::new(format!("{} {}\n", old.live.expose(), until.as_millis()));
+        write_private(&beside(path), row.as_bytes()).map_err(failed)?;
+        write_private(path, fresh.as_bytes()).map_err(failed)?;
+        let live = WebhookSecret::parse(&fresh).ok_or(Error::Internal)?;
+        let previous = (now < until).then_some((old, until));
+        *signing = Signing { current: SecretPair::of(live), previous };
+        Ok(signing.clone())
+    }
+}
+
+/// The file of the secret before.
+fn beside(path: &Path) -> PathBuf {
+    path.with_added_extension("previous")
+}
+
+/// The secret before the one of the file `path`, and its end.
+fn previous(path: &Path) -> Result<Option<(WebhookSecret, Timestamp)>, String> {
+    let path = beside(path);
+    let text = match fs::read_to_string(&path).map(Zeroizing::new) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+    };
+    let parts = text.trim_end().split_once(' ');
+    let read = parts.and_then(|(secret, until)| {
+        let until = Timestamp::from_millis(until.parse().ok()?);
+        Some((WebhookSecret::parse(secret)?, until))
+    });
+    read.map(Some).ok_or_else(|| {
+        format!(
+            "{} must hold a secret and its end in milliseconds; remove it: webhooks are then signed with the current \
+             secret alone",
+            path.display()
+        )
+    })
 }
 
 /// A secret in its two uses. Never shown by `Debug`.
@@ -169,7 +278,8 @@ mod tests {
             WebhookSecrets::of(WebhookSecret::parse(&text).expect("a secret"))
         };
         let text = |secrets: &WebhookSecrets, environment| {
-            secrets.in_environment(environment).expose().to_owned()
+            let now = Timestamp::from_millis(0);
+            secrets.at(now).current.in_environment(environment).expose().to_owned()
         };
         let (live, sandbox) = (Environment::Live, Environment::Test);
         assert_ne!(text(&secret(1), live), text(&secret(1), sandbox));
@@ -193,6 +303,37 @@ mod tests {
         assert_eq!(found.expose(), made.expose());
         assert_eq!(bits_of(&path), 0o600, "it is closed to others again");
         assert_eq!(format!("{made:?}"), "WebhookSecret(…)");
+    }
+
+    #[test]
+    fn a_rotation_lets_the_old_secret_sign_until_its_end_also_after_a_restart() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("webhook.secret");
+        let (now, hour) = (Timestamp::from_millis(1_000), Duration::from_secs(3_600));
+        let secrets = WebhookSecrets::kept(&path).expect("a writable directory");
+        let text = |pair: &SecretPair| pair.in_environment(Environment::Live).expose().to_owned();
+        let first = text(&secrets.at(now).current);
+        let rotated = secrets.rotate(hour, now).expect("a writable directory");
+        let second = text(&rotated.current);
+        assert_ne!(first, second);
+        for secrets in [secrets, WebhookSecrets::kept(&path).expect("both files")] {
+            let during = secrets.at(now.after(hour / 2));
+            let (previous, until) = during.previous.expect("the old one counts");
+            assert_eq!((text(&during.current), text(&previous)), (second.clone(), first.clone()));
+            assert_eq!(until, now.after(hour));
+            assert!(secrets.at(now.after(hour)).previous.is_none());
+        }
+        assert_eq!(bits_of(&beside(&path)), 0o600);
+        let again = WebhookSecrets::kept(&path).expect("both files");
+        let third = again.rotate(Duration::ZERO, now).expect("a writable directory");
+        assert!(third.previous.is_none(), "nothing else signs");
+        assert!(WebhookSecrets::kept(&path).expect("both files").at(now).previous.is_none());
+        // A crash between the two files.
+        fs::write(&path, &first).expect("a writable directory");
+        fs::write(beside(&path), format!("{first} 9000000")).expect("a writable directory");
+        assert!(WebhookSecrets::kept(&path).expect("both files").at(now).previous.is_none());
+        let given = WebhookSecrets::of(WebhookSecret::parse(&first).expect("a secret"));
+        assert!(matches!(given.rotate(hour, now), Err(Error::InvalidState(_))));
     }
 
     #[test]

@@ -77,6 +77,14 @@ impl Spec {
 }
 
 impl Spec {
+    /// The request without its title and its idempotency key, which may quote a text.
+    #[must_use]
+    pub fn without_texts(&self) -> Self {
+        let labels = self.labels.as_deref().cloned().unwrap_or_default();
+        let labels = Labels { title: None, ..labels }.boxed();
+        Self { labels, idempotency_key: None, ..self.clone() }
+    }
+
     /// The texts by which the execution is found: title, tags and key.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         let first = [self.title(), self.idempotency_key.as_deref()].into_iter().flatten();
@@ -127,6 +135,9 @@ pub struct Head {
     /// The reason of the failure: the first failure of the run, or the reason that ended the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cause>,
+    /// The time of the first erasure of the execution's texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased_at: Option<Timestamp>,
 }
 
 impl Head {

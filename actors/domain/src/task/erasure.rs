@@ -1,7 +1,7 @@
 //! Erasure of the texts of a task that has ended.
 //!
-//! A task keeps its state, usage and cost; its title, prompt, context, thinking, output, edit, comment and the
-//! words of its error go. Deliberately absent: the rows of the texts, which the store removes.
+//! A task keeps its state, usage and cost; its title, idempotency key, prompt, context, thinking, output, edit,
+//! comment and the words of its error go. Deliberately absent: the rows of the texts, which the store removes.
 
 use std::sync::Arc;
 
@@ -32,6 +32,9 @@ impl Task {
         let mut spec = Arc::clone(&self.spec);
         if let Some(labels) = spec.labels.clone().filter(|labels| labels.title.is_some()) {
             Arc::make_mut(&mut spec).labels = Labels { title: None, ..*labels }.boxed();
+        }
+        if spec.origin.idempotency_key.is_some() {
+            Arc::make_mut(&mut spec).origin.idempotency_key = None;
         }
         let next = Self {
             spec,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Action as Permission};
 use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::credential::{self, ApiKey, Kind, Secret};
 use callboard_domain::id::{KeyId, UserId};
 
@@ -24,6 +25,9 @@ fn shown(queues: &[String]) -> String {
     }
     format!("{}… ({} queues)", &shown[..shown.floor_char_boundary(SHOWN)], queues.len())
 }
+
+/// The number of keys that one commit revokes.
+const LOT: usize = 200;
 
 /// The number of uses that one commit stores.
 const PAGE: usize = 1_000;
@@ -84,6 +88,34 @@ impl Accounts {
             self.end(endings).await?;
         }
         self.known(id)
+    }
+
+    /// Revokes the selected keys; returns them as they are then.
+    pub(super) async fn revoke_keys(
+        &self,
+        selection: KeySelection,
+        expect: Option<u64>,
+        reason: Option<String>,
+        by: By,
+    ) -> Result<Vec<Arc<KnownKey>>, Error> {
+        self.permit(&by, Permission::KeysManage)?;
+        let now = self.0.now();
+        let selected = self.0.accounts.selected_keys(selection, now);
+        if let Some(expect) = expect.filter(|expect| *expect != selected.len() as u64) {
+            let found = selected.len();
+            return Err(Error::InvalidState(format!(
+                "{found} keys match, not {expect}: nothing was done"
+            )));
+        }
+        let why = reason.as_deref().unwrap_or("revoked with others");
+        for lot in selected.chunks(LOT) {
+            let mut endings = Endings::default();
+            for known in lot {
+                endings.revoke(known.key.clone().revoked(now), by, why);
+            }
+            self.end(endings).await?;
+        }
+        selected.iter().map(|known| self.known(known.key.id)).collect()
     }
 
     pub(super) async fn rotate_key(

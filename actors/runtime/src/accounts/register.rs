@@ -1,6 +1,6 @@
 //! The accounts as they were committed last, for every request to read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -9,6 +9,7 @@ use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, User, WorkLeft};
 use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
+use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{InvitationId, KeyId, SessionId, UserId};
 use callboard_domain::machine::Machine;
@@ -188,6 +189,18 @@ impl Register {
     pub(crate) fn keys(&self) -> Vec<Arc<KnownKey>> {
         let inner = self.read();
         inner.digests.values().filter_map(|digest| inner.keys.get(digest)).cloned().collect()
+    }
+
+    /// The selected keys that count at `now`, the oldest first.
+    pub(crate) fn selected_keys(
+        &self,
+        selection: KeySelection,
+        now: Timestamp,
+    ) -> Vec<Arc<KnownKey>> {
+        let keys = self.keys();
+        let chosen = selection.of(keys.iter().map(|known| &known.key), now);
+        let chosen: HashSet<_> = chosen.into_iter().map(|key| key.id).collect();
+        keys.into_iter().filter(|known| chosen.contains(&known.key.id)).collect()
     }
 
     /// The keys that end by themselves, soonest first: those of the next times, and of the last day. At most 200.

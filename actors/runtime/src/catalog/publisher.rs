@@ -13,6 +13,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
 use super::Published;
+use super::choices::ChoiceOrder;
 use super::removal::{Removal, row_of};
 use crate::durable;
 use crate::node::Node;
@@ -25,6 +26,8 @@ pub(crate) enum Message {
     Publish(Box<Publication>, oneshot::Sender<Result<PublishOutcome, Error>>),
     /// Delete a template, or one version of it.
     Remove(Removal, oneshot::Sender<Result<Vec<Version>, Error>>),
+    /// Set the latest version, or retire or restore one.
+    Choose(ChoiceOrder, oneshot::Sender<Result<Arc<Published>, Error>>),
 }
 
 /// The account that adds a version.
@@ -134,6 +137,9 @@ impl Actor for Publisher {
             }
             Message::Remove(removal, reply) => {
                 let _ = reply.send(self.remove(removal).await);
+            }
+            Message::Choose(order, reply) => {
+                let _ = reply.send(self.choose(order).await);
             }
         }
         Ok(())

@@ -61,7 +61,13 @@ impl Publisher {
                 }
             }
         }
-        Ok(versions.iter().map(|one| one.template.version()).collect())
+        let deleted: Vec<_> = versions.iter().map(|one| one.template.version()).collect();
+        let choice = catalog.choice(environment, &id);
+        let left = choice.clone().without(&deleted);
+        if left != choice {
+            self.store_choice(environment, &id, left).await?;
+        }
+        Ok(deleted)
     }
 
     async fn refuse_if_running(

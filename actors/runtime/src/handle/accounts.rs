@@ -9,6 +9,7 @@ use callboard_domain::account::{Email, PasswordHash, User, WorkLeft};
 use callboard_domain::audit::{By, Entry, Record};
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::credential::refresh::RefreshToken;
+use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::credential::{ApiKey, Secret};
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{InvitationId, KeyId, SessionId, UserId};
@@ -292,6 +293,28 @@ impl Handle {
     /// [`Error::NotFound`], [`Error::Unavailable`].
     pub async fn revoke_key(&self, id: KeyId, by: By) -> Result<Arc<KnownKey>, Error> {
         self.account_command(|reply| Message::RevokeKey(id, by, reply)).await
+    }
+
+    /// The keys of a selection that count now, the oldest first.
+    #[must_use]
+    pub fn selected_keys(&self, selection: KeySelection) -> Vec<Arc<KnownKey>> {
+        self.node.accounts.selected_keys(selection, self.node.now())
+    }
+
+    /// Revokes the keys of a selection. They are refused once this returns.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`] if another number than expected matches, [`Error::Unavailable`]; then some may be
+    /// revoked, and another call revokes the rest.
+    pub async fn revoke_keys(
+        &self,
+        selection: KeySelection,
+        expect: Option<u64>,
+        reason: Option<String>,
+        by: By,
+    ) -> Result<Vec<Arc<KnownKey>>, Error> {
+        self.account_command(|reply| Message::RevokeKeys(selection, expect, reason, by, reply))
+            .await
     }
 
     /// Makes the successor of a key, which is refused after `overlap`.

@@ -25,7 +25,7 @@ use crate::tables::{PlanRow, batches, plans};
 pub struct BatchOrder {
     /// The template.
     pub template: String,
-    /// Another version than the highest.
+    /// Another version than the latest.
     pub version: Option<String>,
     /// The name, for people.
     pub name: Option<String>,

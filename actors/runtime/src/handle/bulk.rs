@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use callboard_domain::bulk::{self, Action, Job};
+use callboard_domain::bulk::{self, Action, Item, Job, Kind};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{BulkId, Environment, TaskId};
-use callboard_domain::query::{Page, Tasks, Window};
+use callboard_domain::id::{BulkId, Environment, ExecutionId};
+use callboard_domain::query::{Executions, Page, Tasks, Window};
 use callboard_domain::{Error, Rule};
 
 use super::{Handle, Owner, scoped_key, unreadable};
-use crate::read::{self, approvals};
+use crate::read::{self, approvals, runs};
 
 /// A job to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,16 +18,30 @@ pub struct BulkOrder {
     pub action: Action,
     /// The new priority, of a job that reprioritizes.
     pub priority: Option<u8>,
-    /// The reason, of a job that rejects.
+    /// The reason, of a job that rejects or erases.
     pub reason: Option<String>,
-    /// The filter, without its order and its window.
-    pub filter: Tasks,
-    /// The number of tasks that the filter must match.
+    /// The filter of the tasks, without its order and its window; `None` if the job acts on no tasks.
+    pub tasks: Option<Tasks>,
+    /// The same of the executions.
+    pub executions: Option<Executions>,
+    /// The number of items that must match.
     pub expect: Option<u64>,
 }
 
+impl BulkOrder {
+    /// The kind of the items.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match (&self.tasks, &self.executions) {
+            (_, None) => Kind::Tasks,
+            (None, Some(_)) => Kind::Executions,
+            (Some(_), Some(_)) => Kind::All,
+        }
+    }
+}
+
 impl Handle {
-    /// The number of tasks that a job would act on.
+    /// The number of items that a job would act on.
     ///
     /// # Errors
     /// Those of [`Handle::start_bulk`].
@@ -35,26 +49,48 @@ impl Handle {
         Ok(self.matched(owner, order).await?.len())
     }
 
-    /// The tasks that a job acts on: those that match, and of these the held ones if it rejects.
-    async fn matched(&self, owner: &Owner, order: &BulkOrder) -> Result<Vec<TaskId>, Error> {
+    /// The items that a job acts on: the executions that match, and then the tasks; of these the held ones if it
+    /// rejects.
+    async fn matched(&self, owner: &Owner, order: &BulkOrder) -> Result<Vec<Item>, Error> {
+        let mut items = Vec::new();
+        if let Some(filter) = &order.executions {
+            let mut filter = filter.clone();
+            if filter.statuses.is_empty() {
+                filter.statuses = order.action.fits_executions().to_vec();
+            }
+            let matched = runs::matching(&self.node, owner.environment, &filter).await;
+            let matched = matched.map_err(|error| unreadable(&error))?;
+            items.extend(matched.into_iter().map(ExecutionId::from_u128).map(Item::Execution));
+        }
+        if let Some(filter) = &order.tasks {
+            items.extend(self.matched_tasks(owner, order.action, filter.clone()).await?);
+        }
+        bulk::check(items.len(), order.expect)?;
+        Ok(items)
+    }
+
+    async fn matched_tasks(
+        &self,
+        owner: &Owner,
+        action: Action,
+        mut filter: Tasks,
+    ) -> Result<impl Iterator<Item = Item>, Error> {
         let (store, environment) = (self.node.store(), owner.environment);
-        let mut filter = order.filter.clone();
-        if let (true, Some(fits)) = (filter.statuses.is_empty(), order.action.fits()) {
+        if let (true, Some(fits)) = (filter.statuses.is_empty(), action.fits()) {
             filter.statuses = fits.to_vec();
         }
         let matched = read::matching(store, environment, &filter).await;
         let mut matched = matched.map_err(|error| unreadable(&error))?;
-        if order.action == Action::Reject {
+        if action == Action::Reject {
             let held = approvals::undecided(store, environment).await;
             let held: HashSet<_> = held.map_err(|error| unreadable(&error))?.into_iter().collect();
             matched.retain(|task| held.contains(task));
         }
-        bulk::check(matched.len(), order.expect)?;
-        Ok(matched)
+        Ok(matched.into_iter().map(Item::Task))
     }
 
-    /// Starts a job on the tasks that match now. After `Ok` the job survives a power cut, and acts on
-    /// these tasks, once on each. Returns true if the key had started it before.
+    /// Starts a job on the items that match now. After `Ok` the job survives a power cut, and acts on
+    /// these items, once on each. Returns true if the key had started it before.
     ///
     /// # Errors
     /// [`Error::InvalidState`] if another number than expected matches, or too many jobs run,
@@ -89,10 +125,11 @@ impl Handle {
         }
         let matched = self.matched(owner, order).await?;
         let now = self.node.now();
-        let too_many = || Error::invalid("filter", Rule::Length, "filter matches too many tasks");
+        let too_many = || Error::invalid("filter", Rule::Length, "filter matches too many items");
         let job = Job {
             id: BulkId::from_u128(self.node.fresh_id(now, 0)),
             action: order.action,
+            kind: order.kind(),
             priority: order.priority,
             reason: order.reason.clone(),
             account: owner.id.clone(),
@@ -101,6 +138,7 @@ impl Handle {
             succeeded: 0,
             skipped: 0,
             failed: 0,
+            erased: (order.action == Action::Erase).then(bulk::Erased::default),
             ended_at: None,
             stopped: None,
         };
@@ -118,7 +156,7 @@ impl Handle {
         self.node.bulks.get(environment, id).ok_or_else(|| Error::not_found("bulk job", id))
     }
 
-    /// Stops a job: it acts on no further task. What it has done stays. After `Ok` a restart does not go on with it.
+    /// Stops a job: it acts on no further item. What it has done stays. After `Ok` a restart does not go on with it.
     /// One that has ended stays as it is.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Erasure of the texts of an ended task, on request.
+//! Erasure of the texts of an ended task or execution, on request.
 //!
 //! ```text
 //!   ended task ─┬▶ its row, without its output
@@ -10,9 +10,13 @@
 //! the salt. Deliberately absent: the removal of the bytes from the files of the store, which is the
 //! store's compaction; the audit log, which is the edge's.
 
+mod execution;
+
+use std::time::Duration;
+
 use callboard_domain::Error;
 use callboard_domain::delivery::Subject;
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::id::{Environment, TaskId, partition_of};
 use callboard_domain::task::Task;
 use callboard_store::{Op, Outcome, Store};
 
@@ -20,7 +24,14 @@ use super::{Handle, unreadable};
 use crate::durable;
 use crate::execution::Address;
 use crate::read::runs;
+use crate::retention::RemovalGuard;
 use crate::tables::{self, LIVE_APPROVALS, deliveries, event_words, executions, items};
+
+pub use execution::ErasedExecution;
+
+/// The looks at an execution that is about to rest, and the pause between two of them.
+const LOOKS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Handle {
     /// Erases prompt, context, output, edit, comment and the words of the error of an ended task.
@@ -28,10 +39,10 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::InvalidState`] while the task or its execution has not ended, or
-    /// while a webhook or a mail about it is pending; [`Error::Unavailable`].
+    /// while a webhook or a mail about it is pending; [`Error::Unavailable`], also while the execution is in use.
     pub async fn erase_texts(&self, environment: Environment, id: TaskId) -> Result<Task, Error> {
         self.admit()?;
-        let (store, number) = (&*self.node.shard(id.partition()).store, environment.number());
+        let store = &*self.node.shard(id.partition()).store;
         let read = |error: callboard_store::Error| unreadable(&error);
         let found = tables::task(store, environment, id).await.map_err(read)?;
         let task = found.ok_or_else(|| Error::not_found("task", id))?.task;
@@ -43,17 +54,8 @@ impl Handle {
         })?;
         let of_execution = task.spec.origin.step.as_ref().map(|(id, _)| Subject::Execution(*id));
         let subjects = || [Subject::Task(id)].into_iter().chain(of_execution);
-        let held = LIVE_APPROVALS.get(store, number, &id.as_u128()).await.map_err(read)?.is_some();
-        let mut is_awaited = held;
         for subject in subjects() {
-            is_awaited |=
-                deliveries::is_awaited(store, environment, subject).await.map_err(read)?;
-        }
-        if is_awaited {
-            let why = format!(
-                "a webhook or a mail about task {id} is pending; erase its texts after it has ended"
-            );
-            return Err(Error::InvalidState(why));
+            self.check_unawaited(environment, subject).await?;
         }
         let now = self.now();
         let mut ops = tables::erased(store, environment, now, &step).await.map_err(read)?;
@@ -62,26 +64,53 @@ impl Handle {
             ops.extend(answers.map_err(read)?);
         }
         match task.spec.origin.step.as_ref().map(|(execution, _)| *execution) {
-            None => self.commit(id, ops).await?,
+            None => self.commit_erasure(id.partition(), ops).await?,
             Some(execution) => {
                 let address = Address { environment, execution };
-                let shard = self.node.shard(id.partition());
-                let busy = || {
-                    Error::InvalidState(format!(
-                        "execution {execution} is in use; try again in a moment"
-                    ))
-                };
-                // The guard keeps the execution asleep, so that no other writer has its rows.
-                let leaving =
-                    shard.executions.if_asleep(&address, || shard.leaving.leave(&address));
-                let _leaving = leaving.ok_or_else(busy)?;
+                let _asleep = self.keep_asleep(&address).await?;
                 ops.extend(self.of_execution(store, address, id).await?);
-                self.commit(id, ops).await?;
+                self.commit_erasure(id.partition(), ops).await?;
             }
         }
         // What subscribers have read before is read again, without the words.
         self.node.events.forget();
         Ok(step.next)
+    }
+
+    /// Passes if no approval is open and no delivery is on its way that would read the texts of the item.
+    async fn check_unawaited(
+        &self,
+        environment: Environment,
+        subject: Subject,
+    ) -> Result<(), Error> {
+        let read = |error: callboard_store::Error| unreadable(&error);
+        let id = subject.as_u128();
+        let store = &*self.node.shard(partition_of(id)).store;
+        let held = LIVE_APPROVALS.get(store, environment.number(), &id).await.map_err(read)?;
+        let is_awaited = deliveries::is_awaited(store, environment, subject).await.map_err(read)?;
+        if held.is_none() && !is_awaited {
+            return Ok(());
+        }
+        let item = match subject {
+            Subject::Task(id) => format!("task {id}"),
+            Subject::Execution(id) => format!("execution {id}"),
+        };
+        Err(Error::InvalidState(format!(
+            "a webhook or a mail about {item} is pending; erase its texts after it has ended"
+        )))
+    }
+
+    /// Keeps an execution asleep until the guard is dropped, so that no other writer has its rows.
+    async fn keep_asleep(&self, address: &Address) -> Result<RemovalGuard<'_, Address>, Error> {
+        let shard = self.node.shard(address.execution.partition());
+        for _ in 0..LOOKS {
+            let leave = || shard.leaving.leave(address);
+            if let Some(guard) = shard.executions.if_asleep(address, leave) {
+                return Ok(guard);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Err(Error::Unavailable("the execution is in use; try again in a moment"))
     }
 
     /// The rows of the execution, without the quotations that its step makes from the task.
@@ -114,8 +143,7 @@ impl Handle {
         Ok(ops)
     }
 
-    async fn commit(&self, task: TaskId, ops: Vec<Op>) -> Result<(), Error> {
-        let partition = task.partition();
+    async fn commit_erasure(&self, partition: u8, ops: Vec<Op>) -> Result<(), Error> {
         match durable::commit_rows(self.node.shard(partition), partition, ops).await {
             Outcome::Committed => Ok(()),
             Outcome::NotApplied(error) | Outcome::Unknown(error) => Err(unreadable(&error)),

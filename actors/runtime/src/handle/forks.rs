@@ -108,6 +108,10 @@ impl Handle {
         let whole = whole.map_err(|error| unreadable(&error))?;
         let (execution, mut begun, _) = whole.ok_or_else(missing)?;
         let spec = Arc::clone(&execution.head.spec);
+        if execution.head.erased_at.is_some() {
+            let why = format!("the texts of execution {id} were erased: there is nothing to fork");
+            return Err(Error::InvalidState(why));
+        }
         let input = if let Some(input) = fork.input {
             input
         } else {

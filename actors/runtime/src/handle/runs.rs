@@ -54,7 +54,7 @@ pub struct Start {
 pub struct Deploy {
     /// The input of the execution.
     pub start: Start,
-    /// Another version than the highest.
+    /// Another version than the latest.
     pub version: Option<String>,
     /// Models by step.
     pub models: BTreeMap<String, String>,
@@ -198,7 +198,8 @@ impl Handle {
     /// Deploys a template: makes a plan of it and starts the plan. After `Ok` both survive a power cut.
     ///
     /// # Errors
-    /// Those of [`Self::execute`]; an unknown step in an override has the rule `step`.
+    /// Those of [`Self::execute`]; an unknown step in an override has the rule `step`; [`Error::InvalidState`] if the
+    /// version is retired.
     pub async fn deploy(
         &self,
         owner: &Owner,
@@ -261,6 +262,7 @@ impl Handle {
         let Deploy { start, version, models, queues } = deploy;
         let published = self.template(environment, caller, id, version.as_deref())?;
         let template = &published.template;
+        self.node.check_in_use(environment, id, template.version())?;
         let overrides = Overrides { models, queues, hitl: start.hitl };
         let bytes = (!template.source().is_brief()).then(|| template.source().size());
         let (node, of) = (Arc::clone(&self.node), Arc::clone(&published));
@@ -295,6 +297,11 @@ impl Handle {
         start: Start,
     ) -> Result<Prepared, Error> {
         let template = plan.deployed.as_ref().map(template_of);
+        if let Some(template) = &template
+            && let Ok(version) = template.version.parse()
+        {
+            self.node.check_in_use(owner.environment, &template.id, version)?;
+        }
         let (id, compiled) = (plan.id, plan.compiled);
         let steps = &compiled.plan.source().steps;
         let faults = start.hitl.as_ref().map(|hitl| hitl.faults(steps)).unwrap_or_default();
@@ -460,6 +467,18 @@ impl Handle {
         let cancelled = self.command(environment, id, Message::Cancel).await?;
         self.flush_workers().await;
         Ok(cancelled)
+    }
+
+    /// The same for one of many, without the wait for the workers.
+    ///
+    /// # Errors
+    /// Those of [`Self::cancel_execution`].
+    pub(crate) async fn cancel_one_of_many(
+        &self,
+        environment: Environment,
+        id: ExecutionId,
+    ) -> Result<(), Error> {
+        self.command(environment, id, Message::Cancel).await.map(drop)
     }
 
     /// Runs the steps of a failed or cancelled execution again that did not end well.

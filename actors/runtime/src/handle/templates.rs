@@ -13,7 +13,9 @@ use callboard_domain::template::{Caller, Overrides, Template, TemplateSource, Ve
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, unreadable, within};
-use crate::catalog::{self, Author, Publication, PublishOutcome, Published, Removal};
+use crate::catalog::{
+    self, Author, ChoiceOrder, Choosing, Publication, PublishOutcome, Published, Removal, Standing,
+};
 use crate::read::runs;
 
 impl Handle {
@@ -63,7 +65,33 @@ impl Handle {
         within(COMMAND, answer).await?
     }
 
-    /// A version of a template, or the highest.
+    /// Sets the latest version of a template, or retires or restores a version. Returns the version that it is about,
+    /// or the latest. After `Ok` deploys follow the choice, also after a restart.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Forbidden`] if it is another account's or built in,
+    /// [`Error::InvalidState`] if a retired version is to be the latest, [`Error::Unavailable`].
+    pub async fn choose_version(
+        &self,
+        environment: Environment,
+        author: Author,
+        id: &str,
+        choosing: Choosing,
+    ) -> Result<Arc<Published>, Error> {
+        let order = ChoiceOrder { environment, id: id.to_owned(), choosing, author };
+        let (reply, answer) = oneshot::channel();
+        let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
+        publisher.cast(catalog::Message::Choose(order, reply)).map_err(|_| super::STOPPING)?;
+        within(COMMAND, answer).await?
+    }
+
+    /// The place of a version among those of its template.
+    #[must_use]
+    pub fn standing(&self, environment: Environment, published: &Published) -> Standing {
+        self.node.catalog.standing(environment, published)
+    }
+
+    /// A version of a template, or the latest.
     ///
     /// # Errors
     /// [`Error::NotFound`], also for a template that `caller` may not see.

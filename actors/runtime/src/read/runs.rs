@@ -320,11 +320,19 @@ pub(crate) const fn how_far(state: &State) -> DispatchState {
     }
 }
 
-pub(crate) async fn executions(
+/// The executions that match, oldest first.
+pub(crate) async fn matching(
     node: &Node,
     environment: Environment,
     query: &Executions,
-) -> Result<Page<Overview>, Error> {
+) -> Result<Vec<u128>, Error> {
+    let filters = filters(query);
+    let (list, order) = (execution_list(environment), Order::Document);
+    let query = Query { list, filters, order, descending: false, offset: 0, limit: usize::MAX };
+    Ok(node.store().query(&query).await?.documents)
+}
+
+fn filters(query: &Executions) -> Vec<Filter> {
     let mut filters = Vec::new();
     if !query.statuses.is_empty() {
         let status =
@@ -337,7 +345,11 @@ pub(crate) async fn executions(
         filters.push(Filter::AnyOf(execution_term::PLAN, vec![plan]));
     }
     if let Some(template) = &query.template {
-        filters.push(Filter::AnyOf(execution_term::TEMPLATE, vec![term_of(template)]));
+        let filter = match &query.version {
+            Some(version) => (execution_term::VERSION, executions::version_term(template, version)),
+            None => (execution_term::TEMPLATE, term_of(template)),
+        };
+        filters.push(Filter::AnyOf(filter.0, vec![filter.1]));
     }
     if !query.tags.is_empty() {
         let tags = query.tags.iter().map(|tag| term_of(tag)).collect();
@@ -363,6 +375,15 @@ pub(crate) async fn executions(
     let id = query.search.as_ref().and_then(|text| text.parse().ok()).map(ExecutionId::as_u128);
     filters.extend(tables::search_filters(query.search.as_deref(), id));
     filters.extend(instants_filter(execution_sort::COMPLETED_AT, query.ended));
+    filters
+}
+
+pub(crate) async fn executions(
+    node: &Node,
+    environment: Environment,
+    query: &Executions,
+) -> Result<Page<Overview>, Error> {
+    let filters = filters(query);
     let Window { offset, limit } = query.window;
     let order = match query.order {
         ExecutionOrder::CreatedAt => Order::Document,

@@ -52,6 +52,9 @@ pub(crate) struct HeadRow {
     budget: Budget,
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     error: Option<Cause>,
+    /// The time of the first erasure of the execution's texts.
+    #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
+    erased_at: Option<Timestamp>,
     /// The first steps, as many as stand in this row; none in records of events.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<StepState>,
@@ -118,6 +121,7 @@ impl HeadRow {
             deadline: head.deadline,
             budget: head.budget.clone(),
             error: head.error.clone(),
+            erased_at: head.erased_at,
             steps: Vec::new(),
             undecided: false,
             waits_until: None,
@@ -197,6 +201,7 @@ impl HeadRow {
             deadline: self.deadline,
             budget: self.budget,
             error: self.error,
+            erased_at: self.erased_at,
         }
     }
 }
@@ -277,6 +282,11 @@ fn fact_row(execution: &Execution, fact: Fact) -> (String, Option<String>) {
     (fact.event().as_str().to_owned(), step)
 }
 
+/// A version of a template as a term of the list.
+pub(crate) fn version_term(template: &str, version: &str) -> Box<[u8]> {
+    super::number_term(super::plans::template_key(template, version))
+}
+
 fn entry(environment: Environment, execution: &Execution) -> Entry {
     let spec = &execution.head.spec;
     let mut terms = vec![
@@ -285,6 +295,7 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
     ];
     if let Some(template) = &spec.template {
         terms.push((execution_term::TEMPLATE, term_of(&template.id)));
+        terms.push((execution_term::VERSION, version_term(&template.id, &template.version)));
     }
     let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| (execution_term::TAG, tag)));
@@ -313,6 +324,27 @@ pub(crate) fn first_rows(
         ops.extend(TEXTS.put(number, id, text::INPUTS, &text));
     }
     ops
+}
+
+/// The rows that erase the texts of an ended execution: its request without its input, no list, no salt of its
+/// idempotency key, no words of its events. `step` is [`Execution::erased`]'s.
+pub(crate) async fn erased(
+    store: &dyn Store,
+    environment: Environment,
+    (before, step): (&Execution, &Step<Execution>),
+    terms: ReviewPolicy,
+    now: Timestamp,
+) -> Result<Vec<Op>, Error> {
+    let (number, id) = (environment.number(), before.head.spec.id.as_u128());
+    let mut ops = TEXTS.delete_all(store, number, id).await?;
+    ops.extend(event_words::removal(store, environment, id, None).await?);
+    let spec = Arc::clone(&step.next.head.spec);
+    let begun = ExecutionInputsRow { spec, terms, input: Some(Map::new()) };
+    let begun = serde_json::to_string(&begun).expect("it has a JSON form");
+    ops.extend(TEXTS.put(number, id, text::MADE, &begun));
+    ops.extend(TEXTS.put(number, id, text::KEY_SALT, ""));
+    ops.extend(rows(environment, Some(before), step, now));
+    Ok(ops)
 }
 
 /// The request and the inputs of an execution.

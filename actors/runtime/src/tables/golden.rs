@@ -44,6 +44,7 @@ use callboard_domain::task::{
     Message, Origin, OutputFault, Sampling, Spec, State as TaskState, Task,
 };
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
+use callboard_domain::template::{Choice, Version};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
 use callboard_store::table::Table;
@@ -51,15 +52,15 @@ use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, Op, Outcome, Record, Store};
 
 use super::executions::ExecutionInputsRow;
-use super::plans::{NameRow, TemplateRow};
+use super::plans::{ChoiceRow, NameRow, TemplateRow};
 use super::{
     AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, Deployed,
     ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS, Ended, EventRow,
     HISTORY, HeadRow, IDEMPOTENCY, INVITATIONS, ITEMS, IdempotencyRow, KEY_USES, KEYS,
     LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow,
-    ProgressRow, QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATES,
-    TaskRow, USERS, WorkerRow, append_of_task, audit_row, events, queue_row, tasks::InputsRow,
-    words,
+    ProgressRow, QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATE_CHOICES,
+    TEMPLATES, TaskRow, USERS, WorkerRow, append_of_task, audit_row, events, queue_row,
+    tasks::InputsRow, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -388,6 +389,7 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         id: BulkId::from_u128(ID),
         action: bulk::Action::Reprioritize,
         reason: None,
+        kind: bulk::Kind::Tasks,
         priority: Some(9),
         account: "usr_1".into(),
         key: Some(("scope".into(), "body".into())),
@@ -395,14 +397,27 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         succeeded: 1,
         skipped: 1,
         failed: 1,
+        erased: None,
         ended_at: Some(NOW),
         stopped: None,
     };
     pinned("bulk-v1", &bytes(BULKS.put(0, &ID, &job, None)));
+    let erasure = Job {
+        action: bulk::Action::Erase,
+        kind: bulk::Kind::All,
+        priority: None,
+        reason: Some("request 4711".into()),
+        erased: Some(bulk::Erased { executions: 1, tasks: 3, signals: 1 }),
+        ended_at: None,
+        ..job.clone()
+    };
+    pinned("bulk-erasure-v1", &bytes(BULKS.put(0, &ID, &erasure, None)));
     let row = EventRow::of_bulk("bulk.completed", NOW, job);
     pinned("event-bulk-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
-    let part = vec![TaskId::from_u128(ID)];
+    let mut part = vec![bulk::Item::Task(TaskId::from_u128(ID))];
     pinned("bulk-part-v1", &bytes(BULK_PARTS.put(0, &(ID, 7), &part, None)));
+    part.push(bulk::Item::Execution(ExecutionId::from_u128(ID)));
+    pinned("bulk-part-mixed-v1", &bytes(BULK_PARTS.put(0, &(ID, 7), &part, None)));
     let budget = Budget {
         id: BudgetId::from_u128(ID),
         matches: Match {
@@ -764,6 +779,10 @@ fn the_rows_of_plans_and_templates_are_pinned() {
     pinned("template-v1-of-account", &bytes(TEMPLATES.put(0, &ID, &row, None)));
     let row = TemplateRow { removed_at: Some(NOW), ..row };
     pinned("template-v1-removed", &bytes(TEMPLATES.put(0, &ID, &row, None)));
+    let version = |minor| Version { major: 1, minor, patch: 0 };
+    let choice = Choice::default().retire(version(1), NOW).with_latest(Some(version(0)));
+    let row = ChoiceRow { id: "t-v1".into(), choice };
+    pinned("template-choice-v1", &bytes(only(TEMPLATE_CHOICES.put(0, ID, &row, None))));
     let step = StepSource {
         id: "a".into(),
         prompt: "p".into(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use callboard_domain::Timestamp;
 use callboard_domain::id::{Environment, PlanId};
 use callboard_domain::plan::{HitlSource, PlanSource};
-use callboard_domain::template::TemplateSource;
+use callboard_domain::template::{Choice, TemplateSource};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -133,6 +133,14 @@ pub(crate) struct TemplateRow {
     /// The deletion of the version; plans that were made of it may still need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) removed_at: Option<Timestamp>,
+}
+
+/// The choice among the versions of a template, by the number of the template without a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ChoiceRow {
+    pub(crate) id: String,
+    #[serde(flatten)]
+    pub(crate) choice: Choice,
 }
 
 /// The number by which a version of a template is stored.

@@ -364,7 +364,8 @@ async fn a_rejected_task_is_tried_again_with_the_priority_that_it_was_given_late
         action: bulk::Action::Reprioritize,
         priority: Some(9),
         reason: None,
-        filter: Tasks::default(),
+        tasks: Some(Tasks::default()),
+        executions: None,
         expect: None,
     };
     bench.handle.start_bulk(&owner(), &urgent, None).await.expect("it is taken");

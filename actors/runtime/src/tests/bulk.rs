@@ -11,7 +11,14 @@ use super::*;
 
 fn order(action: Action, status: Status) -> BulkOrder {
     let filter = Tasks { statuses: vec![status], ..Tasks::default() };
-    BulkOrder { action, priority: None, reason: None, filter, expect: None }
+    BulkOrder {
+        action,
+        priority: None,
+        reason: None,
+        tasks: Some(filter),
+        executions: None,
+        expect: None,
+    }
 }
 
 async fn ended(bench: &Bench, id: BulkId) -> Job {
@@ -99,7 +106,8 @@ async fn another_priority_changes_the_order_and_a_running_task_is_passed_over() 
         action: Action::Reprioritize,
         priority: Some(10),
         reason: None,
-        filter: Tasks { tags: vec!["t".into()], ..Tasks::default() },
+        tasks: Some(Tasks { tags: vec!["t".into()], ..Tasks::default() }),
+        executions: None,
         expect: None,
     };
     let job = started(&bench, &urgent).await;
@@ -107,9 +115,11 @@ async fn another_priority_changes_the_order_and_a_running_task_is_passed_over() 
     let figures = bench.handle.figures().await.expect("everybody answers");
     let (_, model) = figures.models.iter().find(|(name, _)| name == "m").expect("it is known");
     assert_eq!(model.entries[0], ("pending", 3), "a change of priority enters no status");
-    let all = BulkOrder { filter: Tasks::default(), priority: Some(6), ..urgent };
-    let skipped =
-        BulkOrder { filter: Tasks { statuses: vec![Status::Running], ..Tasks::default() }, ..all };
+    let all = BulkOrder { tasks: Some(Tasks::default()), priority: Some(6), ..urgent };
+    let skipped = BulkOrder {
+        tasks: Some(Tasks { statuses: vec![Status::Running], ..Tasks::default() }),
+        ..all
+    };
     let job = started(&bench, &skipped).await;
     assert_eq!(ended(&bench, job.id).await.skipped, 1);
 
@@ -160,7 +170,8 @@ async fn a_job_rejects_what_waits_for_a_reviewer_and_goes_on_after_crashes() {
         action: Action::Reject,
         priority: None,
         reason: Some("superseded".into()),
-        filter: Tasks::default(),
+        tasks: Some(Tasks::default()),
+        executions: None,
         expect: Some(99),
     };
     assert_eq!(bench.handle.dry_bulk(&owner(), &reject).await, Ok(99), "only what waits counts");

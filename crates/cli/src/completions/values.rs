@@ -57,10 +57,12 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         ("executions", "id") | ("events", "execution") => Some(EXECUTIONS),
         ("plans", "id") | ("executions" | "schedules", "plan") => Some(PLANS),
         ("templates", "id")
-        | ("executions" | "schedules" | "hitl" | "budgets" | "batches", "template") => {
+        | ("executions" | "schedules" | "hitl" | "budgets" | "batches" | "bulk", "template") => {
             Some(TEMPLATES)
         }
-        ("users", "id") | ("sessions", "user") | ("hitl", "reviewer") => Some(USERS),
+        ("users", "id") | ("sessions", "user") | ("keys", "account") | ("hitl", "reviewer") => {
+            Some(USERS)
+        }
         ("queues", "name")
         | ("keys", "queues")
         | ("tasks" | "bulk" | "hitl" | "events", "queue") => Some(QUEUES),
@@ -75,6 +77,7 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         ("workers", "id") => Some(list(&["workers"], "id", "name")),
         ("hitl", "task") => Some(list(&["hitl", "pending"], "taskId", "stepId")),
         ("tasks" | "bulk", "status") => words(TASK),
+        ("bulk", "of") => words(&["tasks", "executions", "all"]),
         ("executions", "status") if command == "items" => words(TASK),
         ("executions", "status") => words(EXECUTION),
         ("hitl", "status") => words(APPROVAL),

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::batches::batch_id;
 use crate::common::{MAX_SEARCH, Paging, tags};
 use crate::read::rule::{self, Parse};
-use crate::read::shape;
+use crate::read::{Fields, Refused, shape};
 use crate::request;
 use crate::tasks::Direction;
 
@@ -24,6 +24,8 @@ request! {
         plan_id: Option<PlanId> = optional("planId", plan_id()),
         /// Only items of this template.
         template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),
+        /// Only items of this version of the template; needs `templateId`.
+        version: Option<String> = optional("version", rule::text(rule::characters(1..=64))),
         /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Started at this instant or later.
@@ -49,6 +51,14 @@ request! {
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }
+    check is_whole
+}
+
+fn is_whole(list: ListExecutions, fields: &mut Fields<'_>) -> Result<ListExecutions, Refused> {
+    if list.version.is_some() && list.template_id.is_none() {
+        return Err(fields.refuse("templateId", Rule::Required, "is required with version"));
+    }
+    Ok(list)
 }
 
 fn statuses() -> impl Parse<Vec<Status>> {
@@ -83,6 +93,7 @@ impl From<ListExecutions> for Executions {
             statuses: list.status.unwrap_or_default(),
             plan: list.plan_id,
             template: list.template_id,
+            version: list.version,
             tags: list.tags.unwrap_or_default(),
             created_after: list.created_after,
             created_before: list.created_before,

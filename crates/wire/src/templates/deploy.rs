@@ -22,7 +22,7 @@ request! {
         model_overrides: Option<BTreeMap<String, String>> = optional("modelOverrides", overrides(model())),
         /// Other queues, by step id.
         queue_overrides: Option<BTreeMap<String, String>> = optional("queueOverrides", overrides(queue())),
-        /// Another version than the highest.
+        /// Another version than the latest.
         version: Option<String> = optional("version", version()),
     }
 }

@@ -1,5 +1,6 @@
 //! The templates to list, and the version to get: the parameters of the query.
 
+use callboard_domain::Error;
 use callboard_domain::query::Templates;
 use callboard_domain::template::{Industry, Version, Visibility};
 
@@ -9,7 +10,7 @@ use crate::read::shape;
 use crate::request;
 
 request! {
-    /// The templates to list, each in its highest version; the newest first.
+    /// The templates to list, each in its latest version; the newest first.
     #[derive(Debug)]
     pub struct ListTemplates as "ListTemplates" {
         /// Only items of this industry.
@@ -42,9 +43,33 @@ request! {
     /// The version of a template to get.
     #[derive(Debug)]
     pub struct GetTemplate as "GetTemplate" {
-        /// The version; by default the highest.
+        /// The version; by default the latest.
         version: Option<String> = optional("version", version()),
     }
+}
+
+request! {
+    /// The version that deploys take from now on.
+    #[derive(Debug, Clone, Copy)]
+    pub struct SetLatest as "SetLatestVersion" {
+        /// The version.
+        version: Version = required("version", number()),
+    }
+}
+
+request! {
+    /// The change of a version of a template.
+    #[derive(Debug, Clone, Copy)]
+    pub struct ChangeTemplate as "ChangeTemplate" {
+        /// The version.
+        version: Version = required("version", number()),
+        /// True if no deploy is to take the version any more; false if deploys may take it again.
+        retired: bool = required("retired", rule::flag()),
+    }
+}
+
+fn number() -> impl Parse<Version> {
+    version().then(|text| text.parse().map_err(|_| Error::Internal))
 }
 
 /// The pattern of versions.
