@@ -106,6 +106,9 @@ pub struct ExecutionBody<'a> {
     /// The error, once it has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ExecutionErrorBody<'a>>,
+    /// Work that no connected worker takes now; only in the answer to a start.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
 }
 
 /// The number of steps in each state; all but `awaitingApproval` sum to `total`.
@@ -154,11 +157,11 @@ impl Serialize for Steps<'_> {
 }
 
 impl<'a> ExecutionBody<'a> {
-    /// An execution that was just made: no step is decided yet.
+    /// An execution that was just made, with the warnings of its start: no step is decided yet.
     #[must_use]
-    pub fn begun(execution: &'a Execution) -> Self {
+    pub fn begun(execution: &'a Execution, warnings: &'a [String]) -> Self {
         let progress = execution.progress(|_| callboard_domain::execution::DispatchState::Pending);
-        Self::of(execution, progress)
+        Self { warnings, ..Self::of(execution, progress) }
     }
 
     /// An execution as a list shows it.
@@ -240,6 +243,7 @@ impl<'a> ExecutionBody<'a> {
             started_at: head.has_begun().then_some(Iso(*started_at)),
             completed_at: ended_at.map(Iso),
             error: error.as_ref().filter(|_| ended_at.is_some()).map(ExecutionErrorBody::of),
+            warnings: &[],
         }
     }
 

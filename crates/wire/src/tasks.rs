@@ -434,6 +434,9 @@ pub struct TaskBody<'a> {
     /// Keys that bound the task, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
+    /// Work that no connected worker takes now; only in the answer to a submission.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
 }
 
 /// Tokens and money.
@@ -566,6 +569,7 @@ impl<'a> TaskBody<'a> {
             callback_url: spec.callback_url.as_deref(),
             labels: LabelsBody::of(spec.labels.as_deref()),
             flow: FlowBody::of(spec.flow.as_deref()),
+            warnings: &[],
         }
     }
 
@@ -573,6 +577,12 @@ impl<'a> TaskBody<'a> {
     #[must_use]
     pub fn until(self, until: Option<Timestamp>) -> Self {
         Self { waiting_until: until.map(Iso), ..self }
+    }
+
+    /// This body with the warnings of its submission.
+    #[must_use]
+    pub fn warned(self, warnings: &'a [String]) -> Self {
+        Self { warnings, ..self }
     }
 
     /// A task with its texts.
@@ -629,6 +639,9 @@ pub struct BatchBody {
     pub tasks: Vec<BatchItem>,
     /// The number.
     pub total: usize,
+    /// Work that no connected worker takes now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// One task of a batch.

@@ -42,7 +42,7 @@ async fn every_class_of_failure_has_its_exit_code() {
     operator.run(&["tasks", "cancel", id]).await.ok();
     operator.run(&["tasks", "cancel", id]).await.failed(6);
     let cancelled = operator.run(&["tasks", "wait", id]).await.failed(10);
-    assert!(cancelled.contains("is cancelled"), "{cancelled}");
+    assert!(cancelled.contains("was cancelled"), "{cancelled}");
 
     let odd = Home::new(&server.url).with_key("svc_live\u{7}x").run(&["tasks", "list"]).await;
     assert!(!odd.failed(4).contains('\u{7}'));
