@@ -270,3 +270,17 @@ async fn what_is_no_callboard_server_is_named() {
     let told = Home::new(&url).with_key("k").run(&["workers", "list"]).await.failed(1);
     assert!(told.contains(&url) && told.contains("<html>"), "{told}");
 }
+
+#[tokio::test]
+async fn a_warning_of_the_server_goes_to_standard_error() {
+    let server = Server::start();
+    let home = Home::new(&server.url).with_key(&server.key("operator").await);
+    for arguments in [
+        &["tasks", "submit", "p", "-o", "json"][..],
+        &["templates", "deploy", "contract-review-v1", "--sample", "-o", "json"],
+    ] {
+        let ended = home.run(arguments).await;
+        assert!(ended.stderr.starts_with("warning: no worker is connected"), "{ended:?}");
+        assert!(serde_json::from_str::<serde_json::Value>(&ended.ok()).is_ok());
+    }
+}
