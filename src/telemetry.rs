@@ -22,7 +22,8 @@ use tracing_subscriber::reload;
 /// The variable that holds the filter.
 pub const VARIABLE: &str = "CALLBOARD_LOG";
 
-const DEFAULT: &str = "info";
+/// The filter of a server that is told none.
+pub const DEFAULT: &str = "info";
 
 /// Libraries that would log their payloads.
 const CAPPED: [&str; 12] = [

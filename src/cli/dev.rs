@@ -35,6 +35,7 @@ use super::Dev;
 use super::serve::start;
 use crate::config::Admin;
 use crate::service::Service;
+use crate::telemetry;
 
 const ADMIN: &str = "admin@callboard.example";
 /// The longest wait for the end of the first task.
@@ -67,6 +68,10 @@ struct Prepared {
 
 fn prepare(dev: Dev) -> Result<Prepared, String> {
     let mut config = start(&dev.serve)?;
+    if std::env::var_os(telemetry::VARIABLE).is_none() && config.server.log == telemetry::DEFAULT {
+        // The greeting is for a person: what went well stands in it.
+        telemetry::set_filter("warn").map_err(|error| error.to_string())?;
+    }
     if let Some(model) = &dev.model {
         config.models.default.clone_from(model);
     } else if dev.provider.provider == ProviderName::Simulated {

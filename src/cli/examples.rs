@@ -355,7 +355,11 @@ fn of(path: &str) -> &'static [&'static str] {
             "models limit llama3.2 --concurrent 4",
         ],
         "models resume" => &["models resume gpt-4.1"],
-        "doctor" => &["doctor", "doctor --server https://callboard.example -o json"],
+        "doctor" => &[
+            "doctor",
+            "doctor --base-url http://127.0.0.1:11434/v1 --models llama3.2",
+            "doctor --server https://callboard.example -o json",
+        ],
         "compact" => &["compact --data-dir ./callboard-data"],
         "completions" => &[
             "completions bash > ~/.local/share/bash-completion/completions/callboard",

@@ -18,8 +18,8 @@ use callboard_domain::session::Session;
 use callboard_runtime::accounts::{KnownKey, NewUser, PasswordChange, SignedIn, UserChange};
 use callboard_wire::accounts::{
     ChangePassword, ChangeUser, CreateKey, CreateUser, DeleteUser, KeyBody, KeySummaryBody,
-    ListSessions, LoggedOut, Login, Logout, OpenSessionBody, Refresh, RotateKey, SessionBody,
-    UserBody,
+    ListKeys, ListSessions, LoggedOut, Login, Logout, OpenSessionBody, Refresh, RotateKey,
+    SessionBody, UserBody,
 };
 use callboard_wire::common::Paging;
 use callboard_wire::revocation::{RevokeKeys, RevokedKeysBody};
@@ -378,13 +378,21 @@ pub(super) async fn create_key(
     Ok(Reply::created(&KeyBody::new(&key, &secret)).secret())
 }
 
-/// All keys, the newest first; revoked and expired ones too.
+/// All keys, the newest first, revoked and expired ones too; or those that end soon.
 #[utoipa::path(
     get, path = "/api/auth/keys", tag = "auth",
     responses((status = 200, body = [KeySummaryBody])),
 )]
-pub(super) async fn list_keys(State(app): State<Arc<App>>, Query(paging): Query<Paging>) -> Answer {
-    let (keys, window, now) = (app.handle.keys(), paging.window(), app.handle.now());
+pub(super) async fn list_keys(State(app): State<Arc<App>>, Query(list): Query<ListKeys>) -> Answer {
+    let (mut keys, now) = (app.handle.keys(), app.handle.now());
+    let (expires_before, window) = list.parts();
+    if let Some(before) = expires_before {
+        keys.retain(|known| {
+            let key = &known.key;
+            key.revoked_at.is_none() && now < key.expires_at && key.expires_at < before
+        });
+        keys.sort_by_key(|known| known.key.expires_at);
+    }
     let shown = |known: &Arc<KnownKey>| KeySummaryBody::new(known, now);
     let page: Vec<_> = keys.iter().skip(window.offset).take(window.limit).map(shown).collect();
     Ok(Reply::page(&page, keys.len() as u64, window))

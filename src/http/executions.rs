@@ -175,6 +175,6 @@ pub(super) async fn fork(
 /// The answer to an execute or a deploy.
 pub(super) fn started(submitted: &Submitted) -> Answer {
     let Created::Execution(execution) = &submitted.made else { return Err(Error::Internal.into()) };
-    let reply = Reply::created(&ExecutionBody::begun(execution));
+    let reply = Reply::created(&ExecutionBody::begun(execution, &submitted.warnings));
     Ok(idempotency::replayed(reply, submitted))
 }

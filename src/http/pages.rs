@@ -12,8 +12,8 @@ use std::io::Read;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    IF_NONE_MATCH, REFERRER_POLICY, VARY,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, VARY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -66,10 +66,25 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const REVALIDATE: &str = "no-cache";
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
+/// The first segments of the interfaces of programs, whose refusals are JSON for a browser too.
+const INTERFACES: [&str; 6] = ["api", "assets", "health", "metrics", "v1", "ws"];
+
 /// True if the dashboard answers this request, should no route do so.
 pub(super) fn serves(request: &Request) -> bool {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    is_read && (is_file(request.uri().path()) || is_page(request.uri().path()))
+    let path = request.uri().path();
+    is_read && (is_file(path) || is_page(path) || is_visit(path, request.headers()))
+}
+
+/// True for a path that a person has typed in a browser, and that no interface has: the dashboard says that there is
+/// no such page.
+fn is_visit(path: &str, headers: &HeaderMap) -> bool {
+    let mut segments = path.trim_start_matches('/').split('/');
+    let is_interface = segments.next().is_some_and(|first| INTERFACES.contains(&first));
+    let has_extension = path.rsplit('/').next().is_some_and(|last| last.contains('.'));
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_plain = path.starts_with('/') && !path.starts_with("//");
+    is_plain && !is_interface && !has_extension && accepted.contains("text/html")
 }
 
 fn is_page(path: &str) -> bool {
@@ -92,12 +107,16 @@ pub(super) async fn fallback(request: Request) -> Response {
     if !serves(&request) {
         return Failure(Error::NoRoute).into_response();
     }
+    let is_known = is_file(request.uri().path()) || is_page(request.uri().path());
     let path = request.uri().path().trim_start_matches('/');
     let path = if is_file(request.uri().path()) { path } else { INDEX };
     let mut response = match built(path) {
         Some(file) => sent(path, file, request.headers()),
         None => ([(CONTENT_TYPE, HTML), (CACHE_CONTROL, "no-store")], UNBUILT).into_response(),
     };
+    if !is_known {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
     if request.method() == Method::HEAD {
         *response.body_mut() = Body::empty();
     }
@@ -192,6 +211,19 @@ mod tests {
         ] {
             assert!(!is_page(other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_browser_is_told_of_an_unknown_page_by_the_dashboard() {
+        let browser = HeaderMap::from_iter([(
+            ACCEPT,
+            HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8"),
+        )]);
+        assert!(is_visit("/schedules", &browser) && is_visit("/schedules/1", &browser));
+        for path in ["/api", "/api/tasks", "/v1/models", "/ws", "/.env", "/x.js", "//schedules"] {
+            assert!(!is_visit(path, &browser), "{path}");
+        }
+        assert!(!is_visit("/schedules", &HeaderMap::new()));
     }
 
     #[test]

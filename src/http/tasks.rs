@@ -69,8 +69,8 @@ pub(super) async fn create(
         return Ok(stream);
     }
     let body = TaskBody::summary(task, app.handle.waiting_in(caller.environment, task));
-    let reply = Reply::created(&body.until(app.handle.waiting_until(task)));
-    Ok(idempotency::replayed(reply, &submitted).into_response())
+    let body = body.until(app.handle.waiting_until(task)).warned(&submitted.warnings);
+    Ok(idempotency::replayed(Reply::created(&body), &submitted).into_response())
 }
 
 /// Submit up to 100 tasks, all or none.
@@ -101,7 +101,8 @@ pub(super) async fn create_batch(
         .map(|task| BatchItem { id: Text(task.spec.id), status: task.status().as_str() })
         .collect();
     let total = tasks.len();
-    let reply = Reply::created(&BatchBody { batch_id: Text(batch), tasks, total });
+    let warnings = submitted.warnings.clone();
+    let reply = Reply::created(&BatchBody { batch_id: Text(batch), tasks, total, warnings });
     Ok(idempotency::replayed(reply, &submitted))
 }
 
@@ -184,8 +185,9 @@ pub(super) async fn retry(
     let owner = Owner::of(&caller, trace.0);
     let submitted = app.handle.retry_task(&owner, id, key.as_deref()).await?;
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
-    let waiting_for = app.handle.waiting_in(caller.environment, task);
-    Ok(idempotency::replayed(Reply::created(&TaskBody::summary(task, waiting_for)), &submitted))
+    let body = TaskBody::summary(task, app.handle.waiting_in(caller.environment, task));
+    let reply = Reply::created(&body.warned(&submitted.warnings));
+    Ok(idempotency::replayed(reply, &submitted))
 }
 
 /// Cancel a task.

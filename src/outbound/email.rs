@@ -1,4 +1,4 @@
-//! Mails, by SMTP: [`Mailer`] for the runtime, and those about forgotten passwords.
+//! Mails, by SMTP: [`Mailer`] for the runtime, and mails about forgotten passwords.
 //!
 //! A connection for each mail, a few at once: mails are rare, and a server has limits. A mail that
 //! is sent again after a crash has the same `Message-ID`, made of its delivery's identifier.
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use callboard_domain::Timestamp;
 use callboard_domain::account::Email as Recipient;
 use callboard_domain::digest::Digest;
-use callboard_runtime::ports::{Mailer, NotSent, ReviewerMail};
+use callboard_runtime::ports::{KeyEndMail, Mailer, NotSent, ReviewerMail};
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, SinglePart};
 use lettre::transport::smtp;
@@ -142,6 +142,17 @@ impl Email {
         self.written(to, at, &delivery.to_string(), text::subject(letter), text)
     }
 
+    fn key_end_message(
+        &self,
+        letter: &KeyEndMail,
+    ) -> Result<Message, Box<dyn std::error::Error + Send + Sync>> {
+        let delivery = letter.delivery;
+        let text = text::key_end(letter, &format!("{}/admin/keys", self.base));
+        let to = (&letter.to, &*letter.name);
+        let subject = text::key_end_subject(letter);
+        self.written(to, delivery.created_at(), &delivery.to_string(), subject, text)
+    }
+
     fn password_message(
         &self,
         letter: &PasswordMail,
@@ -182,6 +193,13 @@ impl Mailer for Email {
         letter: ReviewerMail,
     ) -> Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + '_>> {
         Box::pin(async move { self.deliver(self.message(&letter)).await })
+    }
+
+    fn send_key_end(
+        &self,
+        letter: KeyEndMail,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + '_>> {
+        Box::pin(async move { self.deliver(self.key_end_message(&letter)).await })
     }
 }
 

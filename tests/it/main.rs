@@ -26,6 +26,7 @@ mod executions;
 mod executions_survive;
 mod forks;
 mod functions;
+mod guides;
 mod help;
 mod limits;
 mod mail;

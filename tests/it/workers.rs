@@ -1,6 +1,6 @@
 //! The worker protocol, frame by frame.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{FakeWorker, Server};
 
@@ -230,4 +230,39 @@ async fn a_tasks_own_policy_says_how_often_it_is_tried() {
     }
     let plain = client.submit(&json!({"prompt": "p"})).await;
     assert!(client.task(&plain).await.get("retry").is_none(), "the default is left out");
+}
+
+#[tokio::test]
+async fn work_that_no_connected_worker_takes_is_accepted_with_a_warning() {
+    let server = Server::start();
+    let client = server.client("operator").await;
+    let warnings = async |path: &str, body: &Value| {
+        client.post(path, body).await.expect(201)["warnings"].clone()
+    };
+    let task = json!({"prompt": "p"});
+    let alone = warnings("/api/tasks", &task).await;
+    assert!(alone[0].as_str().is_some_and(|it| it.contains("no worker is connected")), "{alone}");
+
+    let register = json!({
+        "type": "register", "name": "ollama", "version": "0", "queues": ["default"],
+        "models": ["llama3.2"], "concurrency": 1,
+    });
+    let _worker = FakeWorker::register(&server.url, &server.key("worker").await, register).await;
+    let says =
+        "no connected worker runs the model smollm2-135m; models of connected workers: llama3.2";
+    assert_eq!(warnings("/api/tasks", &task).await, json!([says]));
+    let known = json!({"prompt": "p", "model": "llama3.2"});
+    assert_eq!(warnings("/api/tasks", &known).await, Value::Null);
+    let batch = json!({"tasks": [task, known, task]});
+    assert_eq!(warnings("/api/tasks/batch", &batch).await, json!([says]));
+    let steps = json!([
+        {"id": "a", "prompt": "p", "model": "llama3.2"},
+        {"id": "b", "prompt": "p", "model": "llama3.2", "queue": "letters", "dependsOn": ["a"]},
+        {"id": "c", "type": "wait", "signal": "s"},
+    ]);
+    let plan = client.plan(&steps).await;
+    let queue = "no connected worker serves the queue letters for the model llama3.2; the workers that run it \
+                 serve default";
+    let execute = format!("/api/plans/{plan}/execute");
+    assert_eq!(warnings(&execute, &json!({})).await, json!([queue]));
 }

@@ -585,6 +585,23 @@ test("roles see what they may", async () => {
   await close(second);
 });
 
+test("a key that ends soon is announced above every page, to those who can replace it", async () => {
+  const key = { name: "backup-cron", role: "viewer", expiresIn: "5d" };
+  const { id } = await server.call("POST", "/api/auth/keys", key);
+  const page = await open(browser, server, "/tasks");
+  const notice = page.locator("[data-key-ends]");
+  await notice.getByText("backup-cron").waitFor();
+  await notice.getByRole("link", { name: "Rotate it" }).click();
+  await page.waitForURL(/\/admin\/keys$/);
+  await page.getByRole("button", { name: "Rotate" }).first().waitFor();
+  await close(page);
+  const viewer = await open(browser, server, "/tasks", { user: await server.user("viewer") });
+  await loaded(viewer);
+  assert.equal(await viewer.locator("[data-key-ends]").count(), 0);
+  await close(viewer);
+  await server.call("DELETE", `/api/auth/keys/${id}`);
+});
+
 test("the documentation is whole without a network, and links within itself", async () => {
   const page = await open(browser, server, "/docs");
   await page

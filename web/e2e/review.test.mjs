@@ -358,7 +358,7 @@ test("a viewer sees everything and may decide nothing", async () => {
   assert.equal(await page.getByRole("tab", { name: "Edit" }).count(), 0);
   assert.equal(await page.getByRole("textbox", { name: "Comment" }).count(), 0);
   await page.keyboard.press("?");
-  await page.getByRole("dialog", { name: "Keys" }).getByText("Skip to the next").waitFor();
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).getByText("Skip to the next").waitFor();
   assert.equal(await page.getByRole("button", { name: "Approve: a, change" }).count(), 0);
   await shot(page, "review-viewer");
   assert.equal((await item(id)).decision, undefined);
@@ -438,7 +438,7 @@ test("keys are changed and turned off, and never act in a field", async () => {
   await page.getByLabel("Search").fill("");
   await page.keyboard.press("Escape");
   await page.keyboard.press("?");
-  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
   await accessible(page);
   await shot(page, "keys");
   await page.getByRole("button", { name: "Approve: a, change" }).click();

@@ -96,7 +96,7 @@ test("a user whose password an admin has set changes it first, and then has ever
   await page.getByText("An admin asks you to choose a password of your own").waitFor();
   await accessible(page);
   await shot(page, "must-change");
-  await page.getByLabel("Present password").fill(password);
+  await page.getByLabel("Current password").fill(password);
   await page.getByLabel("New password").fill("my own and only one 815");
   await page.getByRole("button", { name: "Change", exact: true }).click();
   await page.getByRole("heading", { name: "Waiting for a reviewer" }).waitFor();

@@ -2,7 +2,8 @@
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useApi, usePage } from "./api/hooks";
-import { short } from "./lib/format";
+import { useNow } from "./lib/clock";
+import { count, short } from "./lib/format";
 import { useKeys } from "./lib/keys";
 import { usePreference } from "./lib/preferences";
 import { applyTheme, type Theme } from "./lib/theme";
@@ -12,6 +13,7 @@ import { Button } from "./ui/basics";
 import { Boundary } from "./ui/boundary";
 import { Icon, type IconName } from "./ui/icons";
 import { Mark } from "./ui/status";
+import { Ago } from "./ui/time";
 
 const OutboxBanner = lazy(() => import("./pages/review/outbox-banner"));
 const KeysHelp = lazy(() => import("./ui/keys-help"));
@@ -46,7 +48,7 @@ export function Layout({ children }: { children: ReactNode }) {
     // A reader hears the new page; the focus is not left on a link that may be gone.
     if (isOther) main.current?.focus({ preventScroll: true });
   }, [path]);
-  useKeys("Everywhere", [{ id: "help", key: "?", label: "Show the keys", run: () => setHelp(true) }]);
+  useKeys("Everywhere", [{ id: "help", key: "?", label: "Show the shortcuts", run: () => setHelp(true) }]);
 
   return (
     <div className="app">
@@ -71,6 +73,7 @@ export function Layout({ children }: { children: ReactNode }) {
       <Side open={open} onHelp={() => setHelp(true)} path={path} />
       <main className="main" id="main" tabIndex={-1} ref={main} inert={open || undefined}>
         <PausedBanner />
+        <KeyEnds />
         {hasOutbox && (
           <Suspense>
             <OutboxBanner />
@@ -104,6 +107,36 @@ function PausedBanner() {
         <strong>Everything is paused: no task starts</strong>
         <div>
           {data.paused}. To go on: <code>callboard resume --all</code>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const SOON = 14 * 86_400_000;
+const HOUR = 3_600_000;
+
+/** The keys that end within two weeks, for those who can replace them. The hour keeps the question the same. */
+function KeyEnds() {
+  const may = useMay()("auth: manage keys");
+  const now = useNow();
+  const expiresBefore = new Date(Math.floor((now + SOON) / HOUR) * HOUR).toISOString();
+  const { data } = usePage("/api/auth/keys", { query: { expiresBefore, limit: 3 } }, { enabled: may });
+  const [first] = data?.items ?? [];
+  if (!data || !first) return null;
+  const names = data.items.map((key) => key.name).join(", ");
+  const more = data.total - data.items.length;
+  return (
+    <div className="notice" data-tone="warn" role="status" data-key-ends>
+      <span className="status" data-tone="warn">
+        <Icon name="clock" />
+      </span>
+      <div className="grow">
+        <strong>{data.total === 1 ? "An API key ends soon" : `${count(data.total)} API keys end soon`}</strong>
+        <div>
+          {names}
+          {more > 0 && ` and ${count(more)} more`}: the first one ends <Ago at={first.expiresAt} />. Programs that use a
+          key stop when it ends. <Link href="/admin/keys">Rotate it</Link>
         </div>
       </div>
     </div>
@@ -148,7 +181,7 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
         </div>
         <div className="side-actions">
           <Button size="small" kind="quiet" onClick={onHelp} hotkey="?">
-            Keys
+            Shortcuts
           </Button>
           <Button
             size="small"

@@ -25,8 +25,11 @@ use crate::id::{Environment, KeyId, UserId};
 use crate::rate::Tier;
 
 pub mod invitation;
+mod notice;
 pub mod refresh;
 pub mod selection;
+
+pub use notice::NOTICES;
 
 /// The number of random bytes that [`mint`] takes. [`mint`] needs 32 bytes whose lower six bits are below
 /// 62; the chance that 64 bytes hold fewer is under 2^-100.

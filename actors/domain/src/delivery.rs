@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use cargo::{Cargo, ExecutionWebhook, Subject, Webhook};
+pub use cargo::{Cargo, ExecutionWebhook, KeyEnd, Subject, Webhook};
 
 use crate::Timestamp;
 use crate::event::EventName;

@@ -321,6 +321,13 @@ pub fn of_delivery(
     Ok(Unit { now, changes: vec![Change::Delivery(step)], ahead, lists: Vec::new() })
 }
 
+/// A unit that makes a delivery, due at once.
+#[must_use]
+pub fn of_new_delivery(cargo: Cargo, now: Timestamp) -> Unit {
+    let changes = vec![Change::Delivery(Delivery::created(cargo, now))];
+    Unit { now, changes, ahead: false, lists: Vec::new() }
+}
+
 impl Change {
     /// The step of a task, new or not.
     #[must_use]

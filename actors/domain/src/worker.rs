@@ -25,6 +25,9 @@ use crate::task::LeaseToken;
 
 #[cfg(test)]
 mod tests;
+mod unserved;
+
+pub use unserved::unserved;
 
 /// An instant of a monotonic clock, in milliseconds since the process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -66,6 +69,12 @@ impl Profile {
             Some(prefix) => model.starts_with(prefix),
             None => known == model,
         })
+    }
+
+    /// True if the worker runs this model and serves this queue.
+    #[must_use]
+    pub fn takes(&self, model: &str, queue: &str) -> bool {
+        self.queues.iter().any(|known| known == queue) && self.runs(model)
     }
 }
 

@@ -33,6 +33,7 @@ use crate::node::Node;
 use crate::tables::{INVITATIONS, KEY_USES, KEYS, LEFT_WORK, SESSIONS, USERS};
 
 mod audit;
+mod ends;
 mod invitations;
 mod keys;
 mod left;
@@ -367,26 +368,6 @@ impl Accounts {
         let _ = self.summarise_refusals().await.map_err(failed);
         let _ = self.trim_audit().await.map_err(failed);
         self.warn_of_ends();
-    }
-
-    /// Warns of the keys that end within two weeks, at the start and once a day.
-    fn warn_of_ends(&self) {
-        const DAY_MS: u64 = 24 * 3_600 * 1_000;
-        const SOON_SECONDS: f64 = 14.0 * 24.0 * 3_600.0;
-        let (node, now) = (&self.0, self.0.now());
-        if !node.audit.begins_day(now.as_millis() / DAY_MS) {
-            return;
-        }
-        let ends = node.accounts.key_ends(now);
-        for key in ends.iter().filter(|key| key.left_seconds <= SOON_SECONDS) {
-            let days = key.left_seconds / 86_400.0;
-            tracing::warn!(
-                key = key.id,
-                name = key.name,
-                role = key.role,
-                days_left = format!("{days:.1}"),
-                "an API key ends soon, or has ended: callboard keys rotate makes its successor"
-            );
-        }
+        let _ = self.mail_of_ends().await.map_err(failed);
     }
 }

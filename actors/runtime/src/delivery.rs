@@ -175,24 +175,28 @@ impl Held<DeliveryItem> {
 
     async fn attempt(&mut self) -> Done {
         let Some(delivery) = &self.item.0 else { return Ok(()) };
+        // A server for mail was configured when a mail was ordered, and may be so again.
+        let unsent = || Err(unconfigured("no server for mail is configured"));
+        let mailer = &self.node.ports.mailer;
         let sent = match &delivery.cargo {
             Cargo::Mail(mail) => {
                 match contents::letter(&self.node, self.address.environment, mail).await? {
-                    Ok(letter) => match &self.node.ports.mailer {
-                        Some(mailer) => {
-                            let failed = |NotSent { permanent, message }| Failure {
-                                permanent,
-                                message,
-                                ..Failure::default()
-                            };
-                            mailer.send(letter).await.map(|()| None).map_err(failed)
-                        }
-                        // A server was configured when the mail was ordered, and may be so again.
-                        None => Err(unconfigured("no server for mail is configured")),
+                    Ok(letter) => match mailer {
+                        Some(mailer) => mailer.send(letter).await.map(|()| None).map_err(failed),
+                        None => unsent(),
                     },
                     Err(why) => return self.not_needed(why).await,
                 }
             }
+            Cargo::KeyEnd(mail) => match contents::key_end(&self.node, mail) {
+                Ok(letter) => match mailer {
+                    Some(mailer) => {
+                        mailer.send_key_end(letter).await.map(|()| None).map_err(failed)
+                    }
+                    None => unsent(),
+                },
+                Err(why) => return self.not_needed(why).await,
+            },
             cargo @ (Cargo::Webhook(_) | Cargo::ExecutionWebhook(_)) => {
                 match self.notice(cargo).await? {
                     Ok((notice, _share)) => match &self.node.ports.webhooks {
@@ -238,7 +242,7 @@ impl Held<DeliveryItem> {
     async fn failed(&mut self, failure: Failure) -> Done {
         let Some(delivery) = &self.item.0 else { return Ok(()) };
         let waits = match delivery.cargo {
-            Cargo::Mail(_) => MAIL_WAITS.into(),
+            Cargo::Mail(_) | Cargo::KeyEnd(_) => MAIL_WAITS.into(),
             Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => {
                 Arc::clone(&self.node.settings.webhooks.waits)
             }
@@ -257,6 +261,10 @@ impl Held<DeliveryItem> {
         }
         Ok(())
     }
+}
+
+fn failed(NotSent { permanent, message }: NotSent) -> Failure {
+    Failure { permanent, message, ..Failure::default() }
 }
 
 fn unconfigured(message: &str) -> Failure {
@@ -293,7 +301,7 @@ fn display<T: std::fmt::Display + 'static>(id: T) -> tracing::field::DisplayValu
 
 const fn kind_of(cargo: &Cargo) -> CargoKind {
     match cargo {
-        Cargo::Mail(_) => CargoKind::Mail,
+        Cargo::Mail(_) | Cargo::KeyEnd(_) => CargoKind::Mail,
         Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => CargoKind::Webhook,
     }
 }
@@ -306,7 +314,9 @@ fn log_end(delivery: &Delivery) {
     let (task, execution) = (subject.task().map(display), subject.execution().map(display));
     let status = delivery.last_status;
     let (what, error) = match &delivery.cargo {
-        Cargo::Mail(_) => ("mail", delivery.last_error.as_deref().unwrap_or_default()),
+        Cargo::Mail(_) | Cargo::KeyEnd(_) => {
+            ("mail", delivery.last_error.as_deref().unwrap_or_default())
+        }
         Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => ("webhook", ""),
     };
     match delivery.state {

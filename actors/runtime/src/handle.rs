@@ -216,6 +216,7 @@ impl Handle {
         let admitted = Arc::clone(&self.node.submission_permits).try_acquire_many_owned(weight);
         let admitted =
             admitted.map_err(|_| Error::Unavailable("too much is on its way to the disk"))?;
+        let warnings = submission::warnings::warnings(&self.node, owner.environment, &order);
         let submission = Submission {
             environment: owner.environment,
             account: owner.id.clone(),
@@ -234,7 +235,7 @@ impl Handle {
             Finish::new(submission::create(Arc::clone(&self.node), submission)).await
         };
         match tokio::time::timeout(wait, answer).await {
-            Ok(answer) => answer,
+            Ok(answer) => answer.map(|submitted| Submitted { warnings, ..submitted }),
             Err(_) if keyed => Err(Error::IdempotencyKeyInUse),
             Err(_) => Err(Error::Unavailable("the disk is too slow")),
         }

@@ -6,11 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
+use callboard_domain::access::Role;
 use callboard_domain::account::Email;
 use callboard_domain::approval::{Decision, MailCause};
 use callboard_domain::delivery::Failure;
 use callboard_domain::execution::Execution;
-use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId};
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, KeyId, TaskId};
 use callboard_domain::task::{Ending, HoldReason, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
@@ -44,6 +45,35 @@ pub trait Mailer: Send + Sync + 'static {
         &self,
         letter: ReviewerMail,
     ) -> Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + '_>>;
+
+    /// The same for a mail about an API key that ends soon.
+    fn send_key_end(
+        &self,
+        letter: KeyEndMail,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + '_>>;
+}
+
+/// The content of a mail to an admin about an API key that ends soon: never the key itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyEndMail {
+    /// The identifier of the delivery.
+    pub delivery: DeliveryId,
+    /// The recipient.
+    pub to: Email,
+    /// The admin's name.
+    pub name: String,
+    /// The key's identifier.
+    pub key: KeyId,
+    /// The key's name.
+    pub key_name: String,
+    /// The key's role.
+    pub role: Role,
+    /// The end of the key.
+    pub ends_at: Timestamp,
+    /// The last use of the key.
+    pub last_used_at: Option<Timestamp>,
+    /// The time at which the mail is written.
+    pub now: Timestamp,
 }
 
 /// The content of a mail to a reviewer: never an output, never a prompt.

@@ -8,6 +8,7 @@
 
 pub(crate) mod creation;
 pub(crate) mod prices;
+pub(crate) mod warnings;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -220,6 +221,8 @@ pub struct Submitted {
     pub made: Created,
     /// True if an earlier request created them.
     pub replayed: bool,
+    /// The work that no connected worker takes now, one sentence for each model and queue.
+    pub warnings: Vec<String>,
 }
 
 /// The created items.
@@ -347,7 +350,7 @@ impl Submissions {
                 "the texts of what this idempotency key made were erased; use another key".into(),
             )),
             Some(body) if body != row.body => Err(Error::IdempotencyKeyReused),
-            Some(_) => Ok(Submitted { made, replayed: true }),
+            Some(_) => Ok(Submitted { made, replayed: true, warnings: Vec::new() }),
         };
         Ok(Some(answer))
     }

@@ -2,10 +2,13 @@
 //!
 //! Deliberately absent: repairs.
 
+mod provider;
+
 use std::os::unix::fs::MetadataExt;
 
 use callboard_client::{Call, Client, Credential, HeaderMap, Page};
 use callboard_common::proxy::Route;
+use clap::Args;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use serde_json::{Value, json};
@@ -18,6 +21,15 @@ use super::output::{Format, escaped, print};
 
 /// The difference of the clocks below which they count as equal.
 const SAME_CLOCK_MS: i64 = 5_000;
+
+/// The server and the provider to check.
+#[derive(Debug, Clone, Args)]
+pub struct Doctor {
+    #[command(flatten)]
+    access: Access,
+    #[command(flatten)]
+    provider: provider::Tried,
+}
 
 /// The result of one check.
 struct Finding {
@@ -36,15 +48,22 @@ impl Finding {
         Self { state: "warn", advice: Some(advice.into()), ..Self::ok(check, detail) }
     }
 
+    fn skip(check: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { state: "skip", advice: Some(advice.into()), ..Self::ok(check, detail) }
+    }
+
     fn fail(check: &'static str, failure: &Failure, advice: impl Into<String>) -> Self {
         Self { state: "fail", advice: Some(advice.into()), ..Self::ok(check, failure.words()) }
     }
 }
 
 /// Makes every check, shows the results, and fails with the first broken one.
-pub(super) async fn run(access: &Access) -> Result<(), Failure> {
+pub(super) async fn run(Doctor { access, provider }: &Doctor) -> Result<(), Failure> {
     let client = access.client()?;
-    let (findings, failure) = examine(&client).await;
+    let (mut findings, mut failure) = examine(&client).await;
+    let (finding, broken) = provider::finding(provider).await;
+    findings.push(finding);
+    failure = failure.or(broken);
     let items: Vec<Value> = findings
         .iter()
         .map(|finding| {
@@ -100,6 +119,7 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
             let asked = client.send(&Call::get(&["tasks"]).query("limit", Some(1))).await;
             findings
                 .extend(asked.ok().and_then(|answer| key_end(&answer.headers, Timestamp::now())));
+            findings.extend(provider::paused(client).await);
             None
         }
         Err(failure) => {

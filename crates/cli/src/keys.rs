@@ -1,5 +1,7 @@
 //! `callboard keys`.
 
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
 use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -82,7 +84,7 @@ pub struct Create {
     /// Role: admin, operator, reviewer, viewer or worker.
     #[arg(long)]
     role: String,
-    /// Days until the key expires; by default 90d.
+    /// Days until the key ends, such as 365d. Without it the command asks at a terminal; elsewhere it is 90d.
     #[arg(long, value_name = "DAYS")]
     expires_in: Option<String>,
     /// Environment: live (by default) or test.
@@ -99,8 +101,16 @@ pub struct Create {
 /// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), Failure> {
     let client = access.client()?;
+    let mut is_by_default = false;
     let key = match command {
-        Keys::Create(asked) => create(&client, asked).await?,
+        Keys::Create(mut asked) => {
+            is_by_default = asked.expires_in.is_none();
+            if is_by_default {
+                asked.expires_in = days()?;
+                is_by_default = asked.expires_in.is_none();
+            }
+            create(&client, asked).await?
+        }
         Keys::List(window) => {
             let page = client.page(window.of(Call::get(&["auth", "keys"]))).await?;
             return access.output.list("keys", &page, &COLUMNS);
@@ -114,8 +124,15 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
     let text = |name: &str| key[name].as_str().unwrap_or_default().to_owned();
     if access.output == Format::Table {
         // The key is printed alone, so that it can be sent into a file.
-        let summary = [text("id"), text("role"), format!("until {}", text("expiresAt"))].join(", ");
-        note(&format!("{summary}; it is shown only once"));
+        let summary = [text("id"), text("role"), format!("valid until {}", text("expiresAt"))];
+        note(&format!("{}; it is shown only once", summary.join(", ")));
+        if is_by_default {
+            note(&format!(
+                "A key lasts 90 days unless --expires-in says otherwise. What uses it stops then; before that: \
+                 callboard keys rotate {} --overlap 1d",
+                text("id")
+            ));
+        }
         return print(&format!("{}\n", text("key")));
     }
     access.output.item(&key, |_| String::new())
@@ -148,6 +165,23 @@ async fn revoke(access: &Access, client: &Client, wanted: Revoke) -> Result<(), 
         let keys = revoked["keys"].as_array().cloned().unwrap_or_default();
         let deed = if revoked["dryRun"] == true { "would be revoked" } else { "were revoked" };
         format!("{}{} keys {deed}\n", table(&COLUMNS, &keys), revoked["total"])
+    })
+}
+
+/// The lifetime that the user wants, asked at a terminal: a key for a service may have to last longer than usual.
+/// `None` for the server's default.
+fn days() -> Result<Option<String>, Failure> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(None);
+    }
+    let _ = write!(io::stderr(), "Days until the key ends, 1 to 36500 [90]: ");
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| Failure::Other(format!("the answer cannot be read: {error}")))?;
+    let answer = line.trim().trim_end_matches('d');
+    Ok(match answer {
+        "" => Some("90d".to_owned()),
+        days => Some(format!("{days}d")),
     })
 }
 

@@ -50,7 +50,7 @@ mod workers;
 pub use login::TemporaryLogin;
 pub use templates::ValidateTemplate;
 
-use access::{Access, Remote};
+use access::Remote;
 use failure::Failure;
 
 /// A command that talks to a server.
@@ -106,8 +106,8 @@ pub enum Command {
     Functions(Remote<functions::Functions>),
     /// List models, and limit their requests and tokens a minute.
     Models(Remote<models::Models>),
-    /// Check the server, the connection, the credentials and the clock.
-    Doctor(Access),
+    /// Check the server, the connection, the credentials, the clock and the model provider.
+    Doctor(Box<doctor::Doctor>),
 }
 
 /// Runs a command; `validate` is the server's check of a template. Returns the exit code.
@@ -139,7 +139,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Workers(asked) => block_on(workers::run(asked)),
         Command::Functions(asked) => block_on(functions::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),
-        Command::Doctor(access) => block_on(doctor::run(&access)),
+        Command::Doctor(asked) => block_on(doctor::run(&asked)),
     }
 }
 

@@ -224,6 +224,12 @@ pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", escaped(text));
 }
 
+/// Writes the warnings of an answer to standard error.
+pub(super) fn warn(answer: &Value) {
+    let warnings = answer["warnings"].as_array().into_iter().flatten();
+    warnings.filter_map(Value::as_str).for_each(|text| note(&format!("warning: {text}")));
+}
+
 /// A text on one line that cannot command the terminal.
 pub(super) fn escaped(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {

@@ -23,7 +23,7 @@ const COLUMNS: [Column; 8] = [
     ("OVERLAP", "overlap"),
 ];
 
-const FIELDS: [Column; 14] = [
+const FIELDS: [Column; 24] = [
     ("id", "id"),
     ("name", "name"),
     ("cron", "cron"),
@@ -34,10 +34,26 @@ const FIELDS: [Column; 14] = [
     ("jitter (ms)", "jitterMs"),
     ("enabled", "enabled"),
     ("next", "nextRunAt"),
+    ("runs plan", "target.planId"),
+    ("runs template", "target.templateId"),
+    ("version", "target.version"),
+    ("runs function", "target.task.function"),
+    ("model", "target.task.model"),
+    ("queue", "target.task.queue"),
+    ("title", "target.title"),
+    ("tags", "target.tags"),
+    ("webhooks to", "target.callbackUrl"),
+    ("max cost", "target.options.maxCost"),
     ("queued", "queued"),
     ("made by", "createdBy"),
     ("created", "createdAt"),
     ("updated", "updatedAt"),
+];
+
+const TEXTS: [Column; 3] = [
+    ("runs a task with the prompt", "target.task.prompt"),
+    ("args", "target.task.args"),
+    ("input", "target.input"),
 ];
 
 const RUNS: [Column; 6] = [
@@ -220,7 +236,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Schedules>) -> Result
 
 fn show(access: &Access, schedule: &Value, runs: &[Value]) -> Result<(), Failure> {
     access.output.item(schedule, |schedule| {
-        let shown = details(schedule, &FIELDS, &[]);
+        let shown = details(schedule, &FIELDS, &TEXTS);
         if runs.is_empty() { shown } else { format!("{shown}\n{}", table(&RUNS, runs)) }
     })
 }

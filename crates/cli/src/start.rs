@@ -13,6 +13,7 @@ use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body, Setting};
 use super::labels::Labels;
+use super::output::warn;
 
 /// The options of an execution's start.
 #[derive(Debug, Clone, Args)]
@@ -88,6 +89,7 @@ impl Start {
         let body = self.labels.add_to(body).value();
         let call = call.json(&body).idempotency_key(self.idempotency_key.as_deref())?;
         let execution = client.data(call).await?;
+        warn(&execution);
         match execution["id"].as_str() {
             _ if execution["status"] == "dry_run" => executions::show_dry_run(access, &execution),
             Some(id) if self.wait => executions::wait(client, access, id, self.wait_timeout).await,

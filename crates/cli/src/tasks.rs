@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body};
 use super::labels::Labels;
-use super::output::{Column, Format, Only, details, note};
+use super::output::{Column, Format, Only, details, note, warn};
 use super::wait;
 
 mod shape;
@@ -341,6 +341,7 @@ pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result
         Tasks::Retry { id, idempotency_key, wait, .. } => {
             let call = Call::post(&["tasks", &id, "retry"]);
             let task = client.data(call.idempotency_key(idempotency_key.as_deref())?).await?;
+            warn(&task);
             match task["id"].as_str() {
                 Some(id) if wait => {
                     note(&format!("{id} submitted"));
@@ -373,6 +374,7 @@ async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), F
         return wait::conclude("task", &task, printed);
     }
     let task = client.data(call).await?;
+    warn(&task);
     match task["id"].as_str() {
         Some(id) if asked.wait => {
             note(&format!("{id} submitted"));

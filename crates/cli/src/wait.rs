@@ -92,8 +92,9 @@ async fn end_of(
 ) -> Result<Value, Failure> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     let (mut outage, mut pause) = (Outage::default(), FIRST_PAUSE);
+    let mut last = Value::Null;
     loop {
-        match in_time(client.data(Call::get(&path)), deadline, path[1]).await? {
+        match in_time(client.data(Call::get(&path)), deadline, (path[1], &last)).await? {
             Ok(item) if is_over(&item) => return Ok(item),
             Ok(item) => {
                 outage.over();
@@ -101,6 +102,7 @@ async fn end_of(
                 if let Some(state) = news {
                     note(&progress::words(client, &item, state).await);
                 }
+                last = item;
             }
             Err(error) => {
                 for line in outage.goes_on(error.into())? {
@@ -111,33 +113,53 @@ async fn end_of(
         let until = Instant::now() + pause;
         if deadline.is_some_and(|deadline| deadline <= until) {
             tokio::time::sleep_until(deadline.unwrap_or(until)).await;
-            return Err(still_under_way(path[1]));
+            return Err(not_ended(path[1], &last));
         }
         tokio::time::sleep_until(until).await;
         pause = pause.mul_f64(1.5).min(LONGEST_PAUSE);
     }
 }
 
-/// Waits for an answer no longer than until `deadline`.
+/// Waits for an answer no longer than until `deadline`. The item is named with its last known state.
 ///
 /// # Errors
-/// The time is over: the item is still running.
+/// The time is over, and the item has not ended.
 pub(super) async fn in_time<T>(
     answer: impl Future<Output = T>,
     deadline: Option<Instant>,
-    id: &str,
+    (id, last): (&str, &Value),
 ) -> Result<T, Failure> {
     match deadline {
         Some(deadline) => {
-            tokio::time::timeout_at(deadline, answer).await.map_err(|_| still_under_way(id))
+            tokio::time::timeout_at(deadline, answer).await.map_err(|_| not_ended(id, last))
         }
         None => Ok(answer.await),
     }
 }
 
-/// The failure of a wait that ended before the work.
-pub(super) fn still_under_way(id: &str) -> Failure {
-    Failure::TimedOut(format!("{id} is still running"))
+/// The failure of a wait that ended before the work, whose last known state is `last`; null if none is known.
+pub(super) fn not_ended(id: &str, last: &Value) -> Failure {
+    let is_task = id.starts_with("dt_task_");
+    let what = match (last["waitingFor"].as_str(), last["status"].as_str()) {
+        (Some("approval"), _) if is_task => {
+            format!("waits for a reviewer: callboard hitl show {id}")
+        }
+        (Some("approval"), _) => "waits for a reviewer: callboard hitl list".to_owned(),
+        (Some("schedule"), _) => "waits for the time of its start".to_owned(),
+        (Some("worker"), _) => "waits for a worker".to_owned(),
+        (Some("signal"), _) => "waits for a signal".to_owned(),
+        (Some("backoff"), _) => "waits for another attempt".to_owned(),
+        (Some("limit"), _) => {
+            "waits for a limit: of its model, queue or concurrency key".to_owned()
+        }
+        (Some("budget"), _) => "waits for room in a budget".to_owned(),
+        (Some("paused"), _) => "waits: everything is paused".to_owned(),
+        (Some("queue_paused"), _) => "waits: its queue is paused".to_owned(),
+        (Some(_), _) | (None, Some("pending")) => "is still pending".to_owned(),
+        (None, Some(_)) => "is still running".to_owned(),
+        (None, None) => "has not ended yet, as far as is known".to_owned(),
+    };
+    Failure::TimedOut(format!("{id} {what}"))
 }
 
 /// True if a task or an execution has ended.
@@ -154,7 +176,10 @@ fn verdict(kind: &str, item: &Value) -> Result<(), Failure> {
     }
     let (code, message) = (text(&item["error"]["code"]), text(&item["error"]["message"]));
     let why = if message.is_empty() { code.clone() } else { format!("{message} ({code})") };
-    let mut ending = format!("{kind} {id} is {status}");
+    let mut ending = match status.as_str() {
+        "failed" => format!("{kind} {id} failed"),
+        _ => format!("{kind} {id} was {status}"),
+    };
     if !why.is_empty() {
         ending = format!("{ending}: {why}");
     }
@@ -183,6 +208,19 @@ mod tests {
 
     fn exit_code(item: &Value) -> u8 {
         verdict("task", item).err().map_or(0, |failure| failure.exit_code())
+    }
+
+    #[test]
+    fn a_wait_that_is_over_names_what_the_work_waits_for() {
+        let said = |id: &str, last: Value| not_ended(id, &last).words();
+        let held = json!({"status": "pending", "waitingFor": "approval"});
+        assert_eq!(
+            said("dt_task_1", held.clone()),
+            "dt_task_1 waits for a reviewer: callboard hitl show dt_task_1"
+        );
+        assert_eq!(said("dt_exec_1", held), "dt_exec_1 waits for a reviewer: callboard hitl list");
+        assert_eq!(said("dt_task_1", json!({"status": "running"})), "dt_task_1 is still running");
+        assert!(said("dt_task_1", Value::Null).contains("has not ended"));
     }
 
     #[test]

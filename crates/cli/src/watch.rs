@@ -25,7 +25,7 @@ use tokio::time::Instant;
 pub(super) use view::View;
 
 use super::failure::Failure;
-use super::wait::{Outage, continues, has_ended, in_time, still_under_way};
+use super::wait::{Outage, continues, has_ended, in_time, not_ended};
 use event::{is_end, is_news};
 
 /// The longest time between two reads of the state, with a stream and without.
@@ -61,13 +61,14 @@ async fn until_end(
     let mut due = Instant::now();
     // True if events report everything that the state shows, now or later.
     let mut heard = false;
+    let mut last = Value::Null;
     loop {
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Err(still_under_way(id));
+            return Err(not_ended(id, &last));
         }
         if due <= Instant::now() {
             let call = Call::get(&["plans", "executions", id]);
-            match in_time(client.data(call), deadline, id).await? {
+            match in_time(client.data(call), deadline, (id, &last)).await? {
                 Ok(execution) => {
                     outage.over();
                     view.state(&execution, heard)?;
@@ -77,6 +78,7 @@ async fn until_end(
                         view.end(&execution)?;
                         return Ok(execution);
                     }
+                    last = execution;
                 }
                 Err(error) => view.interrupted(&outage.goes_on(error.into())?)?,
             }

@@ -45,3 +45,39 @@ pub fn client() -> Result<Arc<ClientConfig>, String> {
     let config = ClientConfig::builder().with_root_certificates(system_roots()?);
     Ok(Arc::new(config.with_no_client_auth()))
 }
+
+/// A refusal of the server's certificate in words, with the way out; any other error as it is.
+#[must_use]
+pub fn explained(error: String) -> String {
+    const CAUSES: [(&str, &str); 3] = [
+        (
+            "CaUsedAsEndEntity",
+            "the server's certificate is that of an authority (CA:TRUE). Let this authority sign another one for \
+             the server, with CA:FALSE and the server's name",
+        ),
+        (
+            "UnknownIssuer",
+            "this machine does not trust the issuer of the server's certificate. Add the issuer's certificate to \
+             those of the system, or name its file in SSL_CERT_FILE",
+        ),
+        (
+            "UnsupportedCertVersion",
+            "the server's certificate is not an X.509 certificate of version 3. Make a new one",
+        ),
+    ];
+    let known = CAUSES.iter().find(|(name, _)| error.contains(name));
+    known.map_or(error, |(_, words)| (*words).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::explained;
+
+    #[test]
+    fn a_refused_certificate_is_explained_and_any_other_error_stays() {
+        let raw = "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))".to_owned();
+        let words = explained(raw);
+        assert!(words.contains("CA:FALSE") && !words.contains("CaUsed"), "{words}");
+        assert_eq!(explained("connection refused".into()), "connection refused");
+    }
+}

@@ -6,6 +6,7 @@ use callboard_domain::access::Role;
 use callboard_domain::account::{Email, MAX_NAME, User, WorkLeft, display_name};
 use callboard_domain::credential::{self, ApiKey, Secret};
 use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
+use callboard_domain::query::Window;
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
@@ -29,6 +30,25 @@ request! {
         email: String = required("email", rule::text(rule::characters(1..=320))),
         /// The password.
         password: String = required("password", secret(rule::text(rule::characters(1..=1024)))),
+    }
+}
+
+request! {
+    /// The API keys to list.
+    #[derive(Debug)]
+    pub struct ListKeys as "ListKeys" {
+        /// Active keys alone that end by themselves before this instant, the soonest first.
+        expires_before: Option<Timestamp> = optional("expiresBefore", rule::instant()),
+        /// The page.
+        page: Paging = flat(shape::<Paging>()),
+    }
+}
+
+impl ListKeys {
+    /// The bound on the end of the keys, and the page.
+    #[must_use]
+    pub fn parts(&self) -> (Option<Timestamp>, Window) {
+        (self.expires_before, self.page.window())
     }
 }
 

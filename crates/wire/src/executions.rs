@@ -112,6 +112,9 @@ pub struct ExecutionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
+    /// Work that no connected worker takes now; only in the answer to a start.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
 }
 
 /// The number of steps in each state; all but `awaitingApproval` sum to `total`.
@@ -160,11 +163,11 @@ impl Serialize for Steps<'_> {
 }
 
 impl<'a> ExecutionBody<'a> {
-    /// An execution that was just made: no step is decided yet.
+    /// An execution that was just made, with the warnings of its start: no step is decided yet.
     #[must_use]
-    pub fn begun(execution: &'a Execution) -> Self {
+    pub fn begun(execution: &'a Execution, warnings: &'a [String]) -> Self {
         let progress = execution.progress(|_| callboard_domain::execution::DispatchState::Pending);
-        Self::of(execution, progress)
+        Self { warnings, ..Self::of(execution, progress) }
     }
 
     /// An execution as a list shows it.
@@ -247,6 +250,7 @@ impl<'a> ExecutionBody<'a> {
             completed_at: ended_at.map(Iso),
             error: error.as_ref().filter(|_| ended_at.is_some()).map(ExecutionErrorBody::of),
             erased_at: erased_at.map(Iso),
+            warnings: &[],
         }
     }
 

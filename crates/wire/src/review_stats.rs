@@ -130,7 +130,7 @@ pub struct ThresholdBody {
 pub struct ShareBody {
     /// The least.
     low: f64,
-    /// The likely one, by the rates of each decile's reviews; absent where there is no telling.
+    /// The likely one, by the rates of each decile's reviews; absent if it cannot be estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<f64>,
     /// The most.

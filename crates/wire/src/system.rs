@@ -87,7 +87,7 @@ pub struct Health {
     /// The pause of everything, and its reason; absent while tasks are leased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<String>,
-    /// Settings that do not go together, and certificates that end within two weeks; the status is none the worse for them.
+    /// Settings that do not go together, and certificates that end within two weeks; they do not change the status.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

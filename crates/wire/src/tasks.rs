@@ -435,6 +435,9 @@ pub struct TaskBody<'a> {
     /// Keys that bound the task, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
+    /// Work that no connected worker takes now; only in the answer to a submission.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
 }
 
 /// Tokens and money.
@@ -567,6 +570,7 @@ impl<'a> TaskBody<'a> {
             callback_url: spec.callback_url.as_deref(),
             labels: LabelsBody::of(spec.labels.as_deref()),
             flow: FlowBody::of(spec.flow.as_deref()),
+            warnings: &[],
         }
     }
 
@@ -574,6 +578,12 @@ impl<'a> TaskBody<'a> {
     #[must_use]
     pub fn until(self, until: Option<Timestamp>) -> Self {
         Self { waiting_until: until.map(Iso), ..self }
+    }
+
+    /// This body with the warnings of its submission.
+    #[must_use]
+    pub fn warned(self, warnings: &'a [String]) -> Self {
+        Self { warnings, ..self }
     }
 
     /// A task with its texts.
@@ -630,6 +640,9 @@ pub struct BatchBody {
     pub tasks: Vec<BatchItem>,
     /// The number.
     pub total: usize,
+    /// Work that no connected worker takes now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// One task of a batch.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callboard_domain::delivery::{Cargo, Delivery, State, Status, Subject};
-use callboard_domain::id::{DeliveryId, ExecutionId, TaskId, UserId};
+use callboard_domain::id::{DeliveryId, ExecutionId, KeyId, TaskId, UserId};
 use callboard_domain::query::Deliveries;
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
@@ -86,7 +86,11 @@ pub struct DeliveryBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     execution_id: Option<Text<ExecutionId>>,
-    /// The reported event, such as `task.completed` or `hitl.assigned`.
+    /// The API key that a mail is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    key_id: Option<Text<KeyId>>,
+    /// The reported event, such as `task.completed`, `hitl.assigned` or `key.ends_soon`.
     event: &'static str,
     /// The address of a webhook, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +113,7 @@ pub struct DeliveryBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt_at: Option<Iso>,
-    /// The time of creation, which is the end of the task.
+    /// The time of the reported event, such as the end of the task.
     #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The time of the delivery.
@@ -126,6 +130,7 @@ impl<'a> DeliveryBody<'a> {
         let (kind, to) = match &delivery.cargo {
             Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => ("webhook", None),
             Cargo::Mail(mail) => ("mail", Some(Text(mail.to))),
+            Cargo::KeyEnd(mail) => ("mail", Some(Text(mail.to))),
         };
         let (next_attempt_at, delivered_at) = match delivery.state {
             State::Pending { next_attempt_at } => (Some(Iso(next_attempt_at)), None),
@@ -137,6 +142,7 @@ impl<'a> DeliveryBody<'a> {
             kind,
             task_id: subject.task().map(Text),
             execution_id: subject.execution().map(Text),
+            key_id: subject.key().map(Text),
             event: delivery.cargo.event(),
             url,
             to,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use callboard_common::proxy::{Proxy, Route, is_local, route};
+use callboard_common::tls::explained;
 use futures_util::{Sink, Stream};
 use reqwest::Url;
 use rustls::ClientConfig;
@@ -161,7 +162,7 @@ impl Dial for Tcp {
         match connected {
             Ok((socket, _)) => Ok(socket),
             Err(tungstenite::Error::Http(response)) => Err(refused(&response)),
-            Err(error) => Err(DialError::Away(error.to_string())),
+            Err(error) => Err(DialError::Away(explained(error.to_string()))),
         }
     }
 }

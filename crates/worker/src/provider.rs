@@ -65,6 +65,12 @@ pub trait Provider: fmt::Debug + Send + Sync {
         request: &'a Request,
         deltas: &'a Deltas,
     ) -> BoxFuture<'a, Result<Completion, Failure>>;
+
+    /// The names of the models that the provider lists; `None` if it answers and lists none. A success means that
+    /// the provider can be reached and takes the key.
+    fn models(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, Failure>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
 }
 
 /// A request to a model.

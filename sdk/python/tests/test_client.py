@@ -170,7 +170,7 @@ def test_a_failed_execution_names_the_step(cb: Any, worker: RunningWorker) -> No
     broken = Plan("Broken")
     broken.step("first", "fail")
     run = cb.plans.execute(cb.plans.create(broken).id)
-    with pytest.raises(errors.ExecutionFailed, match="is failed at step first: as asked"):
+    with pytest.raises(errors.ExecutionFailed, match="failed at step first: as asked"):
         run.wait(timeout=30)
 
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_common::secret::Secret;
+use callboard_common::tls::explained;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Response, StatusCode};
@@ -309,7 +310,7 @@ impl Client {
         if error.is_timeout() && !error.is_connect() {
             return self.too_late();
         }
-        Error::Unreachable { server: self.server.to_string(), reason: innermost(error) }
+        Error::Unreachable { server: self.server.to_string(), reason: explained(innermost(error)) }
     }
 
     fn too_late(&self) -> Error {

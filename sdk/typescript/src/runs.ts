@@ -37,7 +37,8 @@ export class Execution extends itemOf<Shown>() {
     if (options.check === false || this.status === "completed") return this;
     const { stepId, message, code } = this.error ?? {};
     const told = `${stepId ? ` at step ${stepId}` : ""}${message ? `: ${message}` : ""}`;
-    throw new errors.ExecutionFailed(`execution ${this.id} is ${this.status}${told}`, this, code);
+    const ended = this.status === "failed" ? "failed" : `was ${this.status}`;
+    throw new errors.ExecutionFailed(`execution ${this.id} ${ended}${told}`, this, code);
   }
 
   /** The events of its stream, `snapshot` first, `end` last; after a broken connection a `snapshot` again. */

@@ -41,7 +41,8 @@ export class Task extends itemOf<models.Task>() {
   #checked(): this {
     if (this.status === "completed") return this;
     const told = this.error ? `: ${this.error.message}` : "";
-    throw new errors.TaskFailed(`task ${this.id} is ${this.status}${told}`, this, this.error?.code);
+    const ended = this.status === "failed" ? "failed" : `was ${this.status}`;
+    throw new errors.TaskFailed(`task ${this.id} ${ended}${told}`, this, this.error?.code);
   }
 
   /** The output as a value of a schema; throws `OutputMismatch` if it is none. */

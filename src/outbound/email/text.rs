@@ -6,7 +6,7 @@
 use callboard_domain::Timestamp;
 use callboard_domain::approval::MailCause;
 use callboard_domain::task::HoldReason;
-use callboard_runtime::ports::ReviewerMail;
+use callboard_runtime::ports::{KeyEndMail, ReviewerMail};
 
 /// The subject, which names the waiting item.
 pub(super) fn subject(letter: &ReviewerMail) -> String {
@@ -42,6 +42,46 @@ pub(super) fn body(letter: &ReviewerMail, link: &str) -> String {
         text = format!("{text}Execution: {execution}\n");
     }
     text
+}
+
+/// The subject of a mail about a key that ends soon.
+pub(super) fn key_end_subject(letter: &KeyEndMail) -> String {
+    format!("API key {} ends in {}", one_line(&letter.key_name), left(letter))
+}
+
+/// The text of a mail about a key that ends soon, with the address of the page of all keys.
+pub(super) fn key_end(letter: &KeyEndMail, link: &str) -> String {
+    let KeyEndMail { key, role, ends_at, last_used_at, .. } = letter;
+    format!(
+        "Hello {},\n\n\
+         the API key {} ends in {}. From then on the server refuses it, and each program that uses it \
+         stops.\n\n\
+         Make its successor, and give it to these programs. The old key stays valid for another day:\n\n    \
+         callboard keys rotate {key} --overlap 1d\n\n\
+         Or open the page of all keys:\n\n\
+         {link}\n\n\
+         If nothing uses the key any more, you need not do anything.\n\n\
+         Key:       {key}\n\
+         Role:      {}\n\
+         Ends:      {}\n\
+         Last used: {}\n",
+        one_line(&letter.name),
+        one_line(&letter.key_name),
+        left(letter),
+        role.as_str(),
+        shown(*ends_at),
+        last_used_at.map_or_else(|| "never".to_owned(), shown),
+    )
+}
+
+/// The time until the end of the key, in whole days, or in hours on the last two.
+fn left(letter: &KeyEndMail) -> String {
+    let hours = letter.ends_at.since(letter.now).as_secs().div_ceil(3_600);
+    match hours {
+        0 | 1 => "an hour".to_owned(),
+        2..48 => format!("{hours} hours"),
+        _ => format!("{} days", hours.div_ceil(24)),
+    }
 }
 
 /// The text of a mail about a forgotten password.
@@ -152,6 +192,34 @@ Execution: dt_exec_00000000000000000000000200
         let titled = ReviewerMail { title: Some("Ada: Late parcel".into()), ..letter() };
         assert_eq!(subject(&titled), "Review: Ada: Late parcel (step summarize of doc-review-v1)");
         assert!(body(&titled, "X").contains("\nTitle:     Ada: Late parcel\n"));
+    }
+
+    #[test]
+    fn a_mail_about_a_key_names_it_and_the_command_that_replaces_it() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let day = std::time::Duration::from_hours(24);
+        let letter = KeyEndMail {
+            delivery: letter().delivery,
+            to: letter().to,
+            name: "Ann".into(),
+            key: callboard_domain::id::KeyId::from_u128(3 << 10),
+            key_name: "backup\ncron".into(),
+            role: callboard_domain::access::Role::Viewer,
+            ends_at: now.after(14 * day),
+            last_used_at: None,
+            now,
+        };
+        assert_eq!(key_end_subject(&letter), "API key backup cron ends in 14 days");
+        let text = key_end(&letter, "https://callboard.example.com/admin/keys");
+        assert!(
+            text.contains("callboard keys rotate key_00000000000000000000000300 --overlap 1d"),
+            "{text}"
+        );
+        assert!(text.contains("\nEnds:      2023-11-28 22:13 UTC\nLast used: never\n"), "{text}");
+        let later = |left| KeyEndMail { now: letter.ends_at.after(left), ..letter.clone() };
+        assert_eq!(left(&later(std::time::Duration::ZERO)), "an hour");
+        let soon = KeyEndMail { ends_at: now.after(day), ..letter.clone() };
+        assert_eq!(left(&soon), "24 hours");
     }
 
     #[test]

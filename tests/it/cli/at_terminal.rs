@@ -264,3 +264,25 @@ async fn a_dry_run_applies_the_budget_and_the_conditions() {
     assert_eq!(states, [None, None, Some("runs"), Some("unknown")]);
     assert_eq!(whole["steps"][3]["priceUnknown"], true);
 }
+
+#[tokio::test]
+async fn the_lifetime_of_a_key_is_asked_at_a_terminal_and_said_elsewhere() {
+    let server = Server::start();
+    let home = Home::new(&server.url).signed_in().await;
+    let create = ["keys", "create", "--name", "backup", "--role", "viewer"];
+    for (answer, days) in [("400\n", 400), ("\n", 90)] {
+        let mut asked = Terminal::start(&home, &create);
+        asked.shows("Days until the key ends").await.types(answer).await;
+        let (code, seen) = asked.ends().await;
+        assert_eq!(code, Some(0), "{seen}");
+        let made = home.json(&["keys", "list"]).await["data"][0].clone();
+        let instant = |name: &str| made[name].as_str().and_then(|at| at.parse().ok());
+        let [from, until]: [jiff::Timestamp; 2] =
+            ["createdAt", "expiresAt"].map(|name| instant(name).expect("an instant"));
+        assert_eq!(until.as_second() - from.as_second(), days * 86_400, "{made}");
+    }
+    let said = home.run(&create).await.stderr;
+    assert!(said.contains("90 days") && said.contains("callboard keys rotate key_"), "{said}");
+    let said = home.run(&[&create[..], &["--expires-in", "365d"]].concat()).await.stderr;
+    assert!(!said.contains("90 days"), "{said}");
+}

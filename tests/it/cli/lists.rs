@@ -149,6 +149,7 @@ async fn the_occurrences_of_a_schedule_are_shown_in_part_and_listed_in_pages() {
     let shown = home.run(&["schedules", "show", id]).await;
     let note = format!("The last 20 of 21 occurrences; callboard schedules runs {id} lists all.");
     assert_eq!(shown.stderr.trim_end(), note);
+    assert!(shown.stdout.contains("runs a task with the prompt:\n  p\n"), "{}", shown.stdout);
     let listed = home.run(&["schedules", "runs", id, "--offset", "20", "-o", "jsonl"]).await;
     assert_eq!((listed.stdout.lines().count(), listed.stderr.as_str()), (1, ""));
 }

@@ -42,7 +42,7 @@ async fn every_class_of_failure_has_its_exit_code() {
     operator.run(&["tasks", "cancel", id]).await.ok();
     operator.run(&["tasks", "cancel", id]).await.failed(6);
     let cancelled = operator.run(&["tasks", "wait", id]).await.failed(10);
-    assert!(cancelled.contains("is cancelled"), "{cancelled}");
+    assert!(cancelled.contains("was cancelled"), "{cancelled}");
 
     let odd = Home::new(&server.url).with_key("svc_live\u{7}x").run(&["tasks", "list"]).await;
     assert!(!odd.failed(4).contains('\u{7}'));
@@ -269,4 +269,18 @@ async fn what_is_no_callboard_server_is_named() {
     tokio::spawn(async move { axum::serve(listener, router).await });
     let told = Home::new(&url).with_key("k").run(&["workers", "list"]).await.failed(1);
     assert!(told.contains(&url) && told.contains("<html>"), "{told}");
+}
+
+#[tokio::test]
+async fn a_warning_of_the_server_goes_to_standard_error() {
+    let server = Server::start();
+    let home = Home::new(&server.url).with_key(&server.key("operator").await);
+    for arguments in [
+        &["tasks", "submit", "p", "-o", "json"][..],
+        &["templates", "deploy", "contract-review-v1", "--sample", "-o", "json"],
+    ] {
+        let ended = home.run(arguments).await;
+        assert!(ended.stderr.starts_with("warning: no worker is connected"), "{ended:?}");
+        assert!(serde_json::from_str::<serde_json::Value>(&ended.ok()).is_ok());
+    }
 }

@@ -25,7 +25,7 @@ export default function KeysHelp({ onClose }: { onClose: () => void }) {
 
   return (
     <Dialog
-      title="Keys"
+      title="Keyboard shortcuts"
       onClose={onClose}
       footer={
         <Button kind="quiet" onClick={() => setOwn(undefined)} disabled={Object.keys(own).length === 0}>

@@ -265,3 +265,28 @@ proptest! {
         let _ = overlap(&text);
     }
 }
+
+#[test]
+fn a_key_that_ends_has_a_notice_two_weeks_and_three_days_before() {
+    let day = Duration::from_hours(24);
+    let key = ApiKey { expires_at: NOW.after(90 * day), ..record() };
+    let at = |days: u32| key.notice(NOW.after(days * day));
+    assert_eq!((at(0), at(75)), (None, None));
+    let first = Some(NOW.after(76 * day));
+    assert_eq!([at(76), at(77), at(86)], [first; 3]);
+    let second = Some(NOW.after(87 * day));
+    assert_eq!([at(87), at(89)], [second; 2]);
+    assert_eq!([at(90), at(91)], [None; 2], "it has ended");
+}
+
+#[test]
+fn a_key_has_no_notice_that_is_older_than_the_key_nor_one_after_its_revocation() {
+    let day = Duration::from_hours(24);
+    let week = ApiKey { expires_at: NOW.after(7 * day), ..record() };
+    assert_eq!(week.notice(NOW), None);
+    assert_eq!(week.notice(NOW.after(5 * day)), Some(NOW.after(4 * day)));
+    let brief = ApiKey { expires_at: NOW.after(3 * day), ..record() };
+    assert_eq!(brief.notice(NOW.after(day)), None);
+    let rotated = ApiKey { expires_at: NOW.after(7 * day), ..record() }.revoked(NOW.after(6 * day));
+    assert_eq!(rotated.notice(NOW.after(5 * day)), None);
+}

@@ -1,10 +1,12 @@
-//! The message of a delivery: a mail to a reviewer, or a webhook about a task or an execution.
+//! The message of a delivery: a mail to a reviewer or an admin, or a webhook about a task or an execution.
 
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::approval::{Mail, MailCause};
+use crate::digest::Digest;
 use crate::event::EventName;
-use crate::id::{DeliveryId, ExecutionId, TaskId};
+use crate::id::{DeliveryId, ExecutionId, KeyId, TaskId, UserId};
 use crate::labels::CallbackEvent;
 
 /// A message to deliver.
@@ -13,10 +15,43 @@ use crate::labels::CallbackEvent;
 pub enum Cargo {
     /// A mail to a reviewer.
     Mail(Mail),
+    /// A mail to an admin about an API key that ends soon.
+    KeyEnd(KeyEnd),
     /// An event of a task, to the address that the task names.
     Webhook(Webhook),
     /// An event of an execution, to the address that the execution names.
     ExecutionWebhook(ExecutionWebhook),
+}
+
+/// A mail to an admin: an API key ends soon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyEnd {
+    /// The identifier of the delivery, which follows from the other members and the instant of the notice.
+    pub id: DeliveryId,
+    /// The key.
+    pub key: KeyId,
+    /// The admin.
+    pub to: UserId,
+}
+
+impl KeyEnd {
+    /// The event that the mail reports.
+    pub const EVENT: &'static str = "key.ends_soon";
+
+    /// The mail to an admin for the notice of the instant `at`. The same notice is the same delivery, so that it is
+    /// sent to an admin once.
+    #[must_use]
+    pub fn new(key: KeyId, to: UserId, at: Timestamp) -> Self {
+        let digest = Digest::of(&format!("{key} {to}"));
+        let bits = digest
+            .as_bytes()
+            .iter()
+            .take(8)
+            .fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
+        // The last ten bits are the partition of all accounts, 0.
+        let id = DeliveryId::from_u128(u128::from(at.as_millis()) << 80 | bits << 10);
+        Self { id, key, to }
+    }
 }
 
 /// A webhook: the announcement of an event of a task.
@@ -55,6 +90,8 @@ pub enum Subject {
     Task(TaskId),
     /// An execution.
     Execution(ExecutionId),
+    /// An API key.
+    Key(KeyId),
 }
 
 impl Subject {
@@ -64,6 +101,7 @@ impl Subject {
         match self {
             Self::Task(task) => task.as_u128(),
             Self::Execution(execution) => execution.as_u128(),
+            Self::Key(key) => key.as_u128(),
         }
     }
 
@@ -72,7 +110,7 @@ impl Subject {
     pub const fn task(self) -> Option<TaskId> {
         match self {
             Self::Task(task) => Some(task),
-            Self::Execution(_) => None,
+            Self::Execution(_) | Self::Key(_) => None,
         }
     }
 
@@ -80,8 +118,17 @@ impl Subject {
     #[must_use]
     pub const fn execution(self) -> Option<ExecutionId> {
         match self {
-            Self::Task(_) => None,
+            Self::Task(_) | Self::Key(_) => None,
             Self::Execution(execution) => Some(execution),
+        }
+    }
+
+    /// The API key, if it is one.
+    #[must_use]
+    pub const fn key(self) -> Option<KeyId> {
+        match self {
+            Self::Key(key) => Some(key),
+            Self::Task(_) | Self::Execution(_) => None,
         }
     }
 }
@@ -92,6 +139,7 @@ impl Cargo {
     pub const fn id(&self) -> DeliveryId {
         match self {
             Self::Mail(mail) => mail.id,
+            Self::KeyEnd(mail) => mail.id,
             Self::Webhook(webhook) => webhook.id,
             Self::ExecutionWebhook(webhook) => webhook.id,
         }
@@ -102,6 +150,7 @@ impl Cargo {
     pub const fn subject(&self) -> Subject {
         match self {
             Self::Mail(mail) => Subject::Task(mail.task),
+            Self::KeyEnd(mail) => Subject::Key(mail.key),
             Self::Webhook(webhook) => Subject::Task(webhook.task),
             Self::ExecutionWebhook(webhook) => Subject::Execution(webhook.execution),
         }
@@ -111,7 +160,7 @@ impl Cargo {
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         match self {
-            Self::Mail(_) => None,
+            Self::Mail(_) | Self::KeyEnd(_) => None,
             Self::Webhook(webhook) => Some(&webhook.url),
             Self::ExecutionWebhook(webhook) => Some(&webhook.url),
         }
@@ -126,6 +175,7 @@ impl Cargo {
                 MailCause::Escalated => EventName::HitlEscalated.as_str(),
                 MailCause::Expired => EventName::HitlExpired.as_str(),
             },
+            Self::KeyEnd(_) => KeyEnd::EVENT,
             Self::Webhook(webhook) => webhook.event.as_str(),
             Self::ExecutionWebhook(webhook) => webhook.event.of_execution(),
         }

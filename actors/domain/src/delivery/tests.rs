@@ -34,7 +34,7 @@ const SHIPPED: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000,
 
 fn waits_of(cargo: &Cargo) -> Arc<[Duration]> {
     match cargo {
-        Cargo::Mail(_) => MAIL_WAITS.into(),
+        Cargo::Mail(_) | Cargo::KeyEnd(_) => MAIL_WAITS.into(),
         Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => {
             SHIPPED.iter().map(|seconds| Duration::from_secs(*seconds)).collect()
         }

@@ -171,7 +171,7 @@ fn webhooks(unit: &Unit) -> Vec<EventName> {
                 assert_eq!(step.effects, [delivery::Effect::Begin]);
                 Some(webhook.event)
             }
-            Cargo::Mail(_) | Cargo::ExecutionWebhook(_) => None,
+            Cargo::Mail(_) | Cargo::KeyEnd(_) | Cargo::ExecutionWebhook(_) => None,
         },
         Change::Task(..)
         | Change::NewTask(..)

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use callboard_domain::access::Role;
 use callboard_domain::approval::Mail;
-use callboard_domain::delivery::{Cargo, ExecutionWebhook, Webhook};
+use callboard_domain::delivery::{Cargo, ExecutionWebhook, KeyEnd, Webhook};
 use callboard_domain::event::EventName;
 use callboard_domain::execution::State as ExecutionState;
 use callboard_domain::id::Environment;
@@ -12,7 +13,9 @@ use callboard_domain::task::{State, Task};
 use callboard_store::Error;
 
 use crate::node::Node;
-use crate::ports::{ExecutionNotice, ReviewerMail, TaskDetails, WebhookContent, WebhookSubject};
+use crate::ports::{
+    ExecutionNotice, KeyEndMail, ReviewerMail, TaskDetails, WebhookContent, WebhookSubject,
+};
 use crate::read::{self, runs};
 use crate::tables::{self, approvals, executions};
 
@@ -52,6 +55,26 @@ pub(super) async fn letter(
     }))
 }
 
+/// The content of a mail about a key that ends soon; otherwise the reason why the mail is not needed.
+pub(super) fn key_end(node: &Node, mail: &KeyEnd) -> Result<KeyEndMail, &'static str> {
+    let admin = node.accounts.user(mail.to).filter(|user| user.role == Role::Admin);
+    let admin = admin.ok_or("the recipient is no admin any more")?;
+    let known = node.accounts.key_by_id(mail.key).filter(|known| known.key.revoked_at.is_none());
+    let known = known.ok_or("the key was revoked or rotated")?;
+    let key = &known.key;
+    Ok(KeyEndMail {
+        delivery: mail.id,
+        to: admin.email,
+        name: admin.name,
+        key: key.id,
+        key_name: key.name.clone(),
+        role: key.role,
+        ends_at: key.expires_at,
+        last_used_at: known.last_used_at(),
+        now: node.now(),
+    })
+}
+
 /// The content of a webhook; otherwise the reason why it is not needed. Retention keeps an item whose webhook is
 /// pending, so only a redelivery can come too late.
 pub(super) async fn notice(
@@ -64,7 +87,7 @@ pub(super) async fn notice(
         Cargo::ExecutionWebhook(webhook) => {
             Box::pin(of_execution(node, environment, webhook)).await
         }
-        Cargo::Mail(_) => Ok(Err("a mail is no webhook")),
+        Cargo::Mail(_) | Cargo::KeyEnd(_) => Ok(Err("a mail is no webhook")),
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
     let outcome = ticket.await;
     drop(admitted);
     match commit.finish(&node, outcome) {
-        Ok(_) => Ok(Submitted { made, replayed: false }),
+        Ok(_) => Ok(Submitted { made, replayed: false, warnings: Vec::new() }),
         Err(_) => Err(Error::Unavailable("the submission could not be stored")),
     }
 }

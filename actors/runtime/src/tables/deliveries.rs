@@ -70,7 +70,7 @@ pub(super) async fn put_words_back(
 /// The event of a fact; mails have none.
 const fn event(cargo: &Cargo, fact: Fact) -> Option<EventName> {
     match (cargo, fact) {
-        (Cargo::Mail(_), _) | (_, Fact::Revived) => None,
+        (Cargo::Mail(_) | Cargo::KeyEnd(_), _) | (_, Fact::Revived) => None,
         (Cargo::Webhook(_) | Cargo::ExecutionWebhook(_), Fact::Delivered) => {
             Some(EventName::WebhookDelivered)
         }

@@ -1,5 +1,6 @@
 //! Mails on the memory store: sent, tried again, sent after a crash, dropped once nobody waits.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Mutex;
 
@@ -12,7 +13,7 @@ use callboard_domain::task::{Channels, Gate, HoldReason};
 use super::approvals::new_user;
 use super::*;
 use crate::handle::Approve;
-use crate::ports::{Mailer, NotSent, ReviewerMail};
+use crate::ports::{KeyEndMail, Mailer, NotSent, ReviewerMail};
 use crate::tables::{ENDED_DELIVERIES, LIVE_DELIVERIES, deliveries};
 
 const NUMBER: u8 = Environment::Live.number();
@@ -24,6 +25,7 @@ type Sending<'s> = Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + 's>
 struct Post {
     answers: Mutex<Vec<Result<(), NotSent>>>,
     letters: Mutex<Vec<(ReviewerMail, Instant)>>,
+    key_ends: Mutex<Vec<KeyEndMail>>,
 }
 
 impl Post {
@@ -47,6 +49,12 @@ impl Mailer for Post {
         let answer = self.answers.lock().expect("no panic").pop();
         Box::pin(async move { answer.unwrap_or(Ok(())) })
     }
+
+    fn send_key_end(&self, letter: KeyEndMail) -> Sending<'_> {
+        self.key_ends.lock().expect("no panic").push(letter);
+        let answer = self.answers.lock().expect("no panic").pop();
+        Box::pin(async move { answer.unwrap_or(Ok(())) })
+    }
 }
 
 /// Takes the mail, and never answers.
@@ -55,6 +63,11 @@ struct LastPost(Arc<Post>);
 impl Mailer for LastPost {
     fn send(&self, letter: ReviewerMail) -> Sending<'_> {
         drop(self.0.send(letter));
+        Box::pin(std::future::pending())
+    }
+
+    fn send_key_end(&self, letter: KeyEndMail) -> Sending<'_> {
+        drop(self.0.send_key_end(letter));
         Box::pin(std::future::pending())
     }
 }
@@ -311,4 +324,64 @@ async fn what_became_of_a_mail_is_kept_for_thirty_days() {
         tokio::time::sleep(Duration::from_mins(2)).await;
     }
     assert_eq!(kept().await.expect("readable"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn admins_get_one_mail_two_weeks_and_one_three_days_before_a_key_ends() {
+    const DAY: Duration = Duration::from_hours(24);
+    let by = callboard_domain::audit::By::SYSTEM;
+    // The first server for mail is down once.
+    let post = Post::answering(vec![down()]);
+    let bench = Bench::with_post(MemoryStore::new(), Some(post.clone())).await;
+    for (name, role) in [("ada", Role::Admin), ("ann", Role::Operator), ("eve", Role::Admin)] {
+        bench.handle.create_user(new_user(name, role), by).await.expect("a user");
+    }
+    let key = |name: &str, days: u32| crate::accounts::NewKey {
+        name: name.into(),
+        role: Role::Viewer,
+        environment: Environment::Live,
+        tier: None,
+        queues: Vec::new(),
+        lifetime: days * DAY,
+    };
+    bench.handle.create_key(key("backup", 90), by).await.expect("a key");
+    let (rotated, _) = bench.handle.create_key(key("rotated", 90), by).await.expect("a key");
+    bench.handle.rotate_key(rotated.id, DAY, by).await.expect("its successor");
+    let told = |post: &Post| {
+        let letters = post.key_ends.lock().expect("no panic").clone();
+        letters.into_iter().map(|it| (it.to.as_str().to_owned(), it.key_name)).collect::<Vec<_>>()
+    };
+    let pass = async |bench: &Bench, days: u64| {
+        bench.wall.fetch_add(days * 24 * 3_600_000, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_mins(5)).await;
+    };
+
+    pass(&bench, 75).await;
+    assert_eq!(told(&post), []);
+    pass(&bench, 1).await;
+    let both = |name: &str| {
+        let to = |user: &str| (format!("{user}@example.com"), name.to_owned());
+        BTreeSet::from([to("ada"), to("eve")])
+    };
+    let first = told(&post);
+    // The mail that was not taken came again; the successor of the rotated key ends on the same day.
+    assert_eq!(first.len(), 5, "{first:?}");
+    let expected: BTreeSet<_> = both("backup").into_iter().chain(both("rotated")).collect();
+    assert_eq!(first.into_iter().collect::<BTreeSet<_>>(), expected);
+
+    let post = Post::new();
+    let bench = bench.restart_with(post.clone()).await;
+    // The clock of a new bench begins where that of the first one did.
+    pass(&bench, 77).await;
+    assert_eq!(told(&post), [], "each notice is sent once");
+    let keys = bench.handle.keys();
+    let successor = keys.iter().find(|it| it.key.name == "rotated" && it.key.revoked_at.is_none());
+    let successor = successor.expect("the successor").key.id;
+    bench.handle.revoke_key(successor, by).await.expect("revoked");
+    pass(&bench, 11).await;
+    assert_eq!(told(&post).into_iter().collect::<BTreeSet<_>>(), both("backup"));
+    assert_eq!(told(&post).len(), 2);
+    pass(&bench, 4).await;
+    assert_eq!(told(&post).len(), 2, "a key that has ended is announced no more");
+    bench.system.stop().await;
 }

@@ -76,6 +76,14 @@ impl Workers {
             .collect()
     }
 
+    /// True if one of the workers of an environment passes the test. Cheaper than a list, which copies every worker.
+    pub(crate) fn any(&self, environment: Environment, test: impl Fn(&Worker) -> bool) -> bool {
+        self.views().values().any(|view| {
+            let view = view.lock().unwrap_or_else(PoisonError::into_inner);
+            view.environment == environment && test(&view.worker)
+        })
+    }
+
     /// The worker's state, if the worker is listed.
     pub(crate) fn get(&self, worker: WorkerId) -> Option<View> {
         let view = self.views().get(&worker).cloned()?;

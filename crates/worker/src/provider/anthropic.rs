@@ -177,6 +177,10 @@ impl Provider for Anthropic {
     ) -> BoxFuture<'a, Result<Completion, Failure>> {
         self.call(request, deltas).boxed()
     }
+
+    fn models(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, Failure>> {
+        self.endpoint.models().boxed()
+    }
 }
 
 /// Asks for the schema in `body`; true if a system message has to ask instead.

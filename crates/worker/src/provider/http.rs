@@ -6,6 +6,8 @@
 //! Deliberately absent: retries, redirects (a key must not travel to another host), an overall
 //! time-out (the attempt's deadline is the worker's business), and any body in a log.
 
+mod listing;
+
 use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;

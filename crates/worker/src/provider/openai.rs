@@ -127,6 +127,10 @@ impl Provider for OpenAi {
     ) -> BoxFuture<'a, Result<Completion, Failure>> {
         self.call(request, deltas).boxed()
     }
+
+    fn models(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, Failure>> {
+        self.endpoint.models().boxed()
+    }
 }
 
 fn body(request: &Request, quirks: Quirks, shape: Shape) -> Value {

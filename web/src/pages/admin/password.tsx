@@ -34,7 +34,7 @@ export function Password({ onDone }: { onDone?: () => Promise<void> }) {
           void submit();
         }}
       >
-        <Field label="Present password">
+        <Field label="Current password">
           {(props) => (
             <input
               {...props}

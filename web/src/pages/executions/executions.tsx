@@ -119,7 +119,7 @@ export default function Executions() {
             {
               id: "cost",
               header: "Cost",
-              width: "92px",
+              width: "104px",
               number: true,
               phone: false,
               cell: (it) => (it.usage.priceUnknown ? <Unpriced /> : money(it.usage.totalCost)),

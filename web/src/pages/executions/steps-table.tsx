@@ -61,7 +61,7 @@ export function StepsTable({
         {
           id: "cost",
           header: "Cost",
-          width: "92px",
+          width: "104px",
           number: true,
           phone: false,
           cell: (step) => money(step.result?.usage?.totalCost),

@@ -261,7 +261,7 @@ function Workers() {
                   <strong>{plural(there.length, "worker")}</strong>
                 </Link>{" "}
                 <span className="soft">
-                  {there.length === 1 ? "runs" : "run"} {count(running)} of {count(slots)} at once
+                  connected; {count(running)} of {plural(slots, "slot")} in use
                 </span>
               </p>
               {there.filter(isSilent).map((worker) => (
@@ -368,7 +368,7 @@ function Days({ days }: { days: Day[] }) {
               <Link href={endedHref(today.date, state)} data-sum={state}>
                 {short(today[state])}
               </Link>{" "}
-              <span className="faint small">{short(Math.round(mean((day) => day[state])))} a day before</span>
+              <span className="faint small">average {short(Math.round(mean((day) => day[state])))}</span>
             </dd>
           </div>
         ))}
@@ -380,7 +380,7 @@ function Days({ days }: { days: Day[] }) {
                 {money(today.cost)}
               </Link>
               {isPart && " + ?"}{" "}
-              <span className="faint small">{money(mean((day) => day.cost ?? 0))} a day before</span>
+              <span className="faint small">average {money(mean((day) => day.cost ?? 0))}</span>
             </dd>
           ) : (
             <dd data-tip="The server adds up at most 100,000 tasks.">–</dd>

@@ -242,10 +242,10 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
             <dd className="faint small">of {count(at.rejectionsKnown)} known</dd>
           </div>
           <div>
-            <dt>Of all rejections</dt>
-            <dd>{expected === undefined ? "no telling" : percent(expected)}</dd>
+            <dt>Share of rejections missed</dt>
+            <dd>{expected === undefined ? "unknown" : percent(expected)}</dd>
             <dd className="faint small">
-              {percent(low)} to {percent(high)}
+              {expected === undefined ? "too few reviews" : `between ${percent(low)} and ${percent(high)}`}
             </dd>
           </div>
         </dl>
@@ -281,10 +281,10 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
         </ul>
         {at.unreviewed > 0 && (
           <p className="small soft">
-            {plural(at.unreviewed, "further output")} would pass that nobody ever reviewed
+            {plural(at.unreviewed, "output")} without a review would also pass. The share of bad ones among them is
+            estimated from reviews of outputs with a similar confidence.
             {at.unreviewedUnknown > 0 &&
-              `; of ${count(at.unreviewedUnknown)} there is no review in their range at all`}
-            . How many of them are bad is estimated from the reviews in the same range of confidence.
+              ` For ${count(at.unreviewedUnknown)} of them, there are no such reviews.`}
           </p>
         )}
       </div>

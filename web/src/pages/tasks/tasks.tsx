@@ -208,7 +208,7 @@ const COLUMNS: Column<TaskRow>[] = [
   {
     id: "cost",
     header: "Cost",
-    width: "84px",
+    width: "104px",
     number: true,
     phone: false,
     cell: (task) => money(task.usage?.totalCost),

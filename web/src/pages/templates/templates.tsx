@@ -88,7 +88,7 @@ const COLUMNS: Column<Row>[] = [
         <span className="faint">0</span>
       ),
   },
-  { id: "cost", header: "Cost", width: "80px", number: true, cell: (row) => money(row.estimatedCost) },
+  { id: "cost", header: "Cost", width: "104px", number: true, cell: (row) => money(row.estimatedCost) },
   {
     id: "time",
     header: "Time",

@@ -8,7 +8,7 @@ fn announced(unit: &Unit) -> Vec<CallbackEvent> {
     let event = |change: &Change| match change {
         Change::Delivery(step) => match &step.next.cargo {
             Cargo::ExecutionWebhook(webhook) => Some(webhook.event),
-            Cargo::Webhook(_) | Cargo::Mail(_) => None,
+            Cargo::Webhook(_) | Cargo::Mail(_) | Cargo::KeyEnd(_) => None,
         },
         Change::Task(..)
         | Change::NewTask(..)

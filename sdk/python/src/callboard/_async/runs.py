@@ -43,8 +43,9 @@ class AsyncExecution(AsyncBound, models.Execution):
             return self
         at = f" at step {self.error.step_id}" if self.error and self.error.step_id else ""
         told = f": {self.error.message}" if self.error else ""
+        ended = "failed" if self.status == "failed" else f"was {self.status}"
         raise errors.ExecutionFailed(
-            f"execution {self.id} is {self.status}{at}{told}", item=self, code=self.error.code if self.error else None
+            f"execution {self.id} {ended}{at}{told}", item=self, code=self.error.code if self.error else None
         )
 
     async def follow(self, timeout: float | None = None) -> AsyncGenerator[ServerEvent, None]:

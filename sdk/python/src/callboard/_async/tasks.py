@@ -42,8 +42,9 @@ class AsyncTask(AsyncBound, models.Task):
         if self.status == "completed":
             return self
         told = f": {self.error.message}" if self.error else ""
+        ended = "failed" if self.status == "failed" else f"was {self.status}"
         raise errors.TaskFailed(
-            f"task {self.id} is {self.status}{told}", item=self, code=self.error.code if self.error else None
+            f"task {self.id} {ended}{told}", item=self, code=self.error.code if self.error else None
         )
 
     def parse(self, schema: type[T]) -> T:

@@ -1,0 +1,78 @@
+//! The commands of the guides that no walk runs, each with the reason, and those whose refusal is expected.
+//!
+//! A command is meant by its page and by a part of its text. An empty part means each command of the page.
+
+/// The page, a part of the command, and the reason.
+pub(super) const EXCUSED: &[(&str, &str, &str)] = &[
+    ("README.md", "./run", "it builds the program; tests/it/cli/dev.rs runs what it starts"),
+    ("README.md", "web/install", "it builds the dashboard, as ./test does before the tests"),
+    ("README.md", "cargo build --release", "it builds a release, which takes many minutes"),
+    ("README.md", "callboard hitl review", "it needs a terminal: tests/it/cli/reviews.rs"),
+    (
+        "docs/how-to/review.md",
+        "callboard hitl review",
+        "it needs a terminal: tests/it/cli/reviews.rs",
+    ),
+    (
+        "docs/how-to/backup.md",
+        "--data-dir ./callboard-data",
+        "it needs a server that is stopped: tests/it/backup.rs",
+    ),
+    (
+        "docs/how-to/backup.md",
+        "--archive /mnt/other-disk",
+        "it needs a server with an archive: tests/it/backup.rs",
+    ),
+    ("docs/how-to/batch.md", "", "tests/it/batches.rs follows the page"),
+    ("docs/how-to/cluster.md", "", "it needs PostgreSQL, or Kubernetes: tests/it/cluster"),
+    ("docs/how-to/dashboard.md", "", "it builds the dashboard and a release"),
+    (
+        "docs/how-to/functions.md",
+        "python worker.py",
+        "it needs the Python library: sdk/python/tests/test_worker.py; the walk has a worker with the function",
+    ),
+    (
+        "docs/how-to/measure.md",
+        "",
+        "benchmarks of a release, which take minutes each: tests/it/bench.rs",
+    ),
+    (
+        "docs/how-to/monitor.md",
+        "callboard worker --otel-endpoint",
+        "tests/it/traces.rs starts such a worker",
+    ),
+    (
+        "docs/how-to/nightly.md",
+        "python3 examples/support-night",
+        "it needs the Python library: sdk/python/tests/test_night.py runs both programs over three nights",
+    ),
+    ("docs/how-to/openai.md", "", "tests/it/openai.rs runs the script with the published library"),
+    ("docs/how-to/python.md", "", "sdk/python/tests/test_package.py installs the library"),
+    (
+        "docs/how-to/schedule.md",
+        "callboard executions signal",
+        "the execution is of the reader's own plan: tests/it/waits.rs",
+    ),
+    (
+        "docs/how-to/single-sign-on.md",
+        "",
+        "it needs a browser and a provider: tests/it/accounts/oidc.rs",
+    ),
+    ("docs/how-to/tls.md", "", "it needs a server with TLS: tests/it/tls.rs"),
+    ("docs/how-to/typescript.md", "", "sdk/typescript/tests/package.test.ts installs the library"),
+    ("docs/how-to/workers.md", "HTTPS_PROXY=", "it needs a proxy: tests/it/proxies.rs"),
+];
+
+/// The page, a part of the command, and the code of the refusal: the item has ended meanwhile, or the page shows a
+/// secret as `…`. A command of the program has the exit code.
+pub(super) const REFUSED: &[(&str, &str, &str)] = &[
+    ("docs/how-to/http.md", "-X DELETE $API/tasks/$TASK", "INVALID_STATE"),
+    ("docs/how-to/http.md", "-X DELETE $API/plans/executions/$EXECUTION", "INVALID_STATE"),
+    ("docs/how-to/http.md", "$API/plans/executions/$EXECUTION/retry", "INVALID_STATE"),
+    ("docs/how-to/http.md", "$API/hitl/$TASK/reject", "ALREADY_DECIDED"),
+    ("docs/how-to/http.md", "$API/webhooks/deliveries/$DELIVERY/redeliver", "NOT_FOUND"),
+    ("docs/how-to/http.md", "$API/auth/login", "INVALID_CREDENTIALS"),
+    ("docs/how-to/http.md", "$API/auth/refresh", "INVALID_TOKEN"),
+    ("docs/how-to/http.md", "$API/auth/users", "INVALID_INPUT"),
+    ("docs/how-to/map.md", "callboard executions retry", "exit 6"),
+];
