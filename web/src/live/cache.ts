@@ -34,7 +34,7 @@ const KINDS: Record<string, Kind> = {
   queue: { id: "name", detail: [], lists: ["/api/queues"] },
   batch: {
     id: "id",
-    detail: ["/api/batches/{id}", "/api/batches/{id}/rows", "/api/batches/{a}/compare/{b}"],
+    detail: ["/api/batches/{id}", "/api/batches/{id}/rows", "/api/batches/{id}/compare/{other}"],
     lists: ["/api/batches"],
   },
   bulk: { id: "id", detail: ["/api/bulk/{id}"], lists: [] },

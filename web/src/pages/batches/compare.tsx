@@ -106,13 +106,13 @@ function Choice(props: { label: string; value: string; onChange: (id: string) =>
   );
 }
 
-const PATH = "/api/batches/{a}/compare/{b}";
+const PATH = "/api/batches/{id}/compare/{other}";
 /** A comparison of large batches is asked for again while the server makes it. */
 const AGAIN_MS = 1_000;
 
 function useComparison(a: string, b: string, query: Record<string, string | undefined>) {
   return useInfiniteQuery<Comparison, ApiError, InfiniteData<Comparison>, unknown[], number | undefined>({
-    queryKey: [PATH, { path: { id: a, b } }, query],
+    queryKey: [PATH, { path: { id: a, other: b } }, query],
     queryFn: async ({ pageParam, signal }) => {
       const given = Object.entries({ ...query, limit: "50", cursor: pageParam && String(pageParam) });
       const search = new URLSearchParams(given.filter((each): each is [string, string] => Boolean(each[1])));

@@ -114,7 +114,7 @@ function Form() {
       }}
     >
       <div className="stack">
-        <Panel title="Template">
+        <Panel title="Template and version">
           <div className="batches-pad batches-pair">
             <Field label="Template" fault={template.error?.message}>
               {(props) => (
