@@ -32,10 +32,11 @@ struct Built;
 const INDEX: &str = "index.html";
 const ASSETS: &str = "assets/";
 /// The first segments of the paths that the dashboard shows.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "",
     "account",
     "admin",
+    "batches",
     "docs",
     "executions",
     "insights",

@@ -35,6 +35,7 @@ test("every empty page has a command that the program understands, and a button 
     "/",
     "/review",
     "/executions",
+    "/batches",
     "/tasks",
     "/plans",
     "/workers",

@@ -110,3 +110,37 @@ test("what was decided is found by its decider, its decision and its words", asy
   await page.getByText("The address is old.").first().waitFor();
   await close(page);
 });
+
+test("an old decision is found by its tag, which the server searches, and an open output gets more time", async () => {
+  await on.clear();
+  const tagged = await on.held("Seen once.", { tags: ["harbour-17"] });
+  await on.server.call("POST", `/api/hitl/${tagged}/approve`);
+  await on.decided(tagged);
+  const waits = await on.held("It needs a lawyer.");
+  const page = await open(on.browser, on.server, "/review/decided");
+  const answered = page.waitForResponse((it) => new URL(it.url()).searchParams.get("search") === "harbour-17");
+  await page.getByLabel("Search").fill("harbour-17");
+  const { data } = await (await answered).json();
+  assert.deepEqual(
+    data.map(({ taskId }) => taskId),
+    [tagged],
+  );
+  const rows = page.getByRole("table", { name: "Decided outputs" }).getByRole("row");
+  await rows.filter({ hasText: "Seen once." }).waitFor();
+  assert.equal(await rows.count(), 2, "the head, and the one that is found");
+  await page.goto(`/review/${waits}`);
+  await title(page, "It needs a lawyer.");
+  await page.getByRole("button", { name: "Extend" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Time from now on").selectOption("3 days");
+  await dialog.getByLabel("Reason").fill("The lawyer is away.");
+  await accessible(page, "the question about more time");
+  await shot(page, "review-extend");
+  await dialog.getByRole("button", { name: "Extend" }).click();
+  await page.getByText("It is due in").waitFor();
+  const { timeoutAt } = await on.item(waits);
+  const hours = (Date.parse(timeoutAt) - Date.now()) / 3_600_000;
+  assert.ok(hours > 71 && hours <= 72, `${hours} h`);
+  await page.getByText("The lawyer is away.").first().waitFor();
+  await close(page);
+});

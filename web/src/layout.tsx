@@ -23,6 +23,7 @@ const ENTRIES: Entry[] = [
   { path: "/", name: "Overview", icon: "home", needs: "tasks: read" },
   { path: "/review", name: "Review", icon: "review", needs: "hitl: read" },
   { path: "/executions", name: "Executions", icon: "executions", needs: "executions: read", gap: true },
+  { path: "/batches", name: "Batches", icon: "batches", needs: "batches: read" },
   { path: "/tasks", name: "Tasks", icon: "tasks", needs: "tasks: read" },
   { path: "/templates", name: "Templates", icon: "templates", needs: "templates: read" },
   { path: "/plans", name: "Plans", icon: "plans", needs: "plans: read" },

@@ -78,7 +78,8 @@ async function settled<T>(call: Promise<Answer<T>>): Promise<Envelope> {
   return answer.data as Envelope;
 }
 
-function refusal(response: Response, body: unknown): ApiError {
+/** The refusal in the body of an answer. */
+export function refusal(response: Pick<Response, "status" | "headers">, body: unknown): ApiError {
   const envelope = body as { error?: Partial<ApiError>; meta?: { requestId?: string } } | undefined;
   const error = envelope?.error;
   const id = envelope?.meta?.requestId ?? response.headers.get("x-request-id") ?? undefined;

@@ -32,6 +32,11 @@ const KINDS: Record<string, Kind> = {
   },
   worker: { id: "id", detail: [], lists: ["/api/workers", "/api/queues", "/api/models"] },
   queue: { id: "name", detail: [], lists: ["/api/queues"] },
+  batch: {
+    id: "id",
+    detail: ["/api/batches/{id}", "/api/batches/{id}/rows", "/api/batches/{id}/compare/{other}"],
+    lists: ["/api/batches"],
+  },
   bulk: { id: "id", detail: ["/api/bulk/{id}"], lists: [] },
   webhook: { id: "id", detail: [], lists: ["/api/webhooks/deliveries"] },
 };
@@ -57,7 +62,11 @@ export function apply(client: QueryClient, event: LiveEvent) {
       client.setQueriesData({ predicate }, (known) => patched(known, event.data));
     }
     const read = () => {
-      for (const query of client.getQueryCache().findAll({ predicate })) again(client, query);
+      for (const query of client.getQueryCache().findAll({ predicate })) {
+        const pages = pagesOf(query);
+        if (pages === 1) again(client, query);
+        else later(client, query.queryHash, () => again(client, query), EVERY * (pages / PAGES_A_SECOND));
+      }
     };
     later(client, `${path} ${event.resource.id}`, read, 100);
   }
@@ -67,11 +76,15 @@ export function apply(client: QueryClient, event: LiveEvent) {
       client.setQueriesData({ predicate }, (known) => withRow(known, kind.id, event));
     }
     for (const query of client.getQueryCache().findAll({ queryKey: [path] })) {
-      const pages = (query.state.data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1;
-      later(client, query.queryHash, () => again(client, query), EVERY * Math.max(1, pages / PAGES_A_SECOND));
+      const wait = EVERY * Math.max(1, pagesOf(query) / PAGES_A_SECOND);
+      later(client, query.queryHash, () => again(client, query), wait);
     }
   }
 }
+
+/** How many pages a query has read: reading it again reads all of them. */
+const pagesOf = ({ state }: Query) =>
+  Math.max(1, (state.data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1);
 
 /** Reads again what events of these names change: some may have happened before they were sent. */
 export function begun(client: QueryClient, events: string[]) {

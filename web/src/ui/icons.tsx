@@ -3,6 +3,7 @@ const PATHS = {
   home: "M2.5 7 8 2.5 13.5 7v6.5h-4v-4h-3v4h-4Z",
   review: "M3 2.5h10v11H3ZM5.5 8l2 2 3.5-4",
   executions: "M2 3.5h4v3H2ZM10 2h4v3h-4ZM10 11h4v3h-4ZM6 5h2v7.5h2M8 3.5h2",
+  batches: "M2.5 3h11v10h-11ZM2.500 6.300h11M2.500 9.700h11M6.500 3v10",
   tasks: "M2.5 4h1M2.5 8h1M2.5 12h1M6 4h8M6 8h8M6 12h8",
   plans: "M3 2.5h7l3 3v8H3ZM10 2.5v3h3M5.5 8.5h5M5.5 11h5",
   templates: "M2.5 2.5h5v5h-5ZM9.5 2.5h4v4h-4ZM2.5 9.5h4v4h-4ZM9.5 9.5h4v4h-4Z",

@@ -8,6 +8,7 @@ type Look = { tone: Tone; icon: IconName; word: string; spin?: boolean };
 const LOOKS: Record<string, Look> = {
   pending: { tone: "mute", icon: "clock", word: "pending" },
   scheduled: { tone: "mute", icon: "clock", word: "scheduled" },
+  loading: { tone: "run", icon: "running", word: "loading", spin: true },
   running: { tone: "run", icon: "running", word: "running", spin: true },
   streaming: { tone: "run", icon: "running", word: "streaming", spin: true },
   completed: { tone: "good", icon: "check", word: "completed" },
@@ -24,6 +25,8 @@ const LOOKS: Record<string, Look> = {
   assigned: { tone: "warn", icon: "hand", word: "waiting" },
   escalated: { tone: "warn", icon: "up", word: "escalated" },
   expired: { tone: "bad", icon: "warn", word: "overdue" },
+  invalid: { tone: "bad", icon: "warn", word: "invalid" },
+  removed: { tone: "mute", icon: "skip", word: "removed" },
   active: { tone: "good", icon: "dot", word: "active" },
   draining: { tone: "warn", icon: "stop", word: "draining" },
   paused: { tone: "warn", icon: "hand", word: "paused" },

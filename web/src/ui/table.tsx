@@ -40,13 +40,20 @@ type Props<T> = {
   current?: string;
   selection?: Selection;
   nameOf?: (row: T) => string;
+  /** The rows never change their places, so none need be held where they are. */
+  fixed?: boolean;
+  /** Told the first and the last row that are drawn, for rows that are read as they come into view. */
+  onRange?: (first: number, last: number) => void;
 };
 
 const ROW = 34;
+const NONE: never[] = [];
 
 export function Table<T>(props: Props<T>) {
-  const { label, columns, keyOf, total, more, href, current, selection, nameOf } = props;
-  const { rows, gone, waiting, take, hold } = useStable(props.rows, keyOf);
+  const { label, columns, keyOf, total, more, href, current, selection, nameOf, fixed, onRange } = props;
+  const stable = useStable<T>(fixed ? NONE : props.rows, keyOf);
+  const { gone, waiting, take, hold } = stable;
+  const rows = fixed ? props.rows : stable.rows;
   const scroller = useRef<HTMLDivElement>(null);
   const [, navigate] = useLocation();
   const virtual = useVirtualizer({
@@ -62,6 +69,9 @@ export function Table<T>(props: Props<T>) {
   useEffect(() => {
     if (more && rows.length > 0 && lastIndex >= rows.length - 20) more();
   }, [lastIndex, rows.length, more]);
+
+  const firstIndex = items[0]?.index ?? 0;
+  useEffect(() => onRange?.(firstIndex, lastIndex), [firstIndex, lastIndex, onRange]);
 
   const widths = useWidths(scroller, columns);
   const tracks = `${selection ? "32px " : ""}${widths.join(" ")}`;

@@ -174,6 +174,15 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
             </span>
           </Link>
         )}
+        {execution.batchId && (
+          <Link href={`/batches/${execution.batchId}`} data-tip={execution.batchId}>
+            row{" "}
+            <span translate="no" className="mono">
+              {visible(execution.key ?? "")}
+            </span>{" "}
+            of a batch
+          </Link>
+        )}
         {execution.templateId && (
           <Link href={`/templates/${execution.templateId}`}>
             <TemplateName id={execution.templateId} />

@@ -1,7 +1,7 @@
 /** /review/decided: what was decided, the latest decision first: by whom, when, with which words. */
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 import { Link } from "wouter";
-import type { Approval } from "../../api/client";
+import type { Approval, ParamsOf } from "../../api/client";
 import { useRows } from "../../api/hooks";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
@@ -14,8 +14,10 @@ import { Ago } from "../../ui/time";
 import { useNames } from "./names";
 import { matches } from "./select";
 
-/** A search reads so many of the latest decisions. */
+/** Words of outputs and comments, which the server does not search, are looked for in so many of the latest. */
 const SEARCHED = 1_000;
+
+type Query = NonNullable<ParamsOf<"/api/hitl">["query"]>;
 
 export default function DecidedList() {
   const [params, setParams] = useParams();
@@ -25,18 +27,25 @@ export default function DecidedList() {
   const isMine = params.get("mine") === "1";
   const verdict = params.get("verdict") ?? "";
   const text = params.get("q") ?? "";
-  const list = useRows("/api/hitl", {
-    query: {
-      status: verdict === "approved" || verdict === "rejected" ? [verdict] : ["approved", "rejected"],
-      orderBy: "decidedAt",
-      reviewerId: isMine ? who.user.id : undefined,
-    },
-  });
+  const query: Query = {
+    status: verdict === "approved" || verdict === "rejected" ? [verdict] : ["approved", "rejected"],
+    orderBy: "decidedAt",
+    reviewerId: isMine ? who.user.id : undefined,
+  };
+  const list = useRows("/api/hitl", { query });
+  // The server finds title, tag, key and id in every decision.
+  const asked = useLater(text.trim());
+  const named = useRows("/api/hitl", { query: { ...query, search: asked } }, { enabled: asked !== "" });
   const { rows, total, more, hasNextPage } = list;
   useEffect(() => {
     if (text && hasNextPage && rows.length < SEARCHED) more();
   }, [text, hasNextPage, rows.length, more]);
-  const found = rows.filter((item) => says(item, text, nameOf(item.decision?.by)));
+  const found = text
+    ? together(
+        asked === "" ? [] : named.rows,
+        rows.filter((item) => says(item, text, nameOf(item.decision?.by))),
+      )
+    : rows;
   const columns: Column<Approval>[] = [
     {
       id: "item",
@@ -93,7 +102,7 @@ export default function DecidedList() {
           className="input"
           type="search"
           aria-label="Search"
-          placeholder="Search text, step, tag, comment, name"
+          placeholder="Search title, tag, key, id, text, comment, name"
           value={text}
           onChange={(event) => setParams({ q: event.target.value })}
         />
@@ -115,11 +124,13 @@ export default function DecidedList() {
           />
           By me
         </label>
-        <span className="faint">{list.data && (text ? `${found.length} of ${total}` : total)}</span>
+        <span className="faint">{list.data && (text ? `${found.length}${named.hasNextPage ? "+" : ""} of ${total}` : total)}</span>
       </div>
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
       ) : !list.data ? (
+        <Loading />
+      ) : found.length === 0 && named.isFetching ? (
         <Loading />
       ) : found.length === 0 ? (
         <Empty
@@ -130,14 +141,16 @@ export default function DecidedList() {
             </Button>
           }
         >
-          {total > SEARCHED ? `The latest ${SEARCHED} decisions were searched.` : "No decision is like that."}
+          {total > SEARCHED
+            ? `Titles, tags, keys and ids of all decisions were searched, and the texts of the latest ${SEARCHED}.`
+            : "No decision is like that."}
         </Empty>
       ) : (
         <Table
           label="Decided outputs"
           rows={found}
           total={text ? found.length : total}
-          more={text ? undefined : more}
+          more={text ? named.more : more}
           keyOf={(item) => item.taskId}
           href={(item) => `/review/${item.taskId}`}
           columns={columns}
@@ -145,6 +158,23 @@ export default function DecidedList() {
       )}
     </PageFrame>
   );
+}
+
+/** Both, the latest decision first, each once. */
+function together(some: Approval[], others: Approval[]): Approval[] {
+  const all = new Map([...some, ...others].map((item) => [item.taskId, item]));
+  const at = ({ decision }: Approval) => Date.parse(decision?.at ?? "") || 0;
+  return [...all.values()].sort((one, other) => at(other) - at(one));
+}
+
+/** A text once nothing was typed for a moment: each is a request. */
+function useLater(text: string): string {
+  const [later, setLater] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setLater(text), 250);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return text === "" ? "" : later;
 }
 
 function says(item: Approval, text: string, by: string): boolean {

@@ -5,6 +5,7 @@ import { money, short } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Ago } from "../../ui/time";
+import { Extend } from "./extend";
 
 /** A task by its page, for those who may read tasks. */
 export function TaskLink({ id, children }: { id: string; children: string }) {
@@ -62,7 +63,7 @@ export function Facts({ item }: { item: Approval }) {
       )}
       <dt>Due</dt>
       <dd>
-        <Ago at={item.timeoutAt} />
+        <Ago at={item.timeoutAt} /> <Extend item={item} />
       </dd>
       {item.tags.length > 0 && (
         <>

@@ -13,7 +13,7 @@ export type Fault = {
 
 /** Makes what finds the faults of texts; it is made once for a schema. */
 export function checker(schema: unknown, root: string): (text: string) => Fault[] {
-  const validator = validatorOf(schema);
+  const faultsOf = valueChecker(schema, root);
   return (text) => {
     let value: unknown;
     try {
@@ -21,6 +21,14 @@ export function checker(schema: unknown, root: string): (text: string) => Fault[
     } catch (error) {
       return [{ field: root, message: `This is not JSON: ${(error as Error).message}` }];
     }
+    return faultsOf(value);
+  };
+}
+
+/** The same for values that are read already. */
+export function valueChecker(schema: unknown, root: string): (value: unknown) => Fault[] {
+  const validator = validatorOf(schema);
+  return (value) => {
     if (!validator) return [];
     try {
       return faultsOf(validator.validate(value).errors, root);

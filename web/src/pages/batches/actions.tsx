@@ -1,0 +1,285 @@
+/** What may be done with a batch, and its export. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { api, unwrap } from "../../api/client";
+import { count, plural } from "../../lib/format";
+import { Button } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+import { toast, toastError } from "../../ui/toast";
+import { endedOf } from "./progress";
+import type { Batch } from "./read";
+
+type Asked = "cancel" | "retry" | "delete";
+type Act = "pause" | "resume" | Asked;
+
+export function Actions({ batch }: { batch: Batch }) {
+  const client = useQueryClient();
+  const [, navigate] = useLocation();
+  const [asks, setAsks] = useState<Asked>();
+  const [busy, setBusy] = useState<Act>();
+  const { id, status, progress } = batch;
+  const params = { path: { id } };
+  const isOver = status === "completed" || status === "cancelled";
+  const run = async (act: Act, call: () => Promise<unknown>, failed: string) => {
+    setAsks(undefined);
+    setBusy(act);
+    try {
+      await call();
+    } catch (error) {
+      toastError(error, failed);
+    }
+    setBusy(undefined);
+    void client.invalidateQueries({
+      predicate: ({ queryKey: [path] }) => String(path).startsWith("/api/batches"),
+    });
+  };
+  const retry = (withRejected: boolean, withFailed: boolean) =>
+    run(
+      "retry",
+      async () => {
+        // The rejected are run anew only where they are named.
+        const bodies = [...(withFailed ? [{}] : []), ...(withRejected ? [{ codes: ["REJECTED"] }] : [])];
+        let retried = 0;
+        for (const body of bodies) {
+          const now = await unwrap(api.POST("/api/batches/{id}/retry", { params, body }));
+          retried += now.retried ?? 0;
+        }
+        toast(`${plural(retried, "row runs", "rows run")} again.`);
+      },
+      "They were not run again",
+    );
+  const remove = () =>
+    run(
+      "delete",
+      async () => {
+        await unwrap(api.DELETE("/api/batches/{id}", { params }));
+        navigate("/batches");
+        toast("The batch was deleted.");
+      },
+      "It was not deleted",
+    );
+  return (
+    <>
+      {status === "running" && (
+        <Button
+          icon="hand"
+          needs="batches: run"
+          busy={busy === "pause"}
+          data-tip="No further row starts; rows that run go on."
+          onClick={() =>
+            void run(
+              "pause",
+              () => unwrap(api.POST("/api/batches/{id}/pause", { params })),
+              "It was not paused",
+            )
+          }
+        >
+          Pause
+        </Button>
+      )}
+      {status === "paused" && (
+        <Button
+          kind="primary"
+          icon="next"
+          needs="batches: run"
+          busy={busy === "resume"}
+          onClick={() =>
+            void run(
+              "resume",
+              () => unwrap(api.POST("/api/batches/{id}/resume", { params })),
+              "It was not resumed",
+            )
+          }
+        >
+          Resume
+        </Button>
+      )}
+      {status !== "cancelled" && progress.failed + progress.rejected > 0 && (
+        <Button
+          icon="undo"
+          needs="batches: run"
+          busy={busy === "retry"}
+          data-tip="Steps that have succeeded keep their results, and are not paid again."
+          onClick={() => setAsks("retry")}
+        >
+          Retry failed
+        </Button>
+      )}
+      {!isOver && (
+        <Button
+          kind="danger"
+          icon="stop"
+          needs="batches: run"
+          busy={busy === "cancel"}
+          onClick={() => setAsks("cancel")}
+        >
+          Cancel
+        </Button>
+      )}
+      {isOver && (
+        <Button
+          kind="danger"
+          needs="batches: delete"
+          busy={busy === "delete"}
+          onClick={() => setAsks("delete")}
+        >
+          Delete
+        </Button>
+      )}
+      {asks === "cancel" && (
+        <CancelQuestion
+          batch={batch}
+          onClose={() => setAsks(undefined)}
+          onYes={() =>
+            void run(
+              "cancel",
+              () => unwrap(api.POST("/api/batches/{id}/cancel", { params })),
+              "It was not cancelled",
+            )
+          }
+        />
+      )}
+      {asks === "retry" && (
+        <RetryQuestion
+          batch={batch}
+          onClose={() => setAsks(undefined)}
+          onYes={(rejected, failed) => void retry(rejected, failed)}
+        />
+      )}
+      {asks === "delete" && (
+        <DeleteQuestion batch={batch} onClose={() => setAsks(undefined)} onYes={() => void remove()} />
+      )}
+    </>
+  );
+}
+
+type Question = { batch: Batch; onClose: () => void };
+
+function CancelQuestion({ batch, onClose, onYes }: Question & { onYes: () => void }) {
+  const left = batch.rows - endedOf(batch);
+  return (
+    <Dialog
+      title="Cancel this batch?"
+      onClose={onClose}
+      onSubmit={onYes}
+      footer={
+        <>
+          <Button onClick={onClose}>Keep it</Button>
+          <Button kind="danger" icon="stop" type="submit">
+            Cancel {plural(left, "row")}
+          </Button>
+        </>
+      }
+    >
+      <p>
+        {plural(left, "row has", "rows have")} not ended. No further one starts, and those that run or wait
+        for a reviewer are cancelled. The results of the {count(endedOf(batch))} others stay. A cancelled
+        batch cannot go on: to stop it for a while, pause it.
+      </p>
+    </Dialog>
+  );
+}
+
+function RetryQuestion({
+  batch,
+  onClose,
+  onYes,
+}: Question & { onYes: (rejected: boolean, failed: boolean) => void }) {
+  const { failed, rejected } = batch.progress;
+  const [withRejected, setRejected] = useState(failed === 0);
+  const number = failed + (withRejected ? rejected : 0);
+  return (
+    <Dialog
+      title="Run failed rows again?"
+      onClose={onClose}
+      onSubmit={() => number > 0 && onYes(withRejected && rejected > 0, failed > 0)}
+      footer={
+        <>
+          <Button onClick={onClose}>Leave them</Button>
+          <Button kind="primary" icon="undo" type="submit" disabled={number === 0}>
+            Retry {plural(number, "row")}
+          </Button>
+        </>
+      }
+    >
+      {failed > 0 && (
+        <p>
+          {plural(failed, "row has", "rows have")} failed. Each goes on from the steps that have succeeded,
+          which are not paid again.
+        </p>
+      )}
+      {rejected > 0 && (
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={withRejected}
+            onChange={(event) => setRejected(event.target.checked)}
+          />
+          The {plural(rejected, "row", "rows")} that a reviewer has rejected, too
+        </label>
+      )}
+    </Dialog>
+  );
+}
+
+function DeleteQuestion({ batch, onClose, onYes }: Question & { onYes: () => void }) {
+  return (
+    <Dialog
+      title="Delete this batch?"
+      onClose={onClose}
+      onSubmit={onYes}
+      footer={
+        <>
+          <Button onClick={onClose}>Keep it</Button>
+          <Button kind="danger-primary" type="submit">
+            Delete {plural(batch.rows, "row")}
+          </Button>
+        </>
+      }
+    >
+      <p>
+        The batch, its executions, their tasks and all of their texts are deleted. This cannot be undone. To
+        keep the results, export them first.
+      </p>
+    </Dialog>
+  );
+}
+
+/** The whole of the rows, or those of the statuses that are chosen, as the browser downloads a file. */
+export function Exports({ batch, status }: { batch: Batch; status: string[] }) {
+  const name = (batch.name ?? batch.id).replace(/[^\p{L}\p{N}._ -]+/gu, "_").slice(0, 80);
+  const to = (format: string) =>
+    `/api/batches/${batch.id}/export?${new URLSearchParams({
+      format,
+      ...(status.length > 0 && { status: status.join(",") }),
+    })}`;
+  const what = status.length > 0 ? "The rows of the chosen statuses" : "All rows";
+  return (
+    <span className="row batches-export">
+      <span className="soft small" id="batches-export">
+        Export
+      </span>
+      <a
+        className="button"
+        data-size="small"
+        href={to("csv")}
+        download={`${name}.csv`}
+        aria-describedby="batches-export"
+        data-tip={`${what}, a column for each member of the output, for a spreadsheet or pandas.`}
+      >
+        CSV
+      </a>
+      <a
+        className="button"
+        data-size="small"
+        href={to("jsonl")}
+        download={`${name}.jsonl`}
+        aria-describedby="batches-export"
+        data-tip={`${what}, an object on each line, with steps and decisions.`}
+      >
+        JSON lines
+      </a>
+    </span>
+  );
+}

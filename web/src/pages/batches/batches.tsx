@@ -1,0 +1,191 @@
+/** Every batch, the newest first. */
+import { Link } from "wouter";
+import type { ParamsOf } from "../../api/client";
+import { usePage, useRows } from "../../api/hooks";
+import { count, money, plural } from "../../lib/format";
+import { useNameOf } from "../../lib/names";
+import { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
+import { useLive } from "../../live/live";
+import { useMay } from "../../session/session";
+import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Status } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Ago } from "../../ui/time";
+import { Filters, listOf, States, TextFilter } from "../executions/filters";
+import { useNames } from "../review/names";
+import { Bar, endedOf } from "./progress";
+import type { Batch } from "./read";
+import "../executions/executions.css";
+import "./batches.css";
+
+type Query = NonNullable<ParamsOf<"/api/batches">["query"]>;
+const STATES = ["loading", "running", "paused", "completed", "cancelled"] as const;
+const NAMES = ["status", "templateId", "tags"];
+
+export default function Batches() {
+  useLive(["batch.*"]);
+  const [params, set] = useParams();
+  const may = useMay();
+  const nameOf = useNameOf();
+  const personOf = useNames();
+  const status = listOf(params.get("status"));
+  const templateId = params.get("templateId") ?? "";
+  const templates = usePage("/api/templates", { query: { limit: 100 } });
+  const isListed = templates.data?.items.some(({ id }) => id === templateId);
+  const isFiltered = NAMES.some((name) => params.has(name));
+  const query = {
+    ...(status.length > 0 && { status: status as Query["status"] }),
+    ...(templateId && { templateId }),
+    ...(params.has("tags") && { tags: listOf(params.get("tags")) }),
+  };
+  const { rows, total, more, data, error, refetch } = useRows("/api/batches", { query });
+  const columns: Column<Batch>[] = [
+    {
+      id: "name",
+      header: "Batch",
+      width: "minmax(180px, 3fr)",
+      cell: (it) => (
+        <Link href={`/batches/${it.id}`} className="cut" data-tip={it.id}>
+          {visible(it.name ?? nameOf(it))}
+        </Link>
+      ),
+    },
+    {
+      id: "template",
+      header: "Template",
+      width: "minmax(150px, 2fr)",
+      cell: (it) => (
+        <span className="cut">
+          <Link href={`/templates/${it.templateId}?version=${encodeURIComponent(it.version)}`}>
+            {visible(nameOf(it))}
+          </Link>{" "}
+          <span translate="no" className="faint mono">
+            {it.version}
+          </span>
+        </span>
+      ),
+    },
+    { id: "status", header: "Status", width: "116px", cell: (it) => <Status state={it.status} /> },
+    {
+      id: "progress",
+      header: "Rows",
+      width: "minmax(190px, 1.6fr)",
+      cell: (it) => (
+        <span className="batches-progress">
+          <Bar batch={it} small />
+          <span className="num">
+            {count(endedOf(it))} of {count(it.rows)}
+          </span>
+          {it.progress.failed > 0 && <Status state="failed" word={`${count(it.progress.failed)} failed`} />}
+        </span>
+      ),
+    },
+    {
+      id: "cost",
+      header: "Cost",
+      width: "92px",
+      number: true,
+      cell: (it) => money(it.cost.actual),
+    },
+    {
+      id: "by",
+      header: "By",
+      width: "minmax(90px, 1fr)",
+      phone: false,
+      cell: (it) => <span className="cut">{visible(personOf(it.createdBy))}</span>,
+    },
+    {
+      id: "created",
+      header: "Created",
+      width: "96px",
+      number: true,
+      cell: (it) => <Ago at={it.createdAt} />,
+    },
+  ];
+  return (
+    <PageFrame
+      title="Batches"
+      fill
+      actions={
+        <>
+          {data && <span className="soft executions-total">{plural(total, "batch", "batches")}</span>}
+          <Link className="button" href="/batches/compare">
+            Compare
+          </Link>
+          {may("batches: run") && (
+            <Link className="button" data-kind="primary" href="/batches/new">
+              New batch
+            </Link>
+          )}
+        </>
+      }
+    >
+      <Filters
+        isFiltered={isFiltered}
+        clear={() => set(Object.fromEntries(NAMES.map((name) => [name, undefined])))}
+      >
+        <States states={STATES} chosen={status} set={set} />
+        <select
+          className="select"
+          aria-label="Template"
+          value={templateId}
+          onChange={(event) => set({ templateId: event.target.value || undefined })}
+        >
+          <option value="">of every template</option>
+          {templateId && !isListed && <option value={templateId}>{templateId}</option>}
+          {templates.data?.items.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {visible(name)}
+            </option>
+          ))}
+        </select>
+        <TextFilter name="tags" label="Tags" params={params} set={set} />
+      </Filters>
+      {error && !data ? (
+        <Failed error={error} retry={() => void refetch()} />
+      ) : !data ? (
+        <Loading />
+      ) : total === 0 ? (
+        <Nothing isFiltered={isFiltered} />
+      ) : (
+        <Table
+          label="Batches"
+          rows={rows}
+          total={total}
+          more={more}
+          keyOf={(it) => it.id}
+          href={(it) => `/batches/${it.id}`}
+          columns={columns}
+        />
+      )}
+    </PageFrame>
+  );
+}
+
+function Nothing({ isFiltered }: { isFiltered: boolean }) {
+  const may = useMay();
+  if (isFiltered) return <Empty title="No batch matches">Clear the filters to see all.</Empty>;
+  return (
+    <Empty
+      title="No batch was created yet"
+      command="callboard batches create mails.csv --template support-reply-v1 --key id --watch"
+      needs="batches: run"
+      action={
+        <div className="row wrap">
+          {may("batches: run") && (
+            <Link className="button" href="/batches/new">
+              Choose a file
+            </Link>
+          )}
+          <Link className="button" data-kind="quiet" href="/docs/how-to/batch">
+            How it goes, step by step
+          </Link>
+        </div>
+      }
+    >
+      A batch runs one template for each row of a file: CSV, or lines of JSON. Each row becomes an execution;
+      the results come back as a table.
+    </Empty>
+  );
+}

@@ -1,0 +1,152 @@
+/** How far a batch is: a bar of its rows by status, and the figures. */
+import { useNow } from "../../lib/clock";
+import { count, duration, money, percent, short } from "../../lib/format";
+import { lookOf, Status } from "../../ui/status";
+import type { Batch } from "./read";
+
+/** The statuses of rows in the order in which they come, and the members of `progress`. */
+export const STATUSES = [
+  ["completed", "completed"],
+  ["awaiting_approval", "awaitingApproval"],
+  ["running", "running"],
+  ["pending", "pending"],
+  ["failed", "failed"],
+  ["rejected", "rejected"],
+  ["invalid", "invalid"],
+  ["cancelled", "cancelled"],
+] as const;
+
+export type RowStatus = (typeof STATUSES)[number][0];
+
+/** The rows that have ended, however. */
+export function endedOf({ progress }: Pick<Batch, "progress">): number {
+  const { total, pending, running, awaitingApproval } = progress;
+  return Math.max(0, total - pending - running - awaitingApproval);
+}
+
+/** The bar; its parts are named beside it, in words. */
+export function Bar({ batch, small = false }: { batch: Batch; small?: boolean }) {
+  const { progress, rows } = batch;
+  const shares = STATUSES.map(([status, member]) => [status, progress[member]] as const);
+  const said = shares.filter(([, number]) => number > 0).map(([status, number]) => words(status, number));
+  return (
+    <span
+      className="batches-bar"
+      data-small={small}
+      role="img"
+      aria-label={`${count(endedOf(batch))} of ${count(rows)} rows have ended: ${said.join(", ")}`}
+    >
+      {shares
+        .filter(([status, number]) => number > 0 && status !== "pending")
+        .map(([status, number]) => (
+          <i
+            key={status}
+            data-tone={lookOf(status).tone}
+            data-status={status}
+            style={{ width: `${(number / Math.max(1, rows)) * 100}%` }}
+          />
+        ))}
+    </span>
+  );
+}
+
+const words = (status: RowStatus, number: number) => `${count(number)} ${lookOf(status).word}`;
+
+/** The rows by status, each a filter of the table. */
+export function Counts({
+  batch,
+  chosen,
+  set,
+}: {
+  batch: Batch;
+  chosen: readonly string[];
+  set: (chosen: string[]) => void;
+}) {
+  return (
+    <fieldset className="batches-counts">
+      <legend className="hide">Status of the rows</legend>
+      {STATUSES.map(([status, member]) => {
+        const number = batch.progress[member];
+        const isOn = chosen.includes(status);
+        if (number === 0 && !isOn) return null;
+        const next = isOn ? chosen.filter((it) => it !== status) : [...chosen, status];
+        return (
+          <button key={status} type="button" aria-pressed={isOn} onClick={() => set(next)}>
+            <Status state={status} /> <strong className="num">{count(number)}</strong>
+          </button>
+        );
+      })}
+    </fieldset>
+  );
+}
+
+/** What the whole will cost at the cost of the rows that have ended; undefined while that says little. */
+export function estimateOf(batch: Batch): number | undefined {
+  const { pending, running, awaitingApproval, cancelled, invalid } = batch.progress;
+  const left = pending + running;
+  const paid = endedOf(batch) + awaitingApproval - cancelled - invalid;
+  if (left === 0 || paid < Math.min(20, left) || batch.cost.actual === 0) return undefined;
+  return (batch.cost.actual / paid) * (paid + left);
+}
+
+export function Figures({ batch }: { batch: Batch }) {
+  const now = useNow();
+  const { cost, usage, ratePerMinute, estimatedEnd, startedAt, completedAt, rows } = batch;
+  const estimate = batch.status === "cancelled" ? undefined : estimateOf(batch);
+  const isOver = batch.status === "completed" || batch.status === "cancelled";
+  const ended = endedOf(batch);
+  return (
+    <dl className="batches-figures">
+      <Figure name="Ended" under={`of ${count(rows)}, ${percent(rows ? ended / rows : 0)}`}>
+        {count(ended)}
+      </Figure>
+      <Figure
+        name="Cost so far"
+        under={
+          usage.priceUnknown
+            ? "a model has no price"
+            : estimate !== undefined
+              ? `about ${money(estimate)} in all`
+              : `${short(usage.total)} tokens`
+        }
+        tip="Held outputs and failed attempts are counted when they are paid. The sum in all is that at the mean cost of the rows so far."
+      >
+        {money(cost.actual)}
+      </Figure>
+      {cost.max !== undefined && (
+        <Figure name="Most" under={`${percent(cost.max ? cost.actual / cost.max : 1)} used`}>
+          {money(cost.max)}
+        </Figure>
+      )}
+      {isOver ? (
+        <Figure name="Took" under="from start to end">
+          {startedAt && completedAt ? duration(Date.parse(completedAt) - Date.parse(startedAt)) : "–"}
+        </Figure>
+      ) : (
+        <>
+          <Figure name="Rate" under="rows a minute">
+            {ratePerMinute === undefined ? "–" : short(Math.round(ratePerMinute))}
+          </Figure>
+          <Figure name="Time left" under="at this rate">
+            {estimatedEnd
+              ? duration(Math.max(0, Math.round((Date.parse(estimatedEnd) - now) / 1000) * 1000))
+              : "–"}
+          </Figure>
+        </>
+      )}
+      <Figure name="At a time" under="rows at most">
+        {count(batch.concurrency)}
+      </Figure>
+    </dl>
+  );
+}
+
+function Figure(props: { name: string; under: string; tip?: string; children: React.ReactNode }) {
+  return (
+    <div data-tip={props.tip}>
+      <dt>{props.name}</dt>
+      <dd>{props.children}</dd>
+      <dd className="faint small">{props.under}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,291 @@
+/** The rows of a batch as a table: the members of the output are its columns, and a row opens its execution. */
+import { useRef } from "react";
+import { Link } from "wouter";
+import { money, ratio } from "../../lib/format";
+import type { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
+import { useMay } from "../../session/session";
+import { Empty, Failed, Loading } from "../../ui/basics";
+import { Status } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { CODES } from "../executions/cause";
+import { listOf, TextFilter } from "../executions/filters";
+import { confidentSteps, fieldsOf, isObject, lineOf } from "./columns";
+import {
+  type Batch,
+  type BatchRow,
+  type Place,
+  type Read,
+  type RowQuery,
+  useAllRows,
+  useSomeRows,
+} from "./read";
+
+type Params = ReturnType<typeof useParams>[0];
+type Change = ReturnType<typeof useParams>[1];
+
+/** The filters of the rows in the address. */
+export const NAMES = ["status", "error", "decision", "min", "max", "step", "differs", "order"];
+
+const ORDERS: Record<string, string> = {
+  "": "in the order of the file",
+  "confidence.asc": "least certain first",
+  "confidence.desc": "most certain first",
+  "cost.desc": "dearest first",
+  "duration.desc": "slowest first",
+  "key.asc": "by key",
+};
+const DECISIONS: Record<string, string> = {
+  "": "decided or not",
+  "approved,edited": "approved",
+  edited: "approved, edited",
+  rejected: "rejected",
+  none: "not decided",
+};
+
+/** The query of the filters in the address; undefined if all rows are asked for, in their order. */
+export function queryOf(params: Params): RowQuery | undefined {
+  if (!NAMES.some((name) => params.has(name))) return undefined;
+  const [orderBy, order] = (params.get("order") ?? "").split(".");
+  const text = (name: string) => params.get(name) || undefined;
+  const number = (name: string) => (params.get(name) ? Number(params.get(name)) : undefined);
+  const status = listOf(params.get("status"));
+  const decision = listOf(params.get("decision"));
+  return {
+    status: status.length > 0 ? status : undefined,
+    errorCode: text("error") && [text("error")],
+    decision: decision.length > 0 ? decision : undefined,
+    step: text("step"),
+    minConfidence: number("min"),
+    maxConfidence: number("max"),
+    differsFrom: text("differs"),
+    orderBy: orderBy || undefined,
+    order: orderBy ? order : undefined,
+  } as RowQuery;
+}
+
+/** The rows that the address asks for, as they come into view. */
+export function useRead(batch: Batch, query: RowQuery | undefined): Read {
+  const all = useAllRows(batch.id, batch.status === "loading" ? 0 : batch.rows, query === undefined);
+  const some = useSomeRows(batch.id, query ?? {}, query !== undefined);
+  return query === undefined ? all : some;
+}
+
+export function RowFilters({ params, set, steps }: { params: Params; set: Change; steps: string[] }) {
+  const [min, max] = [params.get("min"), params.get("max")];
+  const step = params.get("step") ?? "";
+  return (
+    <>
+      <Select name="error" label="Cause" params={params} set={set}>
+        <option value="">any cause</option>
+        {CODES.map((code) => (
+          <option key={code}>{code}</option>
+        ))}
+      </Select>
+      <Select name="decision" label="Decision" params={params} set={set}>
+        {Object.entries(DECISIONS).map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </Select>
+      {(steps.length > 1 || step) && (
+        <Select name="step" label="Step" params={params} set={set}>
+          <option value="">of the last step</option>
+          {(steps.includes(step) || !step ? steps : [step, ...steps]).map((id) => (
+            <option key={id}>{id}</option>
+          ))}
+        </Select>
+      )}
+      <Select name="order" label="Order" params={params} set={set}>
+        {Object.entries(ORDERS).map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </Select>
+      {params.has("differs") && <TextFilter name="differs" label="Differs from" params={params} set={set} />}
+      {(min || max) && (
+        <span className="soft small">
+          confidence {ratio(Number(min ?? 0))} to {ratio(Number(max ?? 1))}
+        </span>
+      )}
+    </>
+  );
+}
+
+function Select({
+  name,
+  label,
+  params,
+  set,
+  children,
+}: {
+  name: string;
+  label: string;
+  params: Params;
+  set: Change;
+  children: React.ReactNode;
+}) {
+  return (
+    <select
+      className="select"
+      aria-label={label}
+      value={params.get(name) ?? ""}
+      onChange={(event) => set({ [name]: event.target.value || undefined })}
+    >
+      {children}
+    </select>
+  );
+}
+
+type Props = { batch: Batch; read: Read; isFiltered: boolean; schema: unknown; step: string | undefined };
+
+export function Rows({ batch, read, isFiltered, schema, step }: Props) {
+  const may = useMay();
+  const seen = useRef<{ fields: string[]; steps: string[] }>({ fields: [], steps: [] });
+  // Columns that are shown stay where they are, also where other rows come into view.
+  seen.current = {
+    fields: merged(seen.current.fields, fieldsOf(schema, read.known)),
+    steps: merged(seen.current.steps, confidentSteps(read.known)),
+  };
+  const { fields, steps } = seen.current;
+  if (read.error) return <Failed error={read.error} retry={read.refetch} />;
+  if (batch.status === "loading") {
+    return <Empty title="The rows arrive">Each is stored as it comes; they start once all are there.</Empty>;
+  }
+  if (read.isPending) return <Loading lines={8} />;
+  if (read.places.length === 0) return <Empty title="No row matches">Clear the filters to see all.</Empty>;
+  const mayOpen = may("executions: read");
+  const href = ({ row }: Place) =>
+    mayOpen && row?.executionId && row.status !== "removed" ? `/executions/${row.executionId}` : undefined;
+  const of = step ?? steps.at(-1);
+  return (
+    <Table
+      label="Rows"
+      rows={read.places}
+      total={read.total}
+      more={read.more}
+      onRange={read.onRange}
+      fixed={!isFiltered}
+      keyOf={keyOf}
+      href={href as (place: Place) => string}
+      columns={[
+        keyColumn(href),
+        {
+          id: "status",
+          header: "Status",
+          width: "124px",
+          cell: ({ row }) => row && <Status state={row.status} />,
+        },
+        ...outputColumns(fields),
+        ...(of === undefined
+          ? []
+          : [
+              {
+                id: "confidence",
+                header: "Confidence",
+                width: "88px",
+                number: true,
+                cell: ({ row }: Place) => row && ratio(row.steps?.[of]?.confidence),
+              },
+            ]),
+        {
+          id: "cost",
+          header: "Cost",
+          width: "80px",
+          number: true,
+          cell: ({ row }) => row && money(row.cost),
+        },
+        {
+          id: "error",
+          header: "Fault",
+          width: "minmax(150px, 2fr)",
+          cell: ({ row }) => row && <Fault row={row} />,
+        },
+      ]}
+    />
+  );
+}
+
+const keyOf = ({ number }: Place) => String(number);
+const merged = (known: string[], more: string[]) =>
+  more.every((name) => known.includes(name)) ? known : [...new Set([...known, ...more])];
+
+function keyColumn(href: (place: Place) => string | undefined): Column<Place> {
+  return {
+    id: "key",
+    header: "Key",
+    width: "minmax(110px, 1fr)",
+    cell: (place) => {
+      const { row, number } = place;
+      if (!row) return <span className="skeleton w50" role="img" aria-label={`Row ${number} is read`} />;
+      const to = href(place);
+      const key = (
+        <span translate="no" className="mono">
+          {visible(row.key) || "–"}
+        </span>
+      );
+      const tip = `row ${number}`;
+      return to ? (
+        <Link href={to} className="cut" data-tip={tip}>
+          {key}
+        </Link>
+      ) : (
+        <span className="cut" data-tip={tip}>
+          {key}
+        </span>
+      );
+    },
+  };
+}
+
+function outputColumns(fields: string[]): Column<Place>[] {
+  if (fields.length === 0) {
+    const cell = ({ row }: Place) => row && <Cell value={row.output} />;
+    return [{ id: "output", header: "Output", width: "minmax(220px, 4fr)", cell }];
+  }
+  return fields.map((name) => ({
+    id: `output.${name}`,
+    header: name,
+    width: "minmax(110px, 2fr)",
+    named: true,
+    // An output that is no object as its template declares it is shown whole, in the first column.
+    cell: ({ row }) =>
+      row &&
+      (isObject(row.output) ? (
+        <Cell value={row.output[name]} />
+      ) : (
+        <Cell value={name === fields[0] ? row.output : undefined} />
+      )),
+  }));
+}
+
+/** The most characters of a cell: the row's execution has all. */
+const CELL = 300;
+
+export function Cell({ value }: { value: unknown }) {
+  const line = lineOf(value);
+  if (line === undefined) return <span className="faint">–</span>;
+  return (
+    <span className="cut" translate="no" dir="auto">
+      {visible(line.slice(0, CELL)).replaceAll("\n", " ")}
+    </span>
+  );
+}
+
+function Fault({ row }: { row: BatchRow }) {
+  const { error } = row;
+  if (!error) return <span className="faint">–</span>;
+  const message = visible(error.message);
+  return (
+    <span className="cut" data-tip={`${error.code}\n${message.slice(0, 400)}`}>
+      {row.status !== "invalid" && (
+        <span translate="no" className="mono">
+          {error.code}{" "}
+        </span>
+      )}
+      <span className={row.status === "invalid" ? undefined : "soft"}>{message.slice(0, CELL)}</span>
+    </span>
+  );
+}

@@ -1,0 +1,59 @@
+/** The upload of a file of rows, as a stream of the browser: a page holds none of it. */
+import { ApiError, refusal } from "../../api/client";
+import type { Media } from "./file";
+import type { Batch } from "./read";
+
+export type Settings = {
+  templateId: string;
+  version?: string;
+  name?: string;
+  tags?: string;
+  maxCost?: string;
+  concurrency?: string;
+  onInvalid?: string;
+  keyColumn?: string;
+};
+
+/** Begins an upload. `onSent` is told how many bytes have gone; with the same key, a repeated one makes no second batch. */
+export function upload(
+  file: File,
+  media: Media,
+  settings: Settings,
+  key: string,
+  onSent: (bytes: number) => void,
+): { done: Promise<Batch>; abort: () => void } {
+  // `fetch` does not tell how much it has sent.
+  const request = new XMLHttpRequest();
+  const query = new URLSearchParams(
+    Object.entries(settings).filter((each): each is [string, string] => Boolean(each[1])),
+  );
+  request.open("POST", `/api/batches?${query}`);
+  request.setRequestHeader("content-type", media);
+  request.setRequestHeader("idempotency-key", key);
+  const done = new Promise<Batch>((resolve, reject) => {
+    request.upload.onprogress = ({ loaded }) => onSent(loaded);
+    request.onload = () => {
+      const body = read(request.responseText);
+      if (request.status === 201) resolve((body as { data: Batch }).data);
+      else {
+        const headers = new Headers({ "x-request-id": request.getResponseHeader("x-request-id") ?? "" });
+        reject(refusal({ status: request.status, headers }, body));
+      }
+    };
+    request.onerror = () =>
+      reject(
+        new ApiError(0, "UNREACHABLE", "the server cannot be reached, or it has ended the upload", {}, true),
+      );
+    request.onabort = () => reject(new DOMException("the upload was stopped", "AbortError"));
+  });
+  request.send(file);
+  return { done, abort: () => request.abort() };
+}
+
+function read(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
