@@ -281,6 +281,6 @@ async fn a_warning_of_the_server_goes_to_standard_error() {
     ] {
         let ended = home.run(arguments).await;
         assert!(ended.stderr.starts_with("warning: no worker is connected"), "{ended:?}");
-        assert!(serde_json::from_str::<serde_json::Value>(&ended.ok()).is_ok());
+        assert!(serde_json::from_str::<Value>(&ended.ok()).is_ok());
     }
 }

@@ -94,6 +94,7 @@ impl Handle {
         let item = match subject {
             Subject::Task(id) => format!("task {id}"),
             Subject::Execution(id) => format!("execution {id}"),
+            Subject::Key(id) => format!("key {id}"),
         };
         Err(Error::InvalidState(format!(
             "a webhook or a mail about {item} is pending; erase its texts after it has ended"
