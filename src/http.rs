@@ -47,6 +47,7 @@ mod pages;
 mod pause;
 mod plans;
 mod queues;
+mod revocation;
 mod routes;
 mod schedules;
 pub mod serve;
@@ -186,7 +187,7 @@ fn table() -> Routes {
         .post  ("/api/auth/password/reset",         Public,                   invitations::reset)
         .post  ("/api/auth/keys",                   may(A::KeysManage),       accounts::create_key)
         .get   ("/api/auth/keys",                   may(A::KeysManage),       accounts::list_keys)
-        .post  ("/api/auth/keys/revoke",           may(A::KeysManage),       accounts::revoke_keys)
+        .post  ("/api/auth/keys/revoke",           may(A::KeysManage),       revocation::revoke_keys)
         .delete("/api/auth/keys/{id}",              may(A::KeysManage),       accounts::revoke_key)
         .post  ("/api/auth/keys/{id}/rotate",       may(A::KeysManage),       accounts::rotate_key)
         .post  ("/api/auth/logout",                 OWN_ALWAYS,               accounts::logout)

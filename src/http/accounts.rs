@@ -22,7 +22,6 @@ use callboard_wire::accounts::{
     SessionBody, UserBody,
 };
 use callboard_wire::common::Paging;
-use callboard_wire::revocation::{RevokeKeys, RevokedKeysBody};
 
 use super::error::row;
 use super::extract::{Asker, OptionalBody};
@@ -410,34 +409,6 @@ pub(super) async fn revoke_key(
 ) -> Answer {
     let known = app.handle.revoke_key(id, by).await?;
     Ok(Reply::ok(&KeySummaryBody::new(&known, app.handle.now())))
-}
-
-/// Revoke many keys: all, those of a maker with all that they made in turn, those of a user, or old ones. The key of
-/// the request stays.
-#[utoipa::path(
-    post, path = "/api/auth/keys/revoke", tag = "auth",
-    responses(
-        (status = 200, description = "they are refused from now on, or would be", body = RevokedKeysBody),
-        (status = 409, description = "another number of keys matches; nothing was done"),
-    ),
-)]
-pub(super) async fn revoke_keys(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Asker(by): Asker,
-    Body(keys): Body<RevokeKeys>,
-) -> Answer {
-    let own = match caller.account {
-        Account::Key(key) => Some(key),
-        Account::User(_) => None,
-    };
-    let selection = keys.selection(own);
-    let found = if keys.dry_run {
-        app.handle.selected_keys(selection)
-    } else {
-        app.handle.revoke_keys(selection, keys.expect, keys.reason, by).await?
-    };
-    Ok(Reply::ok(&RevokedKeysBody::new(&found, own, keys.dry_run, app.handle.now())))
 }
 
 /// Replace a key by a new one, whose text is returned only here.

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue};
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
+use callboard_domain::bulk;
 use callboard_domain::id::BulkId;
 use callboard_runtime::Owner;
 use callboard_runtime::handle::BulkOrder;
@@ -46,7 +47,9 @@ pub(super) async fn start(
     }
     let record = Record::new(Action::BulkStarted, by).of(job.id);
     let record = record.with("action", job.action).with("of", job.kind).with("total", job.total);
-    app.record(match &job.reason {
+    // The reason of a rejection is a text of the approvals, and is erased with them.
+    let reason = order.reason.as_ref().filter(|_| order.action == bulk::Action::Erase);
+    app.record(match reason {
         Some(reason) => record.with("reason", reason),
         None => record,
     })

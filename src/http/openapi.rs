@@ -13,8 +13,8 @@ use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
-    executions, invitations, metrics, models, oidc, pause, plans, queues, schedules, setup,
-    signals, signing_key, streams, system, table, tasks, templates, webhooks,
+    executions, invitations, metrics, models, oidc, pause, plans, queues, revocation, schedules,
+    setup, signals, signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -106,7 +106,7 @@ use crate::ws;
         accounts::delete_user,
         accounts::list_keys,
         accounts::revoke_key,
-        accounts::revoke_keys,
+        revocation::revoke_keys,
         accounts::rotate_key,
         accounts::logout,
         accounts::change_password,

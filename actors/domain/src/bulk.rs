@@ -50,8 +50,10 @@ names! {
 
 names! {
     /// The kind of items that a job acts on.
+    #[derive(Default)]
     Kind {
         /// Tasks, those of steps among them.
+        #[default]
         Tasks = "tasks",
         /// Executions, with their tasks.
         Executions = "executions",
@@ -77,12 +79,6 @@ impl Kind {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     const fn is_tasks(&self) -> bool {
         matches!(self, Self::Tasks)
-    }
-}
-
-impl Default for Kind {
-    fn default() -> Self {
-        Self::Tasks
     }
 }
 

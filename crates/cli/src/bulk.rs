@@ -26,10 +26,13 @@ const COLUMNS: [Column; 9] = [
 #[derive(Debug, Clone, Subcommand)]
 pub enum Bulk {
     /// Cancel every matching task or execution that has not ended.
+    #[command(disable_version_flag = true)]
     Cancel(Start),
     /// Run everything again that matches and failed, was cancelled or was rejected.
+    #[command(disable_version_flag = true)]
     Retry(Start),
     /// Change the priority of every matching task that waits for a worker.
+    #[command(disable_version_flag = true)]
     Reprioritize {
         /// Priority from 1 to 10, 10 first.
         priority: u8,
@@ -37,6 +40,7 @@ pub enum Bulk {
         start: Start,
     },
     /// Reject every matching output that waits for a reviewer.
+    #[command(disable_version_flag = true)]
     Reject {
         /// Reason that the approvals record.
         #[arg(long, value_name = "TEXT")]
@@ -49,6 +53,7 @@ pub enum Bulk {
     /// Without --of, both kinds are erased: executions with all their tasks, and tasks that were submitted alone.
     /// Tags, status, usage and cost stay. The reason, and a report at the end, go into the audit log. Requires the
     /// role admin.
+    #[command(disable_version_flag = true)]
     Erase {
         /// The reason, 1 to 256 characters.
         #[arg(long, value_name = "TEXT")]

@@ -77,6 +77,7 @@ const DRY_FIELDS: [Column; 6] = [
 #[derive(Debug, Clone, Subcommand)]
 pub enum Executions {
     /// List executions, the newest first.
+    #[command(disable_version_flag = true)]
     List(List),
     /// Show an execution with its steps and their outputs.
     Show(show::Show),

@@ -188,6 +188,13 @@ def test_a_template_is_published_and_deployed(cb: Any, worker: RunningWorker) ->
     assert run.steps["echo"].output == "hi"
     with pytest.raises(errors.BadRequest, match="text"):
         cb.templates.deploy(made.id, {})
+    assert cb.templates.set_latest(made.id, "1.0.0").latest_set
+    assert cb.templates.follow_highest(made.id).latest and cb.templates.retire(made.id, "1.0.0").retired_at
+    with pytest.raises(errors.Conflict, match="retired"):
+        cb.templates.deploy(made.id, {"text": "hi"})
+    assert cb.templates.retire(made.id, "1.0.0", retired=False).retired_at is None
+    assert cb.executions.list(template_id=made.id, version="1.0.0").total() == 1
+    assert cb.executions.erase(run.id, "asked for").tasks == 1 and run.refresh().erased_at
     cb.templates.delete(made.id)
 
 
@@ -243,11 +250,17 @@ def test_the_rest_of_the_interface_answers(cb: Any, worker: RunningWorker) -> No
     assert next(iter(cb.system.audit())).action
     assert cb.hitl.statistics().window_days == 30
     assert cb.hitl.calibration(threshold=0.5).thresholds
-    assert cb.webhooks.secret().secret.startswith("whsec_")
+    secret = cb.webhooks.secret().secret
+    assert secret.startswith("whsec_")
+    rotated = cb.webhooks.rotate_secret(overlap="1h")
+    assert rotated.secret != secret and rotated.previous.secret == secret
     assert list(cb.webhooks.deliveries()) == []
     assert next(iter(cb.system.backup()))
     key = cb.keys.create(name="k", role="viewer")
-    assert cb.keys.rotate(key.id).id and key.id in [it.id for it in cb.keys.list()]
+    key = cb.keys.rotate(key.id)
+    assert key.id in [it.id for it in cb.keys.list()]
+    assert cb.keys.revoke_many(made_by=key.id, dry_run=True).total == 1
+    assert [it.id for it in cb.keys.revoke_many(made_by=key.id, reason="a test").keys] == [key.id]
     user = cb.users.create(email=f"u{id(cb)}@example.com", password="a long pass phrase 7", role="viewer")
     assert cb.users.change(user.id, role="operator").role == "operator"
     assert cb.users.delete(user.id).id == user.id

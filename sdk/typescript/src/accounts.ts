@@ -62,6 +62,11 @@ export class Keys extends Resource {
     return this.transport.send("DELETE", "/api/auth/keys/{id}", { names: { id }, ...options });
   }
 
+  /** Revokes all keys, those of a maker with all that they made, those of a user, or old ones. */
+  revokeMany(keys: models.RevokeKeys, options: CallOptions = {}): Promise<models.RevokedKeys> {
+    return this.transport.send("POST", "/api/auth/keys/revoke", { body: checked("RevokeKeys", keys), ...options });
+  }
+
   /** Makes a key in another's place; the earlier one counts for the `overlap`, such as `24h`. */
   rotate(id: string, options: CallOptions & models.RotateKey = {}): Promise<models.Key> {
     const { signal, ...members } = options;

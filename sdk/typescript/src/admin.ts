@@ -19,9 +19,9 @@ export class Queues extends Resource {
   }
 }
 
-/** `cb.bulk`: jobs over all tasks that match. */
+/** `cb.bulk`: jobs over all tasks and executions that match. */
 export class BulkJobs extends Resource {
-  /** Cancels, retries, reprioritizes or rejects all tasks that match, in the background. */
+  /** Cancels, retries, reprioritizes, rejects or erases all items that match, in the background. */
   start(job: models.StartBulk, options: KeyOptions = {}): Promise<models.Bulk> {
     const { signal, idempotencyKey: value } = options;
     return this.transport.send("POST", "/api/bulk", { body: checked("StartBulk", job), key: { value }, signal });
@@ -183,6 +183,13 @@ export class Deliveries extends Resource {
   /** The secret that signs webhooks. Requires the role admin. */
   secret(options: CallOptions = {}): Promise<models.WebhookSecret> {
     return this.transport.send("GET", "/api/webhooks/secret", options);
+  }
+
+  /** Makes another secret; the earlier one signs too for the `overlap`, such as `24h`. Requires the role admin. */
+  rotateSecret(options: CallOptions & { overlap?: string } = {}): Promise<models.WebhookSecret> {
+    const { signal, overlap } = options;
+    const body = checked("RotateWebhookSecret", { overlap });
+    return this.transport.send("POST", "/api/webhooks/secret/rotate", { body, signal });
   }
 }
 

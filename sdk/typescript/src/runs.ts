@@ -105,6 +105,12 @@ export class Executions extends Resource {
     return this.#made(await this.transport.send("DELETE", "/api/plans/executions/{id}", { names: { id }, ...options }));
   }
 
+  /** Erases the texts of an ended execution and of its tasks. Requires the role admin. */
+  erase(id: string, reason: string, options: CallOptions = {}): Promise<models.ErasedExecution> {
+    const body = checked("EraseTexts", { reason });
+    return this.transport.send("DELETE", "/api/plans/executions/{id}/texts", { names: { id }, body, ...options });
+  }
+
   /** Runs failed and cancelled steps again. */
   async retry(id: string, options: CallOptions = {}): Promise<Execution> {
     return this.#made(
@@ -200,13 +206,13 @@ export class Templates extends Resource {
     });
   }
 
-  /** Reads a template in its highest version, or another. */
+  /** Reads a template in its latest version, or another. */
   get(id: string, options: CallOptions & { version?: string } = {}): Promise<models.Template> {
     const { signal, version } = options;
     return this.transport.send("GET", "/api/templates/{id}", { names: { id }, query: { version }, signal });
   }
 
-  /** Lists templates, each in its highest version. */
+  /** Lists templates, each in its latest version. */
   list(filters: Filters<"/api/templates"> = {}): Pages<models.Template> {
     return this.pages("GET", "/api/templates", { filters });
   }
@@ -214,6 +220,24 @@ export class Templates extends Resource {
   /** The versions of a template, the highest first. */
   versions(id: string, options: CallOptions = {}): Promise<models.Template[]> {
     return this.transport.send("GET", "/api/templates/{id}/versions", { names: { id }, ...options });
+  }
+
+  /** Makes deploys without a version take this one, whatever is published later. */
+  setLatest(id: string, version: string, options: CallOptions = {}): Promise<models.Template> {
+    const body = checked("SetLatestVersion", { version });
+    return this.transport.send("PUT", "/api/templates/{id}/latest", { names: { id }, body, ...options });
+  }
+
+  /** Makes the highest version that is not retired the latest again. */
+  followHighest(id: string, options: CallOptions = {}): Promise<models.Template> {
+    return this.transport.send("DELETE", "/api/templates/{id}/latest", { names: { id }, ...options });
+  }
+
+  /** Retires a version, which no deploy takes any more; `retired: false` brings it back. */
+  retire(id: string, version: string, options: CallOptions & { retired?: boolean } = {}): Promise<models.Template> {
+    const { signal, retired = true } = options;
+    const body = checked("ChangeTemplate", { version, retired });
+    return this.transport.send("PATCH", "/api/templates/{id}", { names: { id }, body, signal });
   }
 
   /** Deletes a template of one's own, or one version. */

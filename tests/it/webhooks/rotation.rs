@@ -1,11 +1,15 @@
 //! The secret is rotated: both secrets sign until the overlap ends, also over a restart.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::{ALLOWED, Arrived, Fixture, Receiver, Server, Value, json};
+
+const ROTATE: &str = "/api/webhooks/secret/rotate";
 
 fn hmac(key: &[u8], text: &str) -> Vec<u8> {
     let mut code = Hmac::<Sha256>::new_from_slice(key).expect("any length");
@@ -25,8 +29,11 @@ fn signed(arrived: &Arrived, secret: &str) -> String {
 fn member(arrived: &Arrived, secret: &str) -> String {
     let body = arrived.body.to_string();
     let text = format!("{}}}", &body[..body.len() - 87]);
-    let hex: String = hmac(secret.as_bytes(), &text).iter().map(|b| format!("{b:02x}")).collect();
-    format!("sha256={hex}")
+    let bytes = hmac(secret.as_bytes(), &text);
+    bytes.iter().fold("sha256=".to_owned(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("a string takes every write");
+        hex
+    })
 }
 
 fn text(value: &Value) -> String {
@@ -38,7 +45,6 @@ async fn both_secrets_sign_until_the_overlap_ends_also_after_a_restart() {
     let mut fixture = Fixture::with(&[]).await;
     let mut admin = fixture.server.admin().await;
     let receiver = Receiver::start().await;
-    const ROTATE: &str = "/api/webhooks/secret/rotate";
     let first = text(&admin.get("/api/webhooks/secret").await.expect_ok()["secret"]);
     fixture.submit("one", &receiver.url("hook")).await;
     let arrived = receiver.after(1).await.remove(0);
@@ -85,7 +91,7 @@ async fn a_secret_of_the_settings_is_rotated_there() {
     let given = ("WEBHOOKS__SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
     let server = Server::with(&[ALLOWED, given]);
     let admin = server.admin().await;
-    let refused = admin.post("/api/webhooks/secret/rotate", &json!({})).await;
+    let refused = admin.post(ROTATE, &json!({})).await;
     assert_eq!(refused.refused(409), "INVALID_STATE");
     assert!(refused.body["error"]["message"].as_str().is_some_and(|it| it.contains("restart")));
 }

@@ -1,5 +1,7 @@
 //! Reads of plans and executions.
 
+mod filter;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,10 +12,10 @@ use callboard_domain::execution::program::{CompiledPlan, made};
 use callboard_domain::execution::{
     DispatchState, Execution, ItemCounts, MAX_OUTPUT, Progress, Stage, Template,
 };
-use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
+use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::query::{ExecutionOrder, Executions, Page, Plans, Window};
-use callboard_domain::task::{EndingCode, State, Task};
+use callboard_domain::task::{State, Task};
 use callboard_domain::template::{Caller, Version};
 use callboard_domain::usage::Usage;
 use callboard_store::{Error, Filter, Order, Query, Store};
@@ -25,8 +27,10 @@ use crate::tables::executions::ExecutionInputsRow;
 use crate::tables::plans::template_key;
 use crate::tables::{
     self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, TaskRow, execution_list,
-    execution_sort, execution_term, executions, instants_filter, plan_list, plan_term, term_of,
+    execution_sort, execution_term, executions, plan_list, plan_term, term_of,
 };
+
+pub(crate) use filter::matching;
 
 /// The number of past executions that an estimate looks at.
 const LOOKED_AT: usize = 20;
@@ -320,70 +324,12 @@ pub(crate) const fn how_far(state: &State) -> DispatchState {
     }
 }
 
-/// The executions that match, oldest first.
-pub(crate) async fn matching(
-    node: &Node,
-    environment: Environment,
-    query: &Executions,
-) -> Result<Vec<u128>, Error> {
-    let filters = filters(query);
-    let (list, order) = (execution_list(environment), Order::Document);
-    let query = Query { list, filters, order, descending: false, offset: 0, limit: usize::MAX };
-    Ok(node.store().query(&query).await?.documents)
-}
-
-fn filters(query: &Executions) -> Vec<Filter> {
-    let mut filters = Vec::new();
-    if !query.statuses.is_empty() {
-        let status =
-            |status: &callboard_domain::execution::Status| Box::from(status.as_str().as_bytes());
-        let statuses = query.statuses.iter().map(status).collect();
-        filters.push(Filter::AnyOf(execution_term::STATUS, statuses));
-    }
-    if let Some(plan) = query.plan {
-        let plan = Box::from(plan.as_u128().to_be_bytes());
-        filters.push(Filter::AnyOf(execution_term::PLAN, vec![plan]));
-    }
-    if let Some(template) = &query.template {
-        let filter = match &query.version {
-            Some(version) => (execution_term::VERSION, executions::version_term(template, version)),
-            None => (execution_term::TEMPLATE, term_of(template)),
-        };
-        filters.push(Filter::AnyOf(filter.0, vec![filter.1]));
-    }
-    if !query.tags.is_empty() {
-        let tags = query.tags.iter().map(|tag| term_of(tag)).collect();
-        filters.push(Filter::AllOf(execution_term::TAG, tags));
-    }
-    if let Some(batch) = query.batch {
-        let (from, to) = callboard_domain::batch::executions(batch);
-        filters.push(Filter::Documents { from: Some(from), to: Some(to) });
-    }
-    if query.created_after.is_some() || query.created_before.is_some() {
-        let (from, to) = (query.created_after.map(first_at), query.created_before.map(first_at));
-        filters.push(Filter::Documents { from, to });
-    }
-    let error_terms = |errors: &[EndingCode]| {
-        errors.iter().map(|error| term_of(error.as_str())).collect::<Vec<_>>()
-    };
-    if !query.errors.is_empty() {
-        filters.push(Filter::AnyOf(execution_term::ERROR, error_terms(&query.errors)));
-    }
-    if !query.except_errors.is_empty() {
-        filters.push(Filter::NoneOf(execution_term::ERROR, error_terms(&query.except_errors)));
-    }
-    let id = query.search.as_ref().and_then(|text| text.parse().ok()).map(ExecutionId::as_u128);
-    filters.extend(tables::search_filters(query.search.as_deref(), id));
-    filters.extend(instants_filter(execution_sort::COMPLETED_AT, query.ended));
-    filters
-}
-
 pub(crate) async fn executions(
     node: &Node,
     environment: Environment,
     query: &Executions,
 ) -> Result<Page<Overview>, Error> {
-    let filters = filters(query);
+    let filters = filter::filters(query);
     let Window { offset, limit } = query.window;
     let order = match query.order {
         ExecutionOrder::CreatedAt => Order::Document,

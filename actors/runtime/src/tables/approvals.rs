@@ -134,6 +134,20 @@ pub(super) fn rows(
     ops
 }
 
+/// The row of a decided approval, listed under the words that its task has now; none if its output was never held.
+pub(super) async fn relisted(
+    store: &dyn Store,
+    environment: Environment,
+    task: &Arc<task::Spec>,
+) -> Result<Option<Op>, Error> {
+    let (number, id) = (environment.number(), task.id.as_u128());
+    let row = ENDED_APPROVALS.get(store, number, &id).await?;
+    Ok(row.map(|row| {
+        let entry = listed(environment, &row.clone().of(Arc::clone(task)));
+        ENDED_APPROVALS.put(number, &id, &row, Some(entry))
+    }))
+}
+
 fn listed(environment: Environment, approval: &Approval) -> Listed {
     let task = &approval.task;
     let mut terms = Vec::with_capacity(3 + task.tags.len());

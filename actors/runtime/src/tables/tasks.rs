@@ -296,6 +296,7 @@ pub(crate) async fn erased(
     if let Some((execution, _)) = spec.origin.step {
         ops.extend(TEXTS.put(number, execution.as_u128(), text::KEY_SALT, ""));
     }
+    ops.extend(super::approvals::relisted(store, environment, &spec).await?);
     let made =
         serde_json::to_string(&InputsRow { spec, inputs: None }).expect("it has a JSON form");
     ops.extend(TEXTS.put(number, id, text::MADE, &made));

@@ -87,6 +87,7 @@ export default function Executions() {
                 <Link href={`/executions/${it.id}`} data-tip={it.id} className="cut">
                   {visible(it.title ?? nameOf(it))}
                   {it.title && <span className="faint"> {visible(nameOf(it))}</span>}
+                  {it.templateVersion && <span className="faint"> {it.templateVersion}</span>}
                 </Link>
               ),
             },
