@@ -110,7 +110,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All keys, the newest first; revoked and expired ones too. */
+        /** All keys, the newest first, revoked and expired ones too; or those that end soon. */
         get: operations["auth_list_keys"];
         put?: never;
         /** Make an API key; its text is returned only here. */
@@ -1981,6 +1981,8 @@ export interface components {
             tasks: components["schemas"]["BatchItem"][];
             /** @description The number. */
             total: number;
+            /** @description Work that no connected worker takes now. */
+            warnings?: string[];
         };
         /** @description The cost of a batch, in USD. */
         BatchCost: {
@@ -2439,7 +2441,7 @@ export interface components {
             attempts: number;
             /**
              * Format: date-time
-             * @description The time of creation, which is the end of the task.
+             * @description The time of the reported event, such as the end of the task.
              */
             createdAt: string;
             /**
@@ -2447,12 +2449,14 @@ export interface components {
              * @description The time of the delivery.
              */
             deliveredAt?: string;
-            /** @description The reported event, such as `task.completed` or `hitl.assigned`. */
+            /** @description The reported event, such as `task.completed`, `hitl.assigned` or `key.ends_soon`. */
             event: string;
             /** @description The execution that the delivery is about. */
             executionId?: string;
             /** @description `dlv_…`, the same for every attempt: the `webhook-id` of a webhook. */
             id: string;
+            /** @description The API key that a mail is about. */
+            keyId?: string;
             /** @description webhook or mail. */
             kind: string;
             /** @description The reason of the last failed attempt, or of the drop. */
@@ -2735,6 +2739,8 @@ export interface components {
              * @description The end of the wait, if it is known: the earliest, or the latest for a signal.
              */
             waitingUntil?: string;
+            /** @description Work that no connected worker takes now; only in the answer to a start. */
+            warnings?: string[];
         };
         /** @description The error of an execution. */
         ExecutionError: {
@@ -2817,7 +2823,7 @@ export interface components {
             uptimeMs: number;
             /** @description The program's version. */
             version: string;
-            /** @description Settings that do not go together, and certificates that end within two weeks; the status is none the worse for them. */
+            /** @description Settings that do not go together, and certificates that end within two weeks; they do not change the status. */
             warnings?: string[];
         };
         /** @description `hitl` of a template. */
@@ -3585,7 +3591,7 @@ export interface components {
         Share: {
             /**
              * Format: double
-             * @description The likely one, by the rates of each decile's reviews; absent where there is no telling.
+             * @description The likely one, by the rates of each decile's reviews; absent if it cannot be estimated.
              */
             expected?: number;
             /**
@@ -3986,6 +3992,8 @@ export interface components {
              * @description The earliest end of the wait, if it is known.
              */
             waitingUntil?: string;
+            /** @description Work that no connected worker takes now; only in the answer to a submission. */
+            warnings?: string[];
             /** @description The worker that runs the task, or ran it last. */
             workerId?: string;
         };
@@ -5768,6 +5776,8 @@ export interface operations {
     auth_list_keys: {
         parameters: {
             query?: {
+                /** @description Active keys alone that end by themselves before this instant, the soonest first. */
+                expiresBefore?: Date | string;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */

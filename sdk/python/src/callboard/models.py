@@ -319,15 +319,17 @@ class Delivery(Base):
     attempts: int
     """Attempts that were begun."""
     created_at: AwareDatetime
-    """The time of creation, which is the end of the task."""
+    """The time of the reported event, such as the end of the task."""
     delivered_at: AwareDatetime | None = None
     """The time of the delivery."""
     event: str
-    """The reported event, such as `task.completed` or `hitl.assigned`."""
+    """The reported event, such as `task.completed`, `hitl.assigned` or `key.ends_soon`."""
     execution_id: str | None = None
     """The execution that the delivery is about."""
     id: str
     """`dlv_…`, the same for every attempt: the `webhook-id` of a webhook."""
+    key_id: str | None = None
+    """The API key that a mail is about."""
     kind: str
     """webhook or mail."""
     last_error: str | None = None
@@ -522,7 +524,7 @@ class Health(Base):
     version: str
     """The program's version."""
     warnings: list[str] | None = None
-    """Settings that do not go together, and certificates that end within two weeks; the status is none the worse for them."""
+    """Settings that do not go together, and certificates that end within two weeks; they do not change the status."""
 
 
 class Hitl(Base):
@@ -1034,7 +1036,7 @@ class Share(Base):
     """A share of 0 to 1 that is not known exactly."""
 
     expected: float | None = None
-    """The likely one, by the rates of each decile's reviews; absent where there is no telling."""
+    """The likely one, by the rates of each decile's reviews; absent if it cannot be estimated."""
     high: float
     """The most."""
     low: float
@@ -2063,6 +2065,8 @@ class Batch(Base):
     """The tasks, in the order of the request."""
     total: int
     """The number."""
+    warnings: list[str] | None = None
+    """Work that no connected worker takes now."""
 
 
 class BatchRow(Base):
@@ -2482,6 +2486,8 @@ class Task(Routing, Sampling, Labels, Flow):
     """The instant since which it waits; absent after an attempt that failed."""
     waiting_until: AwareDatetime | None = None
     """The earliest end of the wait, if it is known."""
+    warnings: list[str] | None = None
+    """Work that no connected worker takes now; only in the answer to a submission."""
     worker_id: str | None = None
     """The worker that runs the task, or ran it last."""
 
@@ -3071,6 +3077,8 @@ class Execution(Labels):
     """The instant since which it waits, if it is known."""
     waiting_until: AwareDatetime | None = None
     """The end of the wait, if it is known: the earliest, or the latest for a signal."""
+    warnings: list[str] | None = None
+    """Work that no connected worker takes now; only in the answer to a start."""
 
 
 class Item(StepResult):

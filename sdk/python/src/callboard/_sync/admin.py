@@ -376,9 +376,9 @@ class Keys(Resource):
         """Makes a key, which is shown only now."""
         return self._one(models.Key, "POST", "/api/auth/keys", body=_core.checked(models.CreateKey, fields))
 
-    def list(self) -> Pages[models.KeySummary]:
-        """Lists keys."""
-        return self._pages(models.KeySummary, "GET", "/api/auth/keys")
+    def list(self, *, expires_before: datetime | None = None) -> Pages[models.KeySummary]:
+        """Lists keys; with `expires_before` the active ones alone that end before it, the soonest first."""
+        return self._pages(models.KeySummary, "GET", "/api/auth/keys", query={"expiresBefore": expires_before})
 
     def revoke(self, id: str) -> models.KeySummary:
         """Revokes a key."""
