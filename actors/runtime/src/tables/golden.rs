@@ -19,7 +19,7 @@ use callboard_domain::bulk::{self, Job};
 use callboard_domain::confidence::Source;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
-use callboard_domain::delivery::{Cargo, Delivery, KeyEnd, Webhook};
+use callboard_domain::delivery::{Cargo, Delivery, Webhook};
 use callboard_domain::digest::Digest;
 use callboard_domain::event::EventName;
 use callboard_domain::execution::{
@@ -484,10 +484,6 @@ fn the_rows_of_deliveries_are_pinned() {
     pinned("delivery-webhook-ended-v1", &bytes(ENDED_DELIVERIES.put(0, &ID, &webhook, None)));
     let row = EventRow::of_delivery("webhook.delivered", NOW, webhook);
     pinned("event-webhook-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
-    let key_end = KeyEnd::new(KeyId::from_u128(ID), UserId::from_u128(ID), NOW);
-    let number = key_end.id.as_u128();
-    let key_end = Delivery::created(Cargo::KeyEnd(key_end), NOW).next;
-    pinned("delivery-key-end-v1", &bytes(LIVE_DELIVERIES.put(0, &number, &key_end, None)));
     let fresh = Delivery::created(Cargo::Mail(mail), NOW).next;
     pinned("delivery-v1", &bytes(LIVE_DELIVERIES.put(0, &ID, &fresh, None)));
     let dead = Delivery {
