@@ -327,7 +327,10 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
             Ok(_) | Err(_) => {
-                announce(&format!("{id} is still running"));
+                announce(&format!(
+                    "{id} has not ended after {} minutes",
+                    FIRST_TASK.as_secs() / 60
+                ));
                 return again(is_signed_in, keys, id);
             }
         }

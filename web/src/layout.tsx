@@ -133,11 +133,13 @@ function KeyEnds() {
         <Icon name="clock" />
       </span>
       <div className="grow">
-        <strong>{data.total === 1 ? "An API key ends soon" : `${count(data.total)} API keys end soon`}</strong>
+        <strong>
+          {data.total === 1 ? "An API key ends soon" : `${count(data.total)} API keys end soon`}
+        </strong>
         <div>
           {names}
-          {more > 0 && ` and ${count(more)} more`}: the first one ends <Ago at={first.expiresAt} />. Programs that use a
-          key stop when it ends. <Link href="/admin/keys">Rotate it</Link>
+          {more > 0 && ` and ${count(more)} more`}: the first one ends <Ago at={first.expiresAt} />. Programs
+          that use a key stop when it ends. <Link href="/admin/keys">Rotate it</Link>
         </div>
       </div>
     </div>

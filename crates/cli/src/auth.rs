@@ -112,7 +112,9 @@ fn anonymous(access: &Access) -> Result<(Store, Client), Failure> {
     let client = Client::new(access.address(Some(&store))?, Credential::None)?;
     let server = client.server();
     if !server.is_local() && !server.is_encrypted() {
-        note(&format!("warning: what is secret travels to {server} unencrypted"));
+        note(&format!(
+            "warning: {server} is not encrypted: passwords and keys can be read on the way"
+        ));
     }
     Ok((store, client.on_retry(tell_retry)))
 }
@@ -147,7 +149,7 @@ async fn password(access: &Access) -> Result<(), Failure> {
     // A wrong password is answered as a wrong token is.
     let call = Call::post(&["auth", "password"]).json(&body).without_renewal();
     client.data(call).await?;
-    note("the password is changed, and all other sessions are ended");
+    note("the password was changed; all other sessions have ended");
     Ok(())
 }
 
@@ -173,13 +175,13 @@ async fn logout(access: &Access, all: bool) -> Result<(), Failure> {
     let mut found = false;
     store.change(&lock, |logins| found = logins.forget(&server))?;
     match (found, ended) {
-        (false, _) => note(&format!("there was no login at {server}")),
-        (true, Ok(())) => note(&format!("the login at {server} is ended")),
+        (false, _) => note(&format!("you were not signed in at {server}")),
+        (true, Ok(())) => note(&format!("signed out at {server}")),
         // The tokens are removed here in any case.
         (true, Err(error)) => {
             let error = Failure::from(error);
             note(&format!(
-                "the login at {server} is forgotten here and not ended there: {}",
+                "the login was removed from this machine, but {server} has not ended it: {}",
                 error.words()
             ));
         }

@@ -73,6 +73,6 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
     ("docs/how-to/http.md", "$API/webhooks/deliveries/$DELIVERY/redeliver", "NOT_FOUND"),
     ("docs/how-to/http.md", "$API/auth/login", "INVALID_CREDENTIALS"),
     ("docs/how-to/http.md", "$API/auth/refresh", "INVALID_TOKEN"),
-    ("docs/how-to/http.md", "$API/auth/users", "INVALID_INPUT"),
+    ("docs/how-to/http.md", "$API/auth/users", "WEAK_PASSWORD"),
     ("docs/how-to/map.md", "callboard executions retry", "exit 6"),
 ];

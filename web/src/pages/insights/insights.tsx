@@ -281,8 +281,8 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
         </ul>
         {at.unreviewed > 0 && (
           <p className="small soft">
-            {plural(at.unreviewed, "output")} without a review would also pass. The share of bad ones among them is
-            estimated from reviews of outputs with a similar confidence.
+            {plural(at.unreviewed, "output")} without a review would also pass. The share of bad ones among
+            them is estimated from reviews of outputs with a similar confidence.
             {at.unreviewedUnknown > 0 &&
               ` For ${count(at.unreviewedUnknown)} of them, there are no such reviews.`}
           </p>
