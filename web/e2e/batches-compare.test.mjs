@@ -1,7 +1,18 @@
 // Two batches side by side, and the rows by confidence: what the server reads of whole batches.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { accessible, close, follow, launch, loaded, looksOf, open, resize, shot, WINDOW } from "./support/browser.mjs";
+import {
+  accessible,
+  close,
+  follow,
+  launch,
+  loaded,
+  looksOf,
+  open,
+  resize,
+  shot,
+  WINDOW,
+} from "./support/browser.mjs";
 import { startServer } from "./support/server.mjs";
 import { eventually } from "./support/wait.mjs";
 import { startWorker } from "./support/worker.mjs";
@@ -32,7 +43,7 @@ function answer({ prompt }) {
   const isSecond = prompt.startsWith("Letter");
   if (number === 5 && !isSecond) return { fail: "the provider is out of ink" };
   const category = isSecond && number % 4 === 0 ? "order" : number % 2 === 0 ? "question" : "complaint";
-  return { say: JSON.stringify({ category, urgent: number > 30 }), confidence: number / 40 };
+  return { say: JSON.stringify({ category, urgent: number > 30 }), confidence: number / 50 };
 }
 
 const rowsOf = (from, to) =>
@@ -97,11 +108,11 @@ test("two batches are compared by field and by row, with what differs marked", a
 test("a bar of the confidence chooses its rows, the least certain first", async () => {
   const page = await open(browser, server, "/executions");
   await follow(page, `/batches/${ids.b}`);
-  await page.getByRole("button", { name: "0.10 to 0.20: 4 rows" }).click();
-  await page.getByText("4 rows of 40").waitFor();
-  assert.deepEqual(await keys(page), ["k4", "k5", "k6", "k7"]);
+  await page.getByRole("button", { name: "0.10 to 0.20: 5 rows" }).click();
+  await page.getByText("5 rows of 40").waitFor();
+  assert.deepEqual(await keys(page), ["k5", "k6", "k7", "k8", "k9"]);
   await page.getByLabel("Order").selectOption("most certain first");
-  await eventually(async () => assert.deepEqual(await keys(page), ["k7", "k6", "k5", "k4"]));
+  await eventually(async () => assert.deepEqual(await keys(page), ["k9", "k8", "k7", "k6", "k5"]));
   await shot(page, "batch-confidence");
   await accessible(page, "rows of one bar");
   await close(page);

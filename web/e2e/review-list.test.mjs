@@ -118,7 +118,9 @@ test("an old decision is found by its tag, which the server searches, and an ope
   await on.decided(tagged);
   const waits = await on.held("It needs a lawyer.");
   const page = await open(on.browser, on.server, "/review/decided");
-  const answered = page.waitForResponse((it) => new URL(it.url()).searchParams.get("search") === "harbour-17");
+  const answered = page.waitForResponse(
+    (it) => new URL(it.url()).searchParams.get("search") === "harbour-17",
+  );
   await page.getByLabel("Search").fill("harbour-17");
   const { data } = await (await answered).json();
   assert.deepEqual(

@@ -16,14 +16,15 @@ import { Ago } from "../../ui/time";
 import { Filters, listOf } from "../executions/filters";
 import { useNames } from "../review/names";
 import { Actions, Exports } from "./actions";
-import { confidentSteps } from "./columns";
 import { Confidence } from "./confidence";
 import { Bar, Counts, Figures } from "./progress";
-import type { Batch } from "./read";
-import { NAMES, queryOf, RowFilters, Rows, useRead } from "./rows";
+import type { Batch, BatchRow } from "./read";
+import { NAMES, queryOf, RowFilters, Rows, useRead, useSeen } from "./rows";
 import "../definition/definition.css";
 import "../executions/executions.css";
 import "./batches.css";
+
+const NONE: BatchRow[] = [];
 
 export default function BatchPage() {
   const { id = "" } = useRoute();
@@ -52,10 +53,12 @@ function Shown({ batch }: { batch: Batch }) {
   const query = queryOf(params);
   const status = listOf(params.get("status"));
   const read = useRead(batch, query);
-  const found = confidentSteps(read.known);
-  const step = params.get("step") ?? found.at(-1);
-  const steps = template.data?.steps?.map(({ id }) => id) ?? found;
-  const isWide = found.length > 0 || params.has("min") || params.has("max");
+  // The columns are not made of outputs while the template, which declares them, is on its way.
+  const isKnown = !template.isFetching || template.data !== undefined;
+  const seen = useSeen(isKnown ? read.known : NONE, template.data?.outputSchema);
+  const step = params.get("step") ?? seen.steps.at(-1);
+  const steps = template.data?.steps?.map(({ id }) => id) ?? seen.steps;
+  const isWide = seen.steps.length > 0 || params.has("min") || params.has("max");
   return (
     <>
       <Summary batch={batch} />
@@ -93,7 +96,7 @@ function Shown({ batch }: { batch: Batch }) {
         batch={batch}
         read={read}
         isFiltered={query !== undefined}
-        schema={template.data?.outputSchema}
+        seen={seen}
         step={params.get("step") ?? undefined}
       />
     </>

@@ -1,6 +1,6 @@
 /** /batches/compare: two batches side by side, by field and by row; what differs is marked. */
 import { type InfiniteData, useInfiniteQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useMemo, useRef } from "react";
 import { Link } from "wouter";
 import { ApiError, api, unwrap } from "../../api/client";
 import { useApi, usePage } from "../../api/hooks";
@@ -141,6 +141,12 @@ function Compared({ a, b }: { a: string; b: string }) {
   const pages = read.data?.pages;
   const first = pages?.at(-1);
   const items = useMemo(() => pages?.flatMap(({ items }) => items) ?? [], [pages]);
+  // Fields that are left out of the comparison can be taken in again.
+  const names = useRef<string[]>([]);
+  for (const { field } of first?.byField ?? []) {
+    if (!names.current.includes(field)) names.current = [...names.current, field];
+  }
+  for (const field of fields) if (!names.current.includes(field)) names.current = [...names.current, field];
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = read;
   if (read.error && !first) return <Failed error={read.error} retry={() => void read.refetch()} />;
   if (!first) return <Loading lines={8} />;
@@ -158,7 +164,7 @@ function Compared({ a, b }: { a: string; b: string }) {
   };
   return (
     <>
-      <div className="batches-top" data-two={first.byField.length > 0}>
+      <div className="batches-top" data-two={names.current.length > 0}>
         <div className="stack">
           <p role="status">
             {!first.isComplete && (
@@ -187,8 +193,9 @@ function Compared({ a, b }: { a: string; b: string }) {
           </fieldset>
           <Sums comparison={first} />
         </div>
-        {first.byField.length > 0 && (
+        {names.current.length > 0 && (
           <ByField
+            names={names.current}
             byField={first.byField}
             chosen={fields}
             set={(names) => set({ fields: names.join(",") || undefined })}
@@ -283,10 +290,12 @@ function Sums({ comparison: { cost, agreement, failed } }: { comparison: Compari
 }
 
 function ByField({
+  names,
   byField,
   chosen,
   set,
 }: {
+  names: string[];
   byField: Comparison["byField"];
   chosen: string[];
   set: (names: string[]) => void;
@@ -308,29 +317,31 @@ function ByField({
             </tr>
           </thead>
           <tbody>
-            {byField.map(({ field, equal, differs }) => {
-              const isOn = chosen.includes(field);
-              const share = equal + differs > 0 ? differs / (equal + differs) : 0;
+            {names.map((field) => {
+              const found = byField.find((each) => each.field === field);
+              const isOn = chosen.length === 0 || chosen.includes(field);
+              const all = found ? found.equal + found.differs : 0;
+              const share = found && all > 0 ? found.differs / all : 0;
               return (
                 <tr key={field}>
                   <th scope="row">
                     <label className="check">
                       <input
                         type="checkbox"
-                        checked={chosen.length === 0 || isOn}
-                        onChange={() => set(nextFields(byField, chosen, field))}
+                        checked={isOn}
+                        onChange={() => set(nextFields(names, chosen, field))}
                       />
                       <span translate="no">{visible(field)}</span>
                     </label>
                   </th>
-                  <td className="num">{count(equal)}</td>
-                  <td className="num">{count(differs)}</td>
+                  <td className="num">{found ? count(found.equal) : "–"}</td>
+                  <td className="num">{found ? count(found.differs) : "–"}</td>
                   <td>
                     <span className="row">
                       <span className="bar batches-share" aria-hidden="true">
                         <i style={{ width: `${share * 100}%` }} />
                       </span>
-                      {percent(share, 1)}
+                      {found ? percent(share, 1) : <span className="faint">left out</span>}
                     </span>
                   </td>
                 </tr>
@@ -344,8 +355,7 @@ function ByField({
 }
 
 /** All fields are compared where none is named. */
-function nextFields(byField: Comparison["byField"], chosen: string[], field: string): string[] {
-  const all = byField.map((each) => each.field);
+function nextFields(all: string[], chosen: string[], field: string): string[] {
   const on = chosen.length === 0 ? all : chosen;
   const next = on.includes(field) ? on.filter((it) => it !== field) : [...on, field];
   return next.length === all.length ? [] : next;

@@ -3,11 +3,15 @@ import { Counter } from "./confidence";
 import { Csv, CsvRows, type FileRow, type Found, LineRows, look, mediaOf, rowChecker, typed } from "./file";
 
 /** What a reader gives, whatever the pieces in which the text comes. */
-function whole<T>(make: () => { feed: (text: string) => Iterable<T>; finish: () => Iterable<T> }, text: string) {
+function whole<T>(
+  make: () => { feed: (text: string) => Iterable<T>; finish: () => Iterable<T> },
+  text: string,
+) {
   const results = [1, 2, 3, text.length].map((size) => {
     const reader = make();
     const found: T[] = [];
-    for (let from = 0; from < text.length; from += size) found.push(...reader.feed(text.slice(from, from + size)));
+    for (let from = 0; from < text.length; from += size)
+      found.push(...reader.feed(text.slice(from, from + size)));
     return [...found, ...reader.finish()];
   });
   for (const each of results) expect(each).toEqual(results[0]);
@@ -26,7 +30,10 @@ test("a record of CSV knows the line on which it begins, with texts of several l
 
 test("the key's column is no field of the input unless the template declares it", () => {
   const rows = (keeps: boolean) =>
-    whole(() => new CsvRows("id", (name) => (name === "n" ? "integer" : undefined), keeps), "id,n\na,7\nb,x\nc\n");
+    whole(
+      () => new CsvRows("id", (name) => (name === "n" ? "integer" : undefined), keeps),
+      "id,n\na,7\nb,x\nc\n",
+    );
   expect(rows(false)).toEqual([
     { number: 1, line: 2, key: "a", input: { n: 7 } },
     { number: 2, line: 3, key: "b", input: {}, fault: 'n must be of type integer, not "x".' },
@@ -95,6 +102,7 @@ test("a file is read to its end, with a mark at its beginning and letters that t
 
 test("confidences are counted in tenths, whatever the pieces", () => {
   const counter = new Counter();
-  for (const piece of ["steps.a.conf", "idence\r\n0\r\n0.", '05\n0.1\n""\n\n1\n0.99', "\n0.3"]) counter.feed(piece);
+  for (const piece of ["steps.a.conf", "idence\r\n0\r\n0.", '05\n0.1\n""\n\n1\n0.99', "\n0.3"])
+    counter.feed(piece);
   expect(counter.finish()).toEqual({ bins: [2, 1, 0, 1, 0, 0, 0, 0, 0, 2], none: 2 });
 });

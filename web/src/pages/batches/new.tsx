@@ -240,10 +240,14 @@ function useLook(
   const [state, setState] = useState<{ found?: Found; fault?: string }>({});
   const of = useRef(schema);
   of.current = schema;
+  const last = useRef(chosen);
   const name = JSON.stringify(schema ?? null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `name` stands for the schema.
   useEffect(() => {
-    if (!chosen) return setState({});
+    // What is known of the file stays while it is read again for another key or template.
+    if (chosen !== last.current) setState({});
+    last.current = chosen;
+    if (!chosen) return;
     const stop = new AbortController();
     const tell = (found: Found) => setState({ found });
     look(chosen.file, chosen.media, keyColumn, of.current, tell, stop.signal).catch((error) => {

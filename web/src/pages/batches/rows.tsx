@@ -139,17 +139,23 @@ function Select({
   );
 }
 
-type Props = { batch: Batch; read: Read; isFiltered: boolean; schema: unknown; step: string | undefined };
+/** What was seen of the rows so far: the members of their outputs, and the steps that have a confidence. */
+export type Seen = { fields: string[]; steps: string[] };
 
-export function Rows({ batch, read, isFiltered, schema, step }: Props) {
-  const may = useMay();
-  const seen = useRef<{ fields: string[]; steps: string[] }>({ fields: [], steps: [] });
-  // Columns that are shown stay where they are, also where other rows come into view.
+/** Columns that are shown stay where they are, also where other rows come into view. */
+export function useSeen(rows: readonly BatchRow[], schema: unknown): Seen {
+  const seen = useRef<Seen>({ fields: [], steps: [] });
   seen.current = {
-    fields: merged(seen.current.fields, fieldsOf(schema, read.known)),
-    steps: merged(seen.current.steps, confidentSteps(read.known)),
+    fields: merged(seen.current.fields, fieldsOf(schema, rows)),
+    steps: merged(seen.current.steps, confidentSteps(rows)),
   };
-  const { fields, steps } = seen.current;
+  return seen.current;
+}
+
+type Props = { batch: Batch; read: Read; isFiltered: boolean; seen: Seen; step: string | undefined };
+
+export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }: Props) {
+  const may = useMay();
   if (read.error) return <Failed error={read.error} retry={read.refetch} />;
   if (batch.status === "loading") {
     return <Empty title="The rows arrive">Each is stored as it comes; they start once all are there.</Empty>;

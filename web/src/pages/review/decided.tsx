@@ -124,7 +124,9 @@ export default function DecidedList() {
           />
           By me
         </label>
-        <span className="faint">{list.data && (text ? `${found.length}${named.hasNextPage ? "+" : ""} of ${total}` : total)}</span>
+        <span className="faint">
+          {list.data && (text ? `${found.length}${named.hasNextPage ? "+" : ""} of ${total}` : total)}
+        </span>
       </div>
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />

@@ -69,7 +69,12 @@ function Question({ item, onClose }: { item: Approval; onClose: () => void }) {
     >
       <Field label="Time from now on">
         {(props) => (
-          <select {...props} className="select" value={hours} onChange={(event) => setHours(event.target.value)}>
+          <select
+            {...props}
+            className="select"
+            value={hours}
+            onChange={(event) => setHours(event.target.value)}
+          >
             {TIMES.map(([value, words]) => (
               <option key={value} value={value}>
                 {words}
@@ -80,7 +85,12 @@ function Question({ item, onClose }: { item: Approval; onClose: () => void }) {
       </Field>
       <Field label="Reason" hint="for the history; it may be left empty">
         {(props) => (
-          <input {...props} className="input" value={reason} onChange={(event) => setReason(event.target.value)} />
+          <input
+            {...props}
+            className="input"
+            value={reason}
+            onChange={(event) => setReason(event.target.value)}
+          />
         )}
       </Field>
     </Dialog>
