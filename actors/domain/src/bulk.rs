@@ -91,6 +91,9 @@ pub struct Job {
     pub skipped: u32,
     /// The tasks on which the action failed.
     pub failed: u32,
+    /// The reason why tasks that matched do not count, or why the first task was skipped or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// The end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
@@ -182,6 +185,7 @@ mod tests {
             failed: 0,
             ended_at: None,
             stopped: None,
+            why: None,
         }
     }
 

@@ -234,13 +234,14 @@ async fn work(
         let job = job.clone();
         acting.spawn(async move { act.patiently(&job).await });
     }
-    let mut outcomes = acting.join_all().await;
+    let (mut outcomes, refusals): (Vec<_>, Vec<_>) = acting.join_all().await.into_iter().unzip();
     // A part that is not there cannot be acted on, and must not stop the job.
     let size = usize::try_from(job.total - job.done()).unwrap_or(usize::MAX).min(PART);
     outcomes.resize(size, Outcome::Failed);
     let _writing = node.bulks.writing.lock().await;
     // It may have been stopped meanwhile.
-    let job = node.bulks.get(environment, job.id).unwrap_or(job).after(&outcomes, node.now());
+    let mut job = node.bulks.get(environment, job.id).unwrap_or(job).after(&outcomes, node.now());
+    job.why = job.why.or_else(|| refusals.into_iter().flatten().next());
     let mut ops = node.bulks.rows(node, environment, &job);
     ops.push(BULK_PARTS.delete(number, &key));
     commit(node, ops).await?;
@@ -264,19 +265,22 @@ struct Act {
 }
 
 impl Act {
-    async fn patiently(&self, job: &Job) -> Outcome {
+    /// Acts, and returns the refusal of a task that was skipped or failed.
+    async fn patiently(&self, job: &Job) -> (Outcome, Option<String>) {
         let mut again = self.again;
         for _ in 0..TRIES {
             match self.act(job).await {
-                Ok(()) => return Outcome::Succeeded,
+                Ok(()) => return (Outcome::Succeeded, None),
                 Err(
-                    Error::InvalidState(_) | Error::NotFound { .. } | Error::AlreadyDecided { .. },
+                    error @ (Error::InvalidState(_)
+                    | Error::NotFound { .. }
+                    | Error::AlreadyDecided { .. }),
                 ) => {
                     let before = if again { end_of(job.action) } else { None };
                     return if before.is_some() && self.status().await == before {
-                        Outcome::Succeeded
+                        (Outcome::Succeeded, None)
                     } else {
-                        Outcome::Skipped
+                        (Outcome::Skipped, Some(error.to_string()))
                     };
                 }
                 Err(Error::Unavailable(_) | Error::IdempotencyKeyInUse | Error::Internal) => {
@@ -286,11 +290,11 @@ impl Act {
                 }
                 Err(error) => {
                     tracing::info!(job = %job.id, task = %self.task, %error, "a task was passed over");
-                    return Outcome::Failed;
+                    return (Outcome::Failed, Some(error.to_string()));
                 }
             }
         }
-        Outcome::Failed
+        (Outcome::Failed, None)
     }
 
     async fn act(&self, job: &Job) -> Result<(), Error> {

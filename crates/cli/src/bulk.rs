@@ -139,7 +139,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
 
 /// A job in words.
 pub(super) fn shown(job: &Value) -> String {
-    details(job, &COLUMNS.map(|(_, path)| (path, path)), &[])
+    let fields = COLUMNS.map(|(_, path)| (path, path)).into_iter().chain([("why", "why")]);
+    details(job, &fields.collect::<Vec<_>>(), &[])
 }
 
 impl Bulk {

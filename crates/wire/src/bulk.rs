@@ -165,6 +165,9 @@ pub struct BulkBody<'a> {
     skipped: u32,
     /// The tasks on which the action failed.
     failed: u32,
+    /// The reason why tasks that match do not count, or why the first task was skipped or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
     /// The account that started the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<&'a str>,
@@ -197,6 +200,7 @@ impl<'a> BulkBody<'a> {
             succeeded: job.succeeded,
             skipped: job.skipped,
             failed: job.failed,
+            why: job.why.as_deref(),
             created_by: Some(&job.account),
             created_at: Some(Iso(job.id.created_at())),
             completed_at: job.ended_at.map(Iso),
@@ -205,7 +209,7 @@ impl<'a> BulkBody<'a> {
 
     /// A dry run that matched so many tasks.
     #[must_use]
-    pub fn dry_run(order: &BulkOrder, total: usize) -> Self {
+    pub fn dry_run(order: &BulkOrder, total: usize, why: Option<&'a str>) -> Self {
         Self {
             id: None,
             action: order.action.as_str(),
@@ -217,6 +221,7 @@ impl<'a> BulkBody<'a> {
             succeeded: 0,
             skipped: 0,
             failed: 0,
+            why,
             created_by: None,
             created_at: None,
             completed_at: None,

@@ -10,6 +10,7 @@ use callboard_domain::{Error, Rule};
 
 use super::{Handle, Owner, scoped_key, unreadable};
 use crate::read::{self, approvals};
+use crate::tables;
 
 /// A job to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +32,22 @@ impl Handle {
     ///
     /// # Errors
     /// Those of [`Handle::start_bulk`].
-    pub async fn dry_bulk(&self, owner: &Owner, order: &BulkOrder) -> Result<usize, Error> {
-        Ok(self.matched(owner, order).await?.len())
+    pub async fn dry_bulk(
+        &self,
+        owner: &Owner,
+        order: &BulkOrder,
+    ) -> Result<(usize, Option<String>), Error> {
+        let (matched, why) = self.matched(owner, order).await?;
+        Ok((matched.len(), why))
     }
 
-    /// The tasks that a job acts on: those that match, and of these the held ones if it rejects.
-    async fn matched(&self, owner: &Owner, order: &BulkOrder) -> Result<Vec<TaskId>, Error> {
+    /// The tasks that a job acts on: those that match, and of these the held ones if it rejects, and those of no
+    /// execution if it retries; with the reason why others do not count.
+    async fn matched(
+        &self,
+        owner: &Owner,
+        order: &BulkOrder,
+    ) -> Result<(Vec<TaskId>, Option<String>), Error> {
         let (store, environment) = (self.node.store(), owner.environment);
         let mut filter = order.filter.clone();
         if let (true, Some(fits)) = (filter.statuses.is_empty(), order.action.fits()) {
@@ -49,8 +60,24 @@ impl Handle {
             let held: HashSet<_> = held.map_err(|error| unreadable(&error))?.into_iter().collect();
             matched.retain(|task| held.contains(task));
         }
+        let all = matched.len();
+        if order.action == Action::Retry && all <= bulk::MAX_ITEMS {
+            let alone = async |task: TaskId| {
+                let found = tables::task(store, environment, task).await?;
+                Ok(found.filter(|found| found.task.spec.origin.step.is_none()).map(|_| task))
+            };
+            let alone = read::together(read::TOGETHER, matched.into_iter().map(alone)).await;
+            matched = alone.map_err(|error| unreadable(&error))?;
+        }
+        let left_out = all - matched.len();
+        let why = (left_out > 0).then(|| {
+            format!(
+                "{left_out} more tasks match, and are steps of executions: these are retried as a whole, with POST \
+                 /api/plans/executions/{{id}}/retry, or POST /api/batches/{{id}}/retry for rows of a batch"
+            )
+        });
         bulk::check(matched.len(), order.expect)?;
-        Ok(matched)
+        Ok((matched, why))
     }
 
     /// Starts a job on the tasks that match now. After `Ok` the job survives a power cut, and acts on
@@ -87,7 +114,7 @@ impl Handle {
                 "{running} bulk jobs run, which is the limit: wait for one to end"
             )));
         }
-        let matched = self.matched(owner, order).await?;
+        let (matched, why) = self.matched(owner, order).await?;
         let now = self.node.now();
         let too_many = || Error::invalid("filter", Rule::Length, "filter matches too many tasks");
         let job = Job {
@@ -103,6 +130,7 @@ impl Handle {
             failed: 0,
             ended_at: None,
             stopped: None,
+            why,
         };
         let job = job.after(&[], now);
         let created = bulks.create(&self.node, owner.environment, job.clone(), &matched).await;

@@ -397,6 +397,7 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         failed: 1,
         ended_at: Some(NOW),
         stopped: None,
+        why: None,
     };
     pinned("bulk-v1", &bytes(BULKS.put(0, &ID, &job, None)));
     let row = EventRow::of_bulk("bulk.completed", NOW, job);

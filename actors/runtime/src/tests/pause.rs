@@ -125,6 +125,6 @@ async fn a_bulk_job_without_a_status_counts_only_tasks_that_its_action_fits() {
     for (action, count) in [(Action::Cancel, 3), (Action::Retry, 1), (Action::Reprioritize, 3)] {
         let (filter, priority) = (Tasks::default(), Some(7));
         let order = BulkOrder { action, priority, reason: None, filter, expect: None };
-        assert_eq!(bench.handle.dry_bulk(&owner(), &order).await, Ok(count), "{action}");
+        assert_eq!(bench.handle.dry_bulk(&owner(), &order).await, Ok((count, None)), "{action}");
     }
 }
