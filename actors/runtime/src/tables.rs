@@ -345,6 +345,10 @@ pub(crate) mod execution_term {
     pub(crate) const TAG: u8 = 3;
     /// The code of the error with which it ended.
     pub(crate) const ERROR: u8 = 4;
+    /// [`OF_BATCH`] for a row of a batch, and [`REUSED`] too for one that took over all its answers.
+    pub(crate) const ROW: u8 = 5;
+    pub(crate) const OF_BATCH: &[u8] = b"row";
+    pub(crate) const REUSED: &[u8] = b"reused";
 }
 
 /// The sort keys of executions, besides their creation.

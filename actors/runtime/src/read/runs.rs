@@ -12,7 +12,7 @@ use callboard_domain::execution::{
 };
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId, first_at};
 use callboard_domain::machine::Machine;
-use callboard_domain::query::{ExecutionOrder, Executions, Page, Plans, Window};
+use callboard_domain::query::{ExecutionOrder, Executions, OfBatch, Page, Plans, Window};
 use callboard_domain::task::{EndingCode, State, Task};
 use callboard_domain::template::{Caller, Version};
 use callboard_domain::usage::Usage;
@@ -343,9 +343,16 @@ pub(crate) async fn executions(
         let tags = query.tags.iter().map(|tag| term_of(tag)).collect();
         filters.push(Filter::AllOf(execution_term::TAG, tags));
     }
-    if let Some(batch) = query.batch {
-        let (from, to) = callboard_domain::batch::executions(batch);
-        filters.push(Filter::Documents { from: Some(from), to: Some(to) });
+    match query.batch {
+        Some(OfBatch::Only(batch)) => {
+            let (from, to) = callboard_domain::batch::executions(batch);
+            filters.push(Filter::Documents { from: Some(from), to: Some(to) });
+        }
+        Some(OfBatch::None) => {
+            let row = Box::from(execution_term::OF_BATCH);
+            filters.push(Filter::NoneOf(execution_term::ROW, vec![row]));
+        }
+        None => {}
     }
     if query.created_after.is_some() || query.created_before.is_some() {
         let (from, to) = (query.created_after.map(first_at), query.created_before.map(first_at));
