@@ -219,6 +219,8 @@ fn table() -> Routes {
         .delete("/api/batches/{id}",                may(A::BatchesDelete),    batches::delete)
         .get   ("/api/batches/{id}/rows",           may(A::BatchesRead),      batches::rows)
         .get   ("/api/batches/{id}/export",         may(A::BatchesRead),      batches::export)
+        .get   ("/api/batches/{id}/compare/{other}", may(A::BatchesRead),     batches::compare)
+        .post  ("/api/batches/{id}/estimate",       may(A::BatchesRead),      batches::estimate)
         .post  ("/api/batches/{id}/pause",          may(A::BatchesRun),       batches::pause)
         .post  ("/api/batches/{id}/resume",         may(A::BatchesRun),       batches::resume)
         .post  ("/api/batches/{id}/cancel",         may(A::BatchesRun),       batches::cancel)

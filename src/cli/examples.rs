@@ -313,6 +313,11 @@ fn of(path: &str) -> &'static [&'static str] {
         "batches pause" => &["batches pause bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "batches resume" => &["batches resume bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "batches cancel" => &["batches cancel bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "batches compare" => &[
+            "batches compare bat_01m7ydhr2c7n0k4q8w3e5rtv6p bat_01m7ydk3v9f2s6d1x0a8g7h5jm",
+            "batches compare bat_01m7ydhr2c7n0k4q8w3e5rtv6p bat_01m7ydk3v9f2s6d1x0a8g7h5jm --fields category",
+        ],
+        "batches estimate" => &["batches estimate bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "batches retry" => &[
             "batches retry bat_01m7ydhr2c7n0k4q8w3e5rtv6p --watch",
             "batches retry bat_01m7ydhr2c7n0k4q8w3e5rtv6p --code PROVIDER_ERROR,WORKER_LOST",

@@ -18,10 +18,11 @@ use callboard_domain::template;
 use callboard_runtime::Owner;
 use callboard_runtime::read::batches::BatchView;
 use callboard_wire::batches::{
-    BatchBody, BatchRowsBody, ExportRows, ListBatches, ListRows, RetryBatch,
+    BatchBody, BatchEstimateBody, BatchRowsBody, CompareBatches, ComparisonBody, ExportRows,
+    ListBatches, ListRows, RetryBatch,
 };
 
-use super::extract::{Asker, OptionalBody};
+use super::extract::{Asker, OptionalBody, TwoIds};
 use super::idempotency::{IdempotencyKey, replayed_if};
 use super::{Answer, App, Failure, Id, Query, Reply};
 
@@ -37,6 +38,7 @@ fn shown(app: &App, view: &BatchView) -> Reply {
 #[utoipa::path(
     post, path = "/api/batches", tag = "batches",
     responses(
+        (status = 200, description = "dryRun: nothing is kept", body = BatchEstimateBody),
         (status = 201, description = "every row is durable, and the first ones start", body = BatchBody),
         (status = 400, description = "the settings, the header or, with onInvalid=reject, a row has a fault; nothing is kept"),
     ),
@@ -51,9 +53,11 @@ pub(super) async fn create(
     let account = caller.account.to_string();
     let asking = template::Caller { account: &account, role: caller.role };
     let owner = Owner::of(&caller, None);
-    let Uploaded { batch, replayed } =
-        upload.run(&app.handle, &owner, asking, key.as_deref()).await?;
-    let view = app.handle.view_of_batch(caller.environment, batch).await?;
+    let (batch, replayed) = match upload.run(&app.handle, &owner, asking, key.as_deref()).await? {
+        Uploaded::Batch(batch, replayed) => (batch, replayed),
+        Uploaded::Tried(tried) => return Ok(Reply::ok(&BatchEstimateBody::tried(&tried))),
+    };
+    let view = app.handle.view_of_batch(caller.environment, *batch).await?;
     let reply = Reply::created(&BatchBody::of(&view, app.handle.now()));
     if !replayed {
         let record = Record::new(Action::BatchCreated, by).of(view.batch.id);
@@ -92,7 +96,7 @@ pub(super) async fn get(
     Ok(shown(&app, &app.handle.batch_view(caller.environment, id).await?))
 }
 
-/// A page of the rows of a batch, in their order.
+/// A page of the rows of a batch.
 #[utoipa::path(
     get, path = "/api/batches/{id}/rows", tag = "batches",
     responses((status = 200, body = BatchRowsBody)),
@@ -119,6 +123,39 @@ pub(super) async fn export(
     Query(asked): Query<ExportRows>,
 ) -> Result<Response, Failure> {
     Ok(export::begin(&app, &caller, id, asked).await?)
+}
+
+/// Compare the outputs of the rows of two batches that have the same key.
+#[utoipa::path(
+    get, path = "/api/batches/{id}/compare/{other}", tag = "batches",
+    responses((status = 200, body = ComparisonBody)),
+)]
+pub(super) async fn compare(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    TwoIds(batches): TwoIds<TemplateBatchId>,
+    Query(asked): Query<CompareBatches>,
+) -> Answer {
+    let order = asked.order();
+    let found = app.handle.compare_batches(caller.environment, batches, &order).await?;
+    Ok(Reply::ok(&ComparisonBody::of(&found, asked.step())))
+}
+
+/// Estimate the cost of the rows of a batch that wait to be started, from the length of their prompts and past outputs.
+#[utoipa::path(
+    post, path = "/api/batches/{id}/estimate", tag = "batches",
+    responses(
+        (status = 200, description = "nothing is changed", body = BatchEstimateBody),
+        (status = 409, description = "it loads still"),
+    ),
+)]
+pub(super) async fn estimate(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<TemplateBatchId>,
+) -> Answer {
+    let (view, estimate) = app.handle.estimate_batch(caller.environment, id).await?;
+    Ok(Reply::ok(&BatchEstimateBody::waiting(&view, &estimate)))
 }
 
 /// Let no further row of a batch start; rows that run go on.

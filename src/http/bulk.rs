@@ -36,8 +36,8 @@ pub(super) async fn start(
     let (owner, dry_run, order) = (Owner::of(&caller, None), bulk.dry_run, BulkOrder::from(bulk));
     caller.may(order.action.permission())?;
     if dry_run {
-        let total = app.handle.dry_bulk(&owner, &order).await?;
-        return Ok(Reply::ok(&BulkBody::dry_run(&order, total)));
+        let (total, why) = app.handle.dry_bulk(&owner, &order).await?;
+        return Ok(Reply::ok(&BulkBody::dry_run(&order, total, why.as_deref())));
     }
     let (job, replayed) = app.handle.start_bulk(&owner, &order, key.as_deref()).await?;
     let reply = Reply::ok(&BulkBody::of(&job));

@@ -215,6 +215,32 @@ impl<T: Named> Input for Id<T> {
     }
 }
 
+/// Two identifiers of one kind in the path.
+#[derive(Debug)]
+pub struct TwoIds<T>(pub [T; 2]);
+
+impl<T: Named, S: Send + Sync> FromRequestParts<S> for TwoIds<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let params = params.map_err(|_| Error::NoRoute)?;
+        let mut texts = params.iter().map(|(_, text)| text);
+        let mut next = || {
+            let text = texts.next().ok_or(Error::NoRoute)?;
+            text.parse().map_err(|_| Error::not_found(T::NOUN, text))
+        };
+        Ok(Self([next()?, next()?]))
+    }
+}
+
+impl<T: Named> Input for TwoIds<T> {
+    fn describe(operation: &mut Operation) {
+        Id::<T>::describe(operation);
+        Id::<T>::describe(operation);
+    }
+}
+
 /// The execution and the step in the path.
 #[derive(Debug)]
 pub struct ItemsOf(pub id::ExecutionId, pub String);

@@ -110,7 +110,7 @@ async fn each_row_of_a_file_becomes_an_execution_and_the_export_has_them_all() {
     assert_eq!(
         end["progress"],
         json!({"total": 6, "pending": 0, "running": 0, "awaitingApproval": 0, "completed": 2,
-            "failed": 0, "rejected": 0, "cancelled": 0, "invalid": 4})
+            "failed": 0, "rejected": 0, "cancelled": 0, "invalid": 4, "reused": 0})
     );
     // Two rows of two steps each.
     assert_eq!((&end["usage"]["input"], &end["usage"]["output"]), (&json!(12), &json!(20)));

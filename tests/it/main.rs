@@ -9,6 +9,7 @@ mod approvals_survive;
 mod backup;
 mod bad_input;
 mod batches;
+mod batches_compared;
 mod bench;
 mod budgets;
 mod cli;

@@ -609,8 +609,24 @@ impl FakeWorker {
     /// Runs everything that it is given: `answer` makes an output of a task, or an error that is
     /// not retried. Ends with the socket.
     pub(crate) fn run(
-        mut self,
+        self,
         answer: impl Fn(&Value) -> Result<String, String> + Send + 'static,
+    ) -> tokio::task::JoinHandle<()> {
+        self.run_with(move |task| match answer(task) {
+            Ok(output) => json!({
+                "type": "complete", "output": output, "usage": {"input": 3, "output": 5},
+            }),
+            Err(message) => json!({
+                "type": "fail", "retryable": false,
+                "error": {"code": "PROVIDER_ERROR", "message": message},
+            }),
+        })
+    }
+
+    /// Answers every task with the frame that `answer` makes of it, and the lease.
+    pub(crate) fn run_with(
+        mut self,
+        answer: impl Fn(&Value) -> Value + Send + 'static,
     ) -> tokio::task::JoinHandle<()> {
         tokio::spawn(async move {
             let mut beat = tokio::time::interval(Duration::from_secs(2));
@@ -629,16 +645,8 @@ impl FakeWorker {
                 if frame["type"] != "assign" {
                     continue;
                 }
-                let answer = match answer(&frame["task"]) {
-                    Ok(output) => json!({
-                        "type": "complete", "lease": frame["lease"], "output": output,
-                        "usage": {"input": 3, "output": 5},
-                    }),
-                    Err(message) => json!({
-                        "type": "fail", "lease": frame["lease"], "retryable": false,
-                        "error": {"code": "PROVIDER_ERROR", "message": message},
-                    }),
-                };
+                let mut answer = answer(&frame["task"]);
+                answer["lease"] = frame["lease"].clone();
                 if self.try_send(answer).await.is_err() {
                     return;
                 }

@@ -11,6 +11,8 @@
 //! The identifiers of the executions of a batch follow each other, so a range of identifiers is a batch.
 //! Deliberately absent: everything below a row, which is the execution's.
 
+pub mod compare;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -83,6 +85,36 @@ names! {
     }
 }
 
+names! {
+    /// The decision on the output of a step of a row.
+    RowDecision {
+        /// A reviewer approved the output as it is.
+        Approved = "approved",
+        /// A reviewer approved another text in its place.
+        Edited = "edited",
+        /// A reviewer rejected the output.
+        Rejected = "rejected",
+        /// No reviewer has decided.
+        None = "none",
+    }
+}
+
+names! {
+    /// The order of rows.
+    RowOrder {
+        /// By the number of the row.
+        Row = "row",
+        /// By the key, letter by letter.
+        Key = "key",
+        /// By the confidence of a step.
+        Confidence = "confidence",
+        /// By the cost.
+        Cost = "cost",
+        /// By the time from the start to the end.
+        Duration = "duration",
+    }
+}
+
 /// The usage of the tasks of a batch so far, held outputs among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
@@ -133,6 +165,9 @@ pub struct Batch {
     /// The cost from which no further row is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
+    /// The batch whose answers are taken over by rows with the same key that ask the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<TemplateBatchId>,
     /// The status.
     pub status: Status,
     /// The reason why the service paused the batch.
@@ -308,6 +343,9 @@ pub struct Progress {
     pub cancelled: u32,
     /// With a fault.
     pub invalid: u32,
+    /// Of the completed ones: those whose every answer was taken over from another batch.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reused: u32,
 }
 
 impl Progress {

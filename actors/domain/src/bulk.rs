@@ -194,6 +194,9 @@ pub struct Job {
     /// The erased texts, of [`Action::Erase`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
+    /// The reason why tasks that matched do not count, or why the first task was skipped or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// The end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
@@ -291,6 +294,7 @@ mod tests {
             erased: None,
             ended_at: None,
             stopped: None,
+            why: None,
         }
     }
 

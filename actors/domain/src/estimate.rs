@@ -13,6 +13,7 @@ mod budget;
 mod dry_run;
 mod fork;
 mod items;
+mod rows;
 
 use crate::confidence::ask::Expected;
 use crate::names::names;
@@ -24,6 +25,7 @@ use crate::usage::{Prices, Tokens, estimate_tokens};
 
 pub use fork::{Asked, KnownFork};
 pub use items::DryItems;
+pub use rows::{PastAnswer, PastStep, PastSteps, RowsEstimate};
 
 pub use budget::{DryBudget, OverBudget};
 pub use dry_run::{

@@ -148,6 +148,19 @@ impl Execution {
         self.head.state.status()
     }
 
+    /// True for a completed row of a batch that has taken over each of its answers from a row of another batch.
+    #[must_use]
+    pub fn is_reused_row(&self) -> bool {
+        let spec = &self.head.spec;
+        let is_taken = |row: &StepState| row.started_at.is_none() && row.stage != Stage::Failed;
+        spec.row_of.is_some()
+            && spec.forked_from.is_some()
+            && self.status() == Status::Completed
+            && self.usage() == Usage::default()
+            && self.steps().any(|(_, row)| row.stage == Stage::Completed)
+            && self.steps().all(|(_, row)| is_taken(row))
+    }
+
     /// The usage of all tasks of the execution so far.
     #[must_use]
     pub fn usage(&self) -> Usage {

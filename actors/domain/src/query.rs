@@ -141,6 +141,15 @@ pub enum ExecutionOrder {
     CompletedAt,
 }
 
+/// The executions of a batch, or those of none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfBatch {
+    /// Only rows of this batch.
+    Only(TemplateBatchId),
+    /// No rows of batches.
+    None,
+}
+
 /// A filter and an order of executions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Executions {
@@ -158,8 +167,8 @@ pub struct Executions {
     pub created_after: Option<Timestamp>,
     /// Started before this instant.
     pub created_before: Option<Timestamp>,
-    /// Rows of this batch.
-    pub batch: Option<TemplateBatchId>,
+    /// Rows of a batch, or none of any.
+    pub batch: Option<OfBatch>,
     /// The instants of the end.
     pub ended: Instants,
     /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.
@@ -263,17 +272,62 @@ pub struct Batches {
     pub window: Window,
 }
 
-/// A filter of the rows of a batch, which are listed in their order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A filter and an order of the rows of a batch.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
     /// Any of these statuses; every status if empty.
     pub statuses: Vec<batch::RowStatus>,
     /// Any of these codes of errors; every row if empty.
     pub codes: Vec<String>,
+    /// The step of the decisions and the confidences; the last one if `None`.
+    pub step: Option<String>,
+    /// Any of these decisions; every row if empty.
+    pub decisions: Vec<batch::RowDecision>,
+    /// The least confidence.
+    pub min_confidence: Option<f64>,
+    /// The greatest confidence.
+    pub max_confidence: Option<f64>,
+    /// Rows whose output differs from that of the row with the same key of this batch.
+    pub differs_from: Option<TemplateBatchId>,
+    /// The order.
+    pub order: batch::RowOrder,
+    /// Descending, or else ascending.
+    pub descending: bool,
     /// The number of the row after which the page begins, from 0.
     pub after: Option<u32>,
     /// The most rows of the page.
     pub limit: usize,
+}
+
+impl Rows {
+    /// All rows in their order, in pages of `limit`.
+    #[must_use]
+    pub const fn pages_of(limit: usize) -> Self {
+        Self {
+            statuses: Vec::new(),
+            codes: Vec::new(),
+            step: None,
+            decisions: Vec::new(),
+            min_confidence: None,
+            max_confidence: None,
+            differs_from: None,
+            order: batch::RowOrder::Row,
+            descending: false,
+            after: None,
+            limit,
+        }
+    }
+
+    /// True if the rows are listed in their order, by status and code alone.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.order == batch::RowOrder::Row
+            && !self.descending
+            && self.decisions.is_empty()
+            && self.min_confidence.is_none()
+            && self.max_confidence.is_none()
+            && self.differs_from.is_none()
+    }
 }
 
 /// A filter of the audit log, which is listed newest first.

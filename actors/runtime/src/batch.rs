@@ -8,10 +8,13 @@
 //! so a row and its execution are durable together or not at all. The actor stays while the batch runs; otherwise
 //! a batch is rows. The counts of executions come from their list. Deliberately absent: everything below a row.
 
+mod commands;
 mod erase;
+pub(crate) mod estimate;
 mod live;
 mod start;
 mod upload;
+pub(crate) mod walks;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,18 +29,19 @@ use callboard_store::{Op, Outcome};
 use ractor::ActorProcessingErr;
 use tokio::sync::oneshot;
 
+pub use estimate::Estimate;
 pub(crate) use live::LiveBatches;
 pub(crate) use upload::begin;
-pub use upload::{BatchUpload, GivenRow, Rejected};
+pub use upload::{BatchUpload, GivenRow, Rejected, TriedUpload};
 
 use crate::accounts::caller_of;
 use crate::catalog::Known;
+use crate::durable;
 use crate::item::{Done, Held, Item, ItemKind};
 use crate::node::Node;
-use crate::read::batches as read;
+use crate::read::batches::{self as read, Keys};
 use crate::supervisor::Reason;
 use crate::tables::{BATCHES, batches};
-use crate::{durable, execution};
 
 /// The time between two records of progress, and between two attempts to start rows that were put off.
 const TICK: Duration = Duration::from_secs(1);
@@ -100,6 +104,8 @@ struct Loaded {
     /// The rows to start, in their order, and then those to run anew.
     waiting: VecDeque<u32>,
     known: Option<Arc<Known>>,
+    /// The rows of the batch whose answers are taken over, by the digest of the key, once they are asked for.
+    source: Option<Arc<Keys>>,
     /// True if something may have changed since the last record of progress.
     changed: bool,
     /// True while a [`Message::Tick`] is on its way.
@@ -220,7 +226,8 @@ impl Held<BatchItem> {
             }
             waiting.extend(again);
         }
-        let loaded = Loaded { batch, waiting, known: None, changed: true, ticking: false };
+        let loaded =
+            Loaded { batch, waiting, known: None, source: None, changed: true, ticking: false };
         self.item.0 = Some(loaded);
         self.show();
         Ok(())
@@ -397,104 +404,21 @@ impl Held<BatchItem> {
         }
     }
 
-    fn own(&self) -> Result<&Loaded, Error> {
-        let own = self.item.0.as_ref().filter(|own| own.batch.status != Status::Deleting);
-        own.ok_or_else(|| Error::not_found("batch", self.address.batch))
-    }
-
-    /// The batch, if it is in one of these statuses.
-    fn only(&self, statuses: &[Status], what: &str) -> Result<Batch, Error> {
-        let batch = &self.own()?.batch;
-        if statuses.contains(&batch.status) {
-            return Ok(batch.clone());
-        }
-        let (id, status) = (batch.id, batch.status);
-        Err(Error::InvalidState(format!("batch {id} is {status}, and cannot be {what}")))
-    }
-
-    fn answer<T>(&self, reply: Reply<T>, of: impl FnOnce(&Batch) -> T) {
-        // The client may have left.
-        let _ = reply.send(self.own().map(|own| of(&own.batch)));
-    }
-
-    /// The rows are durable: they may start.
-    async fn loaded(&mut self, batch: Batch, reply: Reply<Batch>) -> Done {
-        match self.only(&[Status::Loading], "loaded again") {
-            Ok(_) => {}
-            Err(error) => {
-                let _ = reply.send(Err(error));
-                return Ok(());
-            }
-        }
-        if let Some(own) = &mut self.item.0 {
-            // Their number, until they are read.
-            own.waiting = (batch.invalid..batch.total).collect();
-        }
-        let batch = batch.with(Status::Running, None, self.node.now());
-        self.commit(batch, Some(EventName::BatchCreated), Vec::new()).await?;
-        self.load().await?;
-        self.answer(reply, Batch::clone);
-        Ok(())
-    }
-
-    async fn pause(&mut self, reply: Reply<Batch>) -> Done {
-        match self.only(&[Status::Running, Status::Paused], "paused") {
-            Ok(batch) if batch.status == Status::Paused => {}
-            Ok(_) => self.become_(Status::Paused, None, Some(EventName::BatchPaused)).await?,
-            Err(error) => {
-                let _ = reply.send(Err(error));
-                return Ok(());
-            }
-        }
-        self.answer(reply, Batch::clone);
-        Ok(())
-    }
-
-    async fn resume(&mut self, reply: Reply<Batch>) -> Done {
-        match self.only(&[Status::Running, Status::Paused], "resumed") {
-            Ok(batch) if batch.status == Status::Running => {}
-            Ok(_) => self.become_(Status::Running, None, Some(EventName::BatchResumed)).await?,
-            Err(error) => {
-                let _ = reply.send(Err(error));
-                return Ok(());
-            }
-        }
-        self.answer(reply, Batch::clone);
-        Ok(())
-    }
-
-    async fn cancel(&mut self, reply: Reply<Batch>) -> Done {
-        let statuses = [Status::Running, Status::Paused, Status::Cancelled];
-        match self.only(&statuses, "cancelled") {
-            Ok(batch) if batch.status == Status::Cancelled => {}
-            Ok(_) => {
-                self.become_(Status::Cancelled, None, Some(EventName::BatchCancelled)).await?;
-            }
-            Err(error) => {
-                let _ = reply.send(Err(error));
-                return Ok(());
-            }
-        }
-        self.answer(reply, Batch::clone);
-        Ok(())
-    }
-
-    /// Cancels the rows that run still. A crash repeats it.
-    async fn cancel_rows(&mut self) -> Done {
-        let (environment, id) = self.key();
-        for execution in read::unended_rows(self.node.store(), environment, id).await? {
-            // The answer has no receiver: the next look finds what runs still.
-            let (reply, _) = oneshot::channel();
-            let address = execution::Address { environment, execution };
-            let executions = &self.node.shard(execution.partition()).executions;
-            executions.send(address, execution::Message::Cancel(reply));
-        }
-        self.arm();
-        Ok(())
-    }
-
     fn known(&self) -> Option<Arc<Known>> {
         self.item.0.as_ref().and_then(|own| own.known.clone())
+    }
+
+    /// The rows of the batch whose answers are taken over; none if it was deleted.
+    async fn source(&mut self) -> Result<Option<Arc<Keys>>, ActorProcessingErr> {
+        let environment = self.address.environment;
+        let Some(own) = &mut self.item.0 else { return Ok(None) };
+        let Some(reuse) = own.batch.reuse else { return Ok(None) };
+        if let Some(source) = &own.source {
+            return Ok(Some(Arc::clone(source)));
+        }
+        let keys = Arc::new(Keys::of(&self.node, environment, reuse).await?);
+        own.source = Some(Arc::clone(&keys));
+        Ok(Some(keys))
     }
 
     /// The plan of the rows.

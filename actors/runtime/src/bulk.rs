@@ -242,6 +242,7 @@ async fn work(
         }
         outcomes.extend(acting.join_all().await);
     }
+    let (mut outcomes, refusals): (Vec<_>, Vec<_>) = outcomes.into_iter().unzip();
     // A part that is not there cannot be acted on, and must not stop the job.
     let size = usize::try_from(job.total - job.done()).unwrap_or(usize::MAX).min(PART);
     outcomes.resize(size, Outcome::Failed);
@@ -249,7 +250,8 @@ async fn work(
     // It may have been stopped meanwhile.
     let before = node.bulks.get(environment, job.id).unwrap_or(job);
     let reason = before.reason.clone().unwrap_or_default();
-    let job = before.after(&outcomes, node.now());
+    let mut job = before.after(&outcomes, node.now());
+    job.why = job.why.or_else(|| refusals.into_iter().flatten().next());
     if let (Some(erased), true) = (job.erased, part_ends(&job)) {
         // Before the end is durable: a crash in between repeats the entry rather than losing it.
         report(node, &job, erased, reason).await;
@@ -300,19 +302,22 @@ struct Act {
 }
 
 impl Act {
-    async fn patiently(&self, job: &Job) -> Outcome {
+    /// Acts, and returns the refusal of an item that was skipped or failed.
+    async fn patiently(&self, job: &Job) -> (Outcome, Option<String>) {
         let mut again = self.again;
         for _ in 0..TRIES {
             match self.act(job).await {
-                Ok(outcome) => return outcome,
+                Ok(outcome) => return (outcome, None),
                 Err(
-                    Error::InvalidState(_) | Error::NotFound { .. } | Error::AlreadyDecided { .. },
+                    error @ (Error::InvalidState(_)
+                    | Error::NotFound { .. }
+                    | Error::AlreadyDecided { .. }),
                 ) => {
                     let before = if again { end_of(job.action) } else { None };
                     return if before.is_some() && self.status().await == before {
-                        Outcome::Succeeded
+                        (Outcome::Succeeded, None)
                     } else {
-                        Outcome::Skipped
+                        (Outcome::Skipped, Some(error.to_string()))
                     };
                 }
                 Err(Error::Unavailable(_) | Error::IdempotencyKeyInUse | Error::Internal) => {
@@ -322,11 +327,11 @@ impl Act {
                 }
                 Err(error) => {
                     tracing::info!(job = %job.id, item = ?self.item, %error, "an item was passed over");
-                    return Outcome::Failed;
+                    return (Outcome::Failed, Some(error.to_string()));
                 }
             }
         }
-        Outcome::Failed
+        (Outcome::Failed, None)
     }
 
     async fn act(&self, job: &Job) -> Result<Outcome, Error> {

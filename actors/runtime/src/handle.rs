@@ -45,7 +45,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
-pub use batches::{BatchBegun, BatchOrder};
+pub use batches::{BatchBegun, BatchOrder, Reuse};
 pub use bulk::BulkOrder;
 pub use erasure::ErasedExecution;
 pub use forks::Fork;

@@ -1,5 +1,6 @@
 //! Reads from the store, at the last commit, with no actor asked.
 
+pub(crate) mod answers;
 pub mod approvals;
 pub(crate) mod audit;
 pub(crate) mod batch;

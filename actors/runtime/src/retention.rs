@@ -16,6 +16,7 @@
 //! keys and deliveries, which are [`crate::housekeeping`]'s, but for this: a task is kept while its
 //! webhook is pending; the track record, which is kept for good.
 
+mod batches;
 mod holds;
 mod rows;
 
@@ -126,6 +127,7 @@ impl Sweep<'_> {
         if let Some(until) = self.policy.cutoff(self.now) {
             self.executions(past(until)).await?;
             self.tasks(past(until)).await?;
+            batches::remove_old(self.node, self.environment, until).await?;
         }
         if let Some(until) = self.policy.history_cutoff(self.now) {
             self.histories(past(until)).await?;

@@ -351,6 +351,10 @@ pub(crate) mod execution_term {
     /// The version of the template, by its number; absent from executions that an earlier version of the server
     /// wrote last.
     pub(crate) const VERSION: u8 = 5;
+    /// [`OF_BATCH`] for a row of a batch, and [`REUSED`] too for one that took over all its answers.
+    pub(crate) const ROW: u8 = 6;
+    pub(crate) const OF_BATCH: &[u8] = b"row";
+    pub(crate) const REUSED: &[u8] = b"reused";
 }
 
 /// The sort keys of executions, besides their creation.

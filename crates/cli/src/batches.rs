@@ -1,12 +1,16 @@
 //! `callboard batches`: one template over the rows of a file.
 
+mod rows;
+
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_client::{Call, Client, Page};
+use callboard_client::{Call, Client};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use rows::{Compare, Rows};
 
 use super::access::{Access, Remote};
 use super::failure::Failure;
@@ -26,7 +30,7 @@ const COLUMNS: [Column; 9] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 21] = [
+const FIELDS: [Column; 23] = [
     ("id", "id"),
     ("name", "name"),
     ("template", "templateId"),
@@ -42,6 +46,8 @@ const FIELDS: [Column; 21] = [
     ("rejected", "progress.rejected"),
     ("cancelled", "progress.cancelled"),
     ("invalid", "progress.invalid"),
+    ("reuses", "reuse"),
+    ("reused", "progress.reused"),
     ("cost (USD)", "cost.actual"),
     ("rows a minute", "ratePerMinute"),
     ("estimated end", "estimatedEnd"),
@@ -50,14 +56,19 @@ const FIELDS: [Column; 21] = [
     ("ended", "completedAt"),
 ];
 
-const ROWS: [Column; 7] = [
-    ("ROW", "row"),
-    ("KEY", "key"),
-    ("STATUS", "status"),
-    ("OUTPUT", "output"),
-    ("COST", "cost"),
-    ("ERROR", "error.code"),
-    ("EXECUTION", "executionId"),
+const ESTIMATE: [Column; 12] = [
+    ("rows", "rows"),
+    ("invalid", "invalid"),
+    ("reused", "reused"),
+    ("not renderable", "unrenderable"),
+    ("expected cost (USD)", "cost.expected"),
+    ("at least", "cost.low"),
+    ("at most", "cost.high"),
+    ("each row", "costPerRow"),
+    ("spent so far", "spent"),
+    ("basis", "basis"),
+    ("past runs", "pastRuns"),
+    ("faults", "faults"),
 ];
 
 /// The time between two looks at a batch that is watched.
@@ -86,23 +97,10 @@ pub enum Batches {
     Show(Named),
     /// Show the progress of a batch until it has ended.
     Watch(Named),
-    /// List rows with their outputs, in their order.
-    Rows {
-        #[command(flatten)]
-        named: Named,
-        /// Statuses, separated by commas, such as failed or `awaiting_approval`.
-        #[arg(long, value_delimiter = ',')]
-        status: Vec<String>,
-        /// Codes of errors, separated by commas.
-        #[arg(long = "code", value_delimiter = ',', value_name = "CODE")]
-        codes: Vec<String>,
-        /// Rows to list, 1 to 100; by default 20.
-        #[arg(long)]
-        limit: Option<u64>,
-        /// The cursor of the next page, as the page before has named it.
-        #[arg(long)]
-        cursor: Option<u64>,
-    },
+    /// List rows with their outputs, in their order or in another one.
+    Rows(Rows),
+    /// Compare the outputs of two batches, row by row.
+    Compare(Compare),
     /// Write all rows to standard output, as CSV or with -o jsonl as lines of JSON.
     Export {
         #[command(flatten)]
@@ -114,6 +112,8 @@ pub enum Batches {
         #[arg(long, value_delimiter = ',')]
         status: Vec<String>,
     },
+    /// Estimate the cost of the rows that wait to be started.
+    Estimate(Named),
     /// Let no further row start.
     Pause(Named),
     /// Let rows start again.
@@ -166,6 +166,9 @@ pub struct Create {
     /// Cost in USD from which no further row is started.
     #[arg(long, value_name = "USD")]
     max_cost: Option<f64>,
+    /// Take over the answers of a batch, or of the latest one of the template, for rows that ask the same.
+    #[arg(long, value_name = "BATCH|latest")]
+    reuse: Option<String>,
     /// Rows that run at a time; by default 100.
     #[arg(long, value_name = "ROWS")]
     concurrency: Option<u32>,
@@ -175,6 +178,9 @@ pub struct Create {
     /// Key that prevents a second batch, so that the command is safe to repeat.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    /// Check the rows and estimate their cost, and keep nothing.
+    #[arg(long, conflicts_with_all = ["watch", "idempotency_key"])]
+    dry_run: bool,
     /// Show the progress until the batch has ended.
     #[arg(long)]
     watch: bool,
@@ -186,6 +192,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Batches>) -> Result<(
     match command {
         Batches::Create(create) => {
             let batch = create.run(&client).await?;
+            if create.dry_run {
+                return access.output.item(&batch, |found| details(found, &ESTIMATE, &[]));
+            }
             end_of(&access, &client, batch, create.watch).await
         }
         Batches::List { status, template, tags, window } => {
@@ -200,24 +209,14 @@ pub(super) async fn run(Remote { access, command }: Remote<Batches>) -> Result<(
             let batch = client.data(Call::get(&["batches", &id])).await?;
             end_of(&access, &client, batch, true).await
         }
-        Batches::Rows { named: Named { id }, status, codes, limit, cursor } => {
-            let path = ["batches", &id, "rows"];
-            let call = Call::get(&path).commas("status", &status).commas("errorCode", &codes);
-            let call = call.query("limit", limit).query("cursor", cursor);
-            let mut found = client.data(call).await?;
-            let next = found["nextCursor"].as_u64();
-            let Value::Array(data) = found["rows"].take() else {
-                return Err(Failure::Other("the server answers with no rows".into()));
-            };
-            let page = Page { data, pagination: json!({"nextCursor": next}) };
-            access.output.list("rows", &page, &ROWS)?;
-            if let Some(next) = next {
-                note(&format!("more rows: --cursor {next}"));
-            }
-            Ok(())
-        }
+        Batches::Rows(rows) => rows.run(&access, &client).await,
+        Batches::Compare(compare) => compare.run(&access, &client).await,
         Batches::Export { named: Named { id }, columns, status } => {
             export(&client, &id, access.output.format(), &columns, &status).await
+        }
+        Batches::Estimate(Named { id }) => {
+            let found = client.data(Call::post(&["batches", &id, "estimate"])).await?;
+            access.output.item(&found, |found| details(found, &ESTIMATE, &[]))
         }
         Batches::Pause(Named { id }) => told(&access, &client, &id, "pause").await,
         Batches::Resume(Named { id }) => told(&access, &client, &id, "resume").await,
@@ -258,7 +257,9 @@ impl Create {
             .query("name", self.name.as_ref())
             .commas("tags", &self.tags)
             .query("maxCost", self.max_cost)
+            .query("reuse", self.reuse.as_ref())
             .query("concurrency", self.concurrency)
+            .query("dryRun", self.dry_run.then_some("true"))
             .query("onInvalid", self.reject_invalid.then_some("reject"))
             .query("keyColumn", self.key.as_ref())
             .raw(kind, bytes);

@@ -173,8 +173,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Bulk>) -> Result<(), 
 
 /// A job in words.
 pub(super) fn shown(job: &Value) -> String {
-    let erased = ["erased.executions", "erased.tasks", "erased.signals"];
-    let shown: Vec<_> = COLUMNS.map(|(_, path)| path).into_iter().chain(erased).collect();
+    let more = ["erased.executions", "erased.tasks", "erased.signals", "why"];
+    let shown: Vec<_> = COLUMNS.map(|(_, path)| path).into_iter().chain(more).collect();
     let shown: Vec<_> = shown.into_iter().map(|path| (path, path)).collect();
     details(job, &shown, &[])
 }

@@ -1,35 +1,36 @@
 //! Batches on the wire (docs/reference/batches.md).
 
-use callboard_domain::approval::{Decision, Outcome};
+pub mod compare;
+pub mod estimate;
+pub mod rows;
+
 use callboard_domain::batch::{
-    Batch, CONCURRENCY, MAX_CONCURRENCY, MAX_KEY, MAX_KEYS, MAX_NAME, MAX_ROWS, Progress,
-    RowStatus, Status,
+    Batch, CONCURRENCY, MAX_CONCURRENCY, MAX_KEY, MAX_KEYS, MAX_NAME, Progress, Status,
 };
 use callboard_domain::budget::Money;
-use callboard_domain::id::{ExecutionId, TemplateBatchId};
-use callboard_domain::query::{Batches, Rows};
-use callboard_domain::schema::structured_output;
-use callboard_domain::task::EndingCode;
+use callboard_domain::id::TemplateBatchId;
+use callboard_domain::query::{Batches, OfBatch};
 use callboard_domain::{Error, Rule, Timestamp};
 use callboard_runtime::batch::Retry;
-use callboard_runtime::handle::BatchOrder;
-use callboard_runtime::read::batches::{BatchView, RowDetail};
+use callboard_runtime::handle::{BatchOrder, Reuse};
+use callboard_runtime::read::batches::BatchView;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use utoipa::ToSchema;
 
+pub use compare::{CompareBatches, ComparisonBody};
+pub use estimate::BatchEstimateBody;
+pub use rows::{
+    BatchRowBody, BatchRowsBody, ExportFormat, ExportRows, ListRows, cell_text, usual_columns,
+};
+
 use super::common::{Iso, Paging, Text, tags};
-use super::executions::StepResult;
 use super::read::rule::{self, Parse};
 use super::read::shape;
 use super::tasks::UsageBody;
 use super::templates::template_version;
 use crate::request;
 
-/// The most rows of a page.
-const MAX_PAGE: usize = 100;
-/// The rows of a page if no number is given.
-const PAGE: usize = 20;
 /// The highest cap, in USD.
 const MAX_COST: f64 = 1e9;
 
@@ -69,9 +70,14 @@ request! {
         max_cost: Option<f64> = optional("maxCost", rule::number(0.0..=MAX_COST)),
         /// The most rows that run at a time; by default 100.
         concurrency: Option<u32> = optional("concurrency", rule::whole(1..=MAX_CONCURRENCY)),
+        /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
+        /// settings were answered there takes these answers over, which costs nothing.
+        reuse: Option<Reuse> = optional("reuse", reuse()),
         /// keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
         on_invalid: Option<OnInvalid> =
             optional("onInvalid", rule::one_of(&OnInvalid::ALL, OnInvalid::as_str)),
+        /// true: rows are checked and their cost is estimated, and nothing is kept.
+        dry_run: Option<bool> = optional("dryRun", rule::flag()),
         /// The column of a CSV file that has the keys; by default a row's key is its number.
         key_column: Option<String> = optional("keyColumn", rule::text(rule::characters(1..=200))),
     }
@@ -90,7 +96,9 @@ impl CreateBatch {
             name: self.name.clone(),
             tags: self.tags.clone().unwrap_or_default(),
             max_cost: self.max_cost.map(Money::from_usd),
+            reuse: self.reuse,
             concurrency: self.concurrency.unwrap_or(CONCURRENCY),
+            tries: self.dry_run.unwrap_or_default(),
         })
     }
 }
@@ -139,76 +147,6 @@ impl From<ListBatches> for Batches {
 }
 
 request! {
-    /// The rows of a batch to list, in their order.
-    #[derive(Debug)]
-    pub struct ListRows as "ListRows" {
-        /// One of these statuses.
-        status: Option<Vec<RowStatus>> = optional("status", row_statuses()),
-        /// One of these codes of errors.
-        error_code: Option<Vec<String>> = optional("errorCode", codes()),
-        /// The most rows of the page; by default 20.
-        limit: Option<usize> = optional("limit", rule::whole(1..=100_u8).map(usize::from)),
-        /// The `nextCursor` of the page before.
-        cursor: Option<u32> = optional("cursor", rule::whole(1..=MAX_ROWS)),
-    }
-}
-
-fn row_statuses() -> impl Parse<Vec<RowStatus>> {
-    rule::commas(1..=RowStatus::ALL.len(), rule::one_of(&RowStatus::ALL, RowStatus::as_str))
-}
-
-fn codes() -> impl Parse<Vec<String>> {
-    rule::commas(1..=EndingCode::ALL.len() + 1, rule::text(rule::characters(1..=64)))
-}
-
-impl From<ListRows> for Rows {
-    fn from(list: ListRows) -> Self {
-        Self {
-            statuses: list.status.unwrap_or_default(),
-            codes: list.error_code.unwrap_or_default(),
-            // The cursor is the number of the last row, from 1.
-            after: list.cursor.map(|row| row.saturating_sub(1)),
-            limit: list.limit.unwrap_or(PAGE).min(MAX_PAGE),
-        }
-    }
-}
-
-/// The format of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// A line of cells for each row, after a header.
-    Csv,
-    /// A JSON object for each row.
-    Jsonl,
-}
-
-impl ExportFormat {
-    const ALL: [Self; 2] = [Self::Csv, Self::Jsonl];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::Jsonl => "jsonl",
-        }
-    }
-}
-
-request! {
-    /// The export of a batch.
-    #[derive(Debug)]
-    pub struct ExportRows as "ExportRows" {
-        /// csv (by default) or jsonl.
-        format: Option<ExportFormat> =
-            optional("format", rule::one_of(&ExportFormat::ALL, ExportFormat::as_str)),
-        /// The columns, such as key, status, output.category or input.subject.
-        columns: Option<Vec<String>> =
-            optional("columns", rule::commas(1..=200, rule::text(rule::characters(1..=200)))),
-        /// Only rows with one of these statuses.
-        status: Option<Vec<RowStatus>> = optional("status", row_statuses()),
-    }
-}
-
-request! {
     /// The failed rows of a batch to run anew; every one that is not rejected if nothing is named.
     #[derive(Debug, Clone, Default)]
     pub struct RetryBatch as "RetryBatch" {
@@ -224,6 +162,38 @@ impl From<RetryBatch> for Retry {
     fn from(retry: RetryBatch) -> Self {
         Self { codes: retry.codes.unwrap_or_default(), keys: retry.keys.unwrap_or_default() }
     }
+}
+
+/// `latest`, or the id of a batch.
+fn reuse() -> impl Parse<Reuse> {
+    let read = |text: &str| match text {
+        "latest" => Some(Reuse::Latest),
+        id => id.parse().ok().map(Reuse::Batch),
+    };
+    rule::text(rule::characters(1..=64))
+        .only(
+            move |text: &String| read(text).is_some(),
+            Rule::Format,
+            "must be latest or the id of a batch: bat_…",
+        )
+        .with(move || json!({"pattern": "^(latest|bat_[0-9a-hjkmnp-tv-z]{26})$"}))
+        .then(move |text| read(&text).ok_or(Error::Internal))
+}
+
+/// The id of a batch, or `none`, as a filter of executions.
+pub(crate) fn of_batch() -> impl Parse<OfBatch> {
+    let read = |text: &str| match text {
+        "none" => Some(OfBatch::None),
+        id => id.parse().ok().map(OfBatch::Only),
+    };
+    rule::text(rule::characters(1..=64))
+        .only(
+            move |text: &String| read(text).is_some(),
+            Rule::Format,
+            "must be none or the id of a batch: bat_…",
+        )
+        .with(move || json!({"pattern": "^(none|bat_[0-9a-hjkmnp-tv-z]{26})$"}))
+        .then(move |text| read(&text).ok_or(Error::Internal))
 }
 
 /// The id of a batch, as a filter of other lists.
@@ -263,6 +233,10 @@ pub struct BatchBody<'a> {
     cost: BatchCostBody,
     /// The usage of all model calls so far, held outputs among them.
     usage: UsageBody,
+    /// The batch whose answers are taken over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    reuse: Option<Text<TemplateBatchId>>,
     /// The most rows that run at a time.
     concurrency: u32,
     /// The tags of the executions.
@@ -293,7 +267,7 @@ pub struct BatchBody<'a> {
     retried: Option<u32>,
 }
 
-/// The number of rows in each status; the sum without `total` is `total`.
+/// The number of rows in each status; the sum without `total` and `reused` is `total`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchProgressBody {
@@ -315,6 +289,8 @@ pub struct BatchProgressBody {
     cancelled: u32,
     /// With a fault.
     invalid: u32,
+    /// Of the completed ones: those whose every answer was taken over from the batch `reuse`.
+    reused: u32,
 }
 
 /// The cost of a batch, in USD.
@@ -340,6 +316,7 @@ impl From<Progress> for BatchProgressBody {
             rejected,
             cancelled,
             invalid,
+            reused,
         } = progress;
         Self {
             total,
@@ -351,6 +328,7 @@ impl From<Progress> for BatchProgressBody {
             rejected,
             cancelled,
             invalid,
+            reused,
         }
     }
 }
@@ -381,6 +359,7 @@ impl<'a> BatchBody<'a> {
                 max: batch.max_cost.map(Money::as_usd),
             },
             usage: UsageBody::from(usage),
+            reuse: batch.reuse.map(Text),
             concurrency: batch.concurrency,
             tags: &batch.tags,
             rate_per_minute: None,
@@ -414,272 +393,5 @@ impl<'a> BatchBody<'a> {
     #[must_use]
     pub fn retried(self, count: u32) -> Self {
         Self { retried: Some(count), ..self }
-    }
-}
-
-/// A row of a batch; a member that does not exist yet is left out.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BatchRowBody<'a> {
-    /// The number of the row, from 1.
-    row: u32,
-    /// The key, unique in the batch.
-    key: &'a str,
-    /// pending, running, `awaiting_approval`, completed, failed, rejected, cancelled, invalid, or removed once its
-    /// execution is no longer kept.
-    status: &'static str,
-    /// `dt_exec_…`
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    execution_id: Option<Text<ExecutionId>>,
-    /// The output of the last step: an object or a list if it is JSON of one, else a text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
-    output: Option<Value>,
-    /// The steps, by their ids, in the order of the plan.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
-    #[schema(value_type = std::collections::HashMap<String, BatchStepBody>)]
-    steps: Vec<(&'a str, BatchStepBody<'a>)>,
-    /// The cost of all model calls, in USD, held outputs among it.
-    cost: f64,
-    /// The reason why the row did not end well, or never began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<BatchErrorBody<'a>>,
-}
-
-fn as_map<S: serde::Serializer, T: Serialize>(
-    steps: &[(&str, T)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(steps.iter().map(|(id, step)| (id, step)))
-}
-
-/// The error of a row.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BatchErrorBody<'a> {
-    /// The code.
-    code: &'a str,
-    /// The text for people.
-    message: &'a str,
-}
-
-/// A step of a row.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BatchStepBody<'a> {
-    /// pending, running, completed, failed, cancelled, skipped or rejected.
-    status: &'static str,
-    /// The confidence in the output, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence: Option<f64>,
-    /// The method by which the confidence was made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence_source: Option<&'a str>,
-    /// The model that was called last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<&'a str>,
-    /// The cost of its model calls, in USD.
-    cost: f64,
-    /// The reviewer's decision.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<BatchDecisionBody<'a>>,
-}
-
-/// The decision on an output.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BatchDecisionBody<'a> {
-    /// The reviewer.
-    by: &'a str,
-    /// The instant.
-    #[schema(value_type = String, format = DateTime)]
-    at: Iso,
-    /// approved or rejected.
-    verdict: &'static str,
-    /// True if the reviewer's text replaces the output.
-    edited: bool,
-}
-
-impl<'a> From<&'a Decision> for BatchDecisionBody<'a> {
-    fn from(decision: &'a Decision) -> Self {
-        let (verdict, edited) = match decision.outcome {
-            Outcome::Approved { edited } => ("approved", edited),
-            Outcome::Rejected { .. } => ("rejected", false),
-        };
-        Self { by: decision.by.name(), at: Iso(decision.at), verdict, edited }
-    }
-}
-
-impl<'a> BatchRowBody<'a> {
-    /// A row with its execution.
-    #[must_use]
-    pub fn of(detail: &'a RowDetail) -> Self {
-        let error = detail.error();
-        let error =
-            error.map(|error| BatchErrorBody { code: &error.code, message: &error.message });
-        let mut body = Self {
-            row: detail.number + 1,
-            key: &detail.row.key,
-            status: detail.status.as_str(),
-            execution_id: None,
-            output: None,
-            steps: Vec::new(),
-            cost: 0.0,
-            error,
-        };
-        let Some((id, of)) = &detail.execution else { return body };
-        let execution = &of.overview.execution;
-        body.execution_id = Some(Text(*id));
-        // What a task under way has spent is not counted to its execution yet.
-        let live = of.tasks.values().map(|task| task.paid().total_cost).sum::<f64>();
-        body.cost = rounded(execution.usage().total_cost + live);
-        if let Some(cause) =
-            execution.head.error.as_ref().filter(|_| execution.head.state.ended_at().is_some())
-        {
-            let (code, message) = (cause.ending.code.as_str(), cause.ending.message.as_str());
-            body.error = Some(BatchErrorBody { code, message });
-        }
-        let last = execution.steps().last().map(|(number, _)| number);
-        body.output = last.and_then(|last| of.outputs.get(&last)).map(value_of);
-        let graph = execution.graph();
-        body.steps = execution
-            .steps()
-            .map(|(number, row)| {
-                let step = StepResult::of(of, number, |_| (None, None));
-                let found = detail.tasks.get(&number);
-                let task = found.map(|(task, _)| task);
-                let result = task.and_then(|task| task.result.as_ref());
-                let live = of.tasks.values().filter(|live| Some(live.spec.id) == row.task);
-                let live = live.map(|task| task.paid().total_cost).sum::<f64>();
-                let decision = found
-                    .and_then(|(_, approval)| approval.as_ref())
-                    .and_then(|approval| approval.decision.as_ref());
-                let step = BatchStepBody {
-                    status: step.status(),
-                    confidence: step.confidence(),
-                    confidence_source: result.and_then(|it| it.confidence_source.as_deref()),
-                    model: task.map(callboard_domain::task::Task::model),
-                    cost: rounded(row.usage.total_cost + live),
-                    decision: decision.map(BatchDecisionBody::from),
-                };
-                (graph.name(number), step)
-            })
-            .collect();
-        body
-    }
-
-    /// The cell of a column of an export; `None` if the row has none.
-    ///
-    /// # Errors
-    /// There is no such column.
-    pub fn cell(
-        &self,
-        column: &str,
-        input: Option<&serde_json::Map<String, Value>>,
-    ) -> Result<Value, Error> {
-        let unknown = || {
-            let says = format!(
-                "columns must name row, key, status, executionId, cost, error.code, error.message, output, \
-                 output.NAME, input.NAME, or steps.ID.status, confidence, confidenceSource, model, cost or \
-                 decision; not {column:?}"
-            );
-            Error::invalid("columns", Rule::Enum, says)
-        };
-        let found = match column {
-            "row" => json!(self.row),
-            "key" => json!(self.key),
-            "status" => json!(self.status),
-            "executionId" => json!(self.execution_id.map(|id| id.0.to_string())),
-            "cost" => json!(self.cost),
-            "error.code" => json!(self.error.as_ref().map(|error| error.code)),
-            "error.message" => json!(self.error.as_ref().map(|error| error.message)),
-            "output" => self.output.clone().unwrap_or_default(),
-            _ => {
-                let (of, rest) = column.split_once('.').ok_or_else(unknown)?;
-                match of {
-                    "output" => self
-                        .output
-                        .as_ref()
-                        .and_then(|it| it.get(rest))
-                        .cloned()
-                        .unwrap_or_default(),
-                    "input" => input.and_then(|it| it.get(rest)).cloned().unwrap_or_default(),
-                    "steps" => {
-                        let (id, member) = rest.rsplit_once('.').ok_or_else(unknown)?;
-                        let step =
-                            self.steps.iter().find(|(of, _)| *of == id).map(|(_, step)| step);
-                        match member {
-                            "status" => json!(step.map(|step| step.status)),
-                            "confidence" => json!(step.and_then(|step| step.confidence)),
-                            "confidenceSource" => {
-                                json!(step.and_then(|step| step.confidence_source))
-                            }
-                            "model" => json!(step.and_then(|step| step.model)),
-                            "cost" => json!(step.map(|step| step.cost)),
-                            "decision" => json!(
-                                step.and_then(|step| step.decision.as_ref()).map(|it| it.verdict)
-                            ),
-                            _ => return Err(unknown()),
-                        }
-                    }
-                    _ => return Err(unknown()),
-                }
-            }
-        };
-        Ok(found)
-    }
-}
-
-/// The columns of an export that names none: the declared members of the output, or the output as a whole.
-#[must_use]
-pub fn usual_columns(outputs: &[String]) -> Vec<String> {
-    let mut columns: Vec<_> = ["key", "status"].map(str::to_owned).into();
-    if outputs.is_empty() {
-        columns.push("output".into());
-    }
-    columns.extend(outputs.iter().map(|name| format!("output.{name}")));
-    columns.extend(["cost", "error.code", "executionId"].map(str::to_owned));
-    columns
-}
-
-/// The text of a cell: a text as it is, anything else as JSON, and nothing for null.
-#[must_use]
-pub fn cell_text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
-    }
-}
-
-fn value_of(output: &str) -> Value {
-    let structure = structured_output(output);
-    let parsed = structure.and_then(|text| serde_json::from_str(&text).ok());
-    parsed.unwrap_or_else(|| Value::String(output.to_owned()))
-}
-
-/// A sum of costs without the traces of binary fractions: a billionth of a dollar is the smallest part.
-fn rounded(usd: f64) -> f64 {
-    Money::from_usd(usd).as_usd()
-}
-
-/// A page of rows.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BatchRowsBody<'a> {
-    /// The rows, in their order.
-    rows: Vec<BatchRowBody<'a>>,
-    /// The `cursor` of the next page; left out on the last one. A page may be short, or empty, and have a next one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<u32>,
-}
-
-impl<'a> BatchRowsBody<'a> {
-    /// A page of rows.
-    #[must_use]
-    pub fn of(page: &'a callboard_runtime::read::batches::RowPage) -> Self {
-        let rows = page.rows.iter().map(BatchRowBody::of).collect();
-        Self { rows, next_cursor: page.next.map(|row| row + 1) }
     }
 }

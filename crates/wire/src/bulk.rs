@@ -284,6 +284,9 @@ pub struct BulkBody<'a> {
     /// The texts that are erased so far, of erase.
     #[serde(skip_serializing_if = "Option::is_none")]
     erased: Option<ErasureCounts>,
+    /// The reason why tasks that match do not count, or why the first task was skipped or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
     /// The account that started the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<&'a str>,
@@ -318,6 +321,7 @@ impl<'a> BulkBody<'a> {
             skipped: job.skipped,
             failed: job.failed,
             erased: job.erased.map(ErasureCounts::from),
+            why: job.why.as_deref(),
             created_by: Some(&job.account),
             created_at: Some(Iso(job.id.created_at())),
             completed_at: job.ended_at.map(Iso),
@@ -326,7 +330,7 @@ impl<'a> BulkBody<'a> {
 
     /// A dry run that matched so many items.
     #[must_use]
-    pub fn dry_run(order: &BulkOrder, total: usize) -> Self {
+    pub fn dry_run(order: &BulkOrder, total: usize, why: Option<&'a str>) -> Self {
         Self {
             id: None,
             action: order.action.as_str(),
@@ -340,6 +344,7 @@ impl<'a> BulkBody<'a> {
             skipped: 0,
             failed: 0,
             erased: None,
+            why,
             created_by: None,
             created_at: None,
             completed_at: None,

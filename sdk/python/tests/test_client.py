@@ -217,6 +217,17 @@ def test_a_batch_runs_a_template_over_rows(cb: Any, worker: RunningWorker) -> No
     assert "k7,t7" in table and len(table.splitlines()) == 122
     lines = b"".join(cb.batches.export(batch.id, format="jsonl")).splitlines()
     assert len(lines) == 121
+    tried = cb.batches.dry_run(made.id, rows)
+    assert (tried.rows, tried.invalid, tried.basis) == (120, 1, "history")
+    assert cb.batches.estimate(batch.id).rows == 0
+    last = next(iter(cb.batches.rows(batch.id, order_by="key", order="desc")))
+    assert last.key == "odd"
+    again = cb.batches.create(made.id, [*rows[:5], {"key": "new", "input": {"text": "t"}}], reuse="latest")
+    until(lambda: cb.batches.get(again.id).status == "completed")
+    assert cb.batches.get(again.id).progress.reused == 5
+    until(lambda: cb.batches.compare(batch.id, again.id).is_complete)
+    compared = cb.batches.compare(batch.id, again.id, outcome="equal", limit=3)
+    assert (compared.equal, compared.rows.only_b, len(compared.items)) == (5, 1, 3)
     assert batch.id in [it.id for it in cb.batches.list(template_id=made.id)]
 
 

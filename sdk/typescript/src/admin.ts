@@ -60,6 +60,8 @@ export interface BatchOptions extends KeyOptions {
   concurrency?: number;
   /** `reject` keeps nothing if a row is faulty. */
   onInvalid?: "keep" | "reject";
+  /** The id of a batch, or `latest`: answers to the same questions are taken over from it. */
+  reuse?: string;
 }
 
 /** `cb.batches`: a template over many rows, each of them an execution. */
@@ -74,6 +76,24 @@ export class Batches extends Resource {
     const body = { content, contentType: "application/x-ndjson" };
     const query = { templateId, ...settings };
     return this.transport.send("POST", "/api/batches", { ...body, query, key: { value }, signal });
+  }
+
+  /** Checks rows and estimates their cost, and keeps nothing. */
+  dryRun(
+    templateId: string,
+    rows: Iterable<NewRow>,
+    options: CallOptions & { version?: string } = {},
+  ): Promise<models.TemplateBatchEstimate> {
+    const { signal, version } = options;
+    const content = Array.from(rows, (row) => `${encoded({ ...row })}\n`).join("");
+    const body = { content, contentType: "application/x-ndjson" };
+    const query = { templateId, version, dryRun: true };
+    return this.transport.send("POST", "/api/batches", { ...body, query, signal });
+  }
+
+  /** The estimated cost of the rows that wait to be started. */
+  estimate(id: string, options: CallOptions = {}): Promise<models.TemplateBatchEstimate> {
+    return this.transport.send("POST", "/api/batches/{id}/estimate", { names: { id }, ...options });
   }
 
   /** Lists batches, the newest first. */
@@ -112,10 +132,10 @@ export class Batches extends Resource {
     return this.transport.send("DELETE", "/api/batches/{id}", { names: { id }, ...options });
   }
 
-  /** The rows, in their order, read 100 at a time. */
+  /** The rows, read 100 at a time; `step` is that of the decision and the confidence. */
   async *rows(
     id: string,
-    filters: CallOptions & { status?: string | string[]; errorCode?: string | string[] } = {},
+    filters: Omit<Filters<"/api/batches/{id}/rows">, "limit" | "cursor"> = {},
   ): AsyncGenerator<models.BatchRow, void, void> {
     const { signal, ...asked } = filters;
     for (let cursor: number | undefined; ; ) {
@@ -125,6 +145,16 @@ export class Batches extends Resource {
       cursor = page.nextCursor ?? undefined;
       if (cursor === undefined) return;
     }
+  }
+
+  /** Compares the outputs of two batches by key. `isComplete` is false while rows are still read: ask again. */
+  compare(
+    id: string,
+    other: string,
+    options: Filters<"/api/batches/{id}/compare/{other}"> = {},
+  ): Promise<models.BatchComparison> {
+    const { signal, ...query } = options;
+    return this.transport.send("GET", "/api/batches/{id}/compare/{other}", { names: { id, other }, query, signal });
   }
 
   /** All rows as CSV or JSON lines, also while the batch runs. */

@@ -221,6 +221,15 @@ test("a batch runs a template over rows", async () => {
     table += decoder.decode(chunk, { stream: true });
   assert.match(table, /k7,t7/);
   assert.equal((await cb.batches.list({ templateId: made.id }).all())[0]?.id, batch.id);
+  assert.equal((await cb.batches.dryRun(made.id, rows)).rows, 120);
+  assert.equal((await cb.batches.estimate(batch.id)).rows, 0);
+  for await (const row of cb.batches.rows(batch.id, { orderBy: "key", order: "desc" })) {
+    assert.equal(row.key, "k99");
+    break;
+  }
+  await until(async () => (await cb.batches.compare(batch.id, batch.id)).isComplete);
+  const compared = await cb.batches.compare(batch.id, batch.id, { outcome: "equal", limit: 3 });
+  assert.deepEqual([compared.equal, compared.items.length], [120, 3]);
 });
 
 test("a template is published and deployed", async () => {

@@ -51,7 +51,7 @@ pub(super) async fn begin(
         (None, ExportFormat::Jsonl) => None,
         (columns, _) => Some(columns.unwrap_or_else(|| usual_columns(&outputs))),
     };
-    let rows = Rows { statuses: asked.status.unwrap_or_default(), limit: PAGE, ..Rows::default() };
+    let rows = Rows { statuses: asked.status.unwrap_or_default(), ..Rows::pages_of(PAGE) };
     let header = match (&columns, format) {
         (Some(columns), ExportFormat::Csv) => {
             Some(line(columns.iter().map(String::as_str)).map_err(|_| Error::Internal)?)

@@ -17,7 +17,7 @@ use callboard_domain::batch::{Batch, MAX_UPLOAD};
 use callboard_domain::digest::Digest;
 use callboard_domain::template::Caller;
 use callboard_domain::{Error, Rule};
-use callboard_runtime::batch::{BatchUpload, GivenRow};
+use callboard_runtime::batch::{BatchUpload, GivenRow, TriedUpload};
 use callboard_runtime::handle::BatchBegun;
 use callboard_runtime::{Handle, Owner};
 use callboard_wire::batches::{CreateBatch, OnInvalid};
@@ -49,10 +49,12 @@ enum Rows {
     Given(Vec<Value>),
 }
 
-/// A batch, and whether an earlier upload made it.
-pub(in crate::http) struct Uploaded {
-    pub(in crate::http) batch: Batch,
-    pub(in crate::http) replayed: bool,
+/// What became of an upload.
+pub(in crate::http) enum Uploaded {
+    /// A batch; true if an earlier upload made it.
+    Batch(Box<Batch>, bool),
+    /// The upload was only tried.
+    Tried(Box<TriedUpload>),
 }
 
 impl FromRequest<Arc<App>> for Upload {
@@ -220,7 +222,7 @@ impl Upload {
                 if digest_of(digest) != body {
                     return Err(Error::IdempotencyKeyReused);
                 }
-                Ok(Uploaded { batch: *batch, replayed: true })
+                Ok(Uploaded::Batch(batch, true))
             }
             BatchBegun::New(upload) => {
                 let rejects = settings.on_invalid == Some(OnInvalid::Reject);
@@ -252,8 +254,11 @@ impl Upload {
                     let says = "rows must have at least one row";
                     return Err(Error::invalid("rows", Rule::Length, says));
                 }
+                if let Some(tried) = loading.upload.tried() {
+                    return Ok(Uploaded::Tried(Box::new(tried)));
+                }
                 let batch = loading.upload.finish(Some(digest_of(digest))).await?;
-                Ok(Uploaded { batch, replayed: false })
+                Ok(Uploaded::Batch(Box::new(batch), false))
             }
         }
     }

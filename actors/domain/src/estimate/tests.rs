@@ -302,3 +302,49 @@ fn a_budget_says_which_step_it_would_end_and_with_which_amounts() {
     assert_eq!(over(119.0).unwrap().step, "other");
     assert_eq!(over(59.0).unwrap().step, "last");
 }
+
+#[test]
+fn the_estimate_of_rows_follows_their_length_and_the_outputs_of_past_runs() {
+    let (prices, plan) = (prices(), plan());
+    let start = |length: usize| {
+        Start(json!({"text": "x".repeat(length)}).as_object().cloned().expect("an object"))
+    };
+    let answer = |asked: u64, input: u64, output: u64| PastAnswer {
+        asked,
+        usage: prices.usage("m", Tokens { input, output, ..Tokens::default() }),
+    };
+    // The provider counts twice the tokens that are estimated; the output is 10 on average.
+    let a = PastStep::of(&[answer(10, 20, 8), answer(30, 60, 12)], 2, "m", &prices);
+    let b = PastStep::of(&[answer(11, 11, 1), answer(11, 11, 1)], 2, "m", &prices);
+    let c = PastStep::of(&[answer(1, 0, 0)], 2, "free", &prices);
+    let keyed = |id: &str, model: &str| (id.to_owned(), model.to_owned());
+    let past: PastSteps = [(keyed("a", "m"), a), (keyed("b", "m"), b), (keyed("c", "free"), c)]
+        .into_iter()
+        .filter_map(|(key, past)| Some((key, past?)))
+        .collect();
+    let of = |lengths: &[usize]| {
+        let mut rows = RowsEstimate::default();
+        for length in lengths {
+            rows.add(&plan, &start(*length), ("m", &past), &prices).expect("it is rendered");
+        }
+        rows
+    };
+    // a: 2 × 10 input, 10 × 10 output. b: its text of 15 characters and the 10 tokens of a, 10 output.
+    let (short, long) = (of(&[40]), of(&[400]));
+    assert!((short.cost - (20.0 + 100.0 + 14.0 + 10.0)).abs() < 1e-6, "{short:?}");
+    assert!((long.cost - short.cost - 180.0).abs() < 1e-6, "{long:?}");
+    assert_eq!(short.basis, Basis::History);
+    let (low, high) = short.range();
+    assert!(low < short.cost && short.cost < high);
+    // Many rows spread less for each than one does.
+    let many = of(&[40; 100]);
+    let (many_low, many_high) = many.range();
+    assert!((many.cost - 100.0 * short.cost).abs() < 1e-6);
+    assert!(many_high - many_low < 100.0 * (high - low));
+
+    let mut unknown = RowsEstimate::default();
+    unknown.add(&plan, &start(40), ("m", &PastSteps::new()), &prices).expect("it is rendered");
+    let (low, high) = unknown.range();
+    assert_eq!((unknown.basis, unknown.price_unknown), (Basis::Prices, true));
+    assert!(low < unknown.cost && unknown.cost <= high, "{unknown:?} {low} {high}");
+}

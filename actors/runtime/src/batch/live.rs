@@ -12,6 +12,9 @@ use callboard_domain::budget::Money;
 use callboard_domain::id::{Environment, TemplateBatchId};
 use callboard_domain::usage::Usage;
 
+use super::estimate::Estimates;
+use crate::read::batches::{Comparisons, Surveys};
+
 type Key = (Environment, TemplateBatchId);
 
 /// The samples of the rate: one a second.
@@ -37,6 +40,12 @@ pub(crate) struct LiveBatches {
     batches: Mutex<HashMap<Key, Live>>,
     /// The lock of whoever begins an upload, so that one key makes one batch.
     pub(crate) creating: tokio::sync::Mutex<()>,
+    /// The figures of rows that were read lately.
+    pub(crate) surveys: Surveys,
+    /// The comparisons that were made lately.
+    pub(crate) comparisons: Comparisons,
+    /// The estimates that were made lately.
+    pub(crate) estimates: Estimates,
 }
 
 impl LiveBatches {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use callboard_domain::batch::{self, Batch, Row, RowError, RowOf, RowState, Status};
 use callboard_domain::event::EventName;
-use callboard_domain::execution::Template;
 use callboard_domain::execution::program::ReviewPolicy;
+use callboard_domain::execution::{ForkedFrom, Template};
 use callboard_domain::id::Environment;
 use callboard_domain::task::EndingCode;
 use callboard_domain::{Error, Timestamp};
@@ -18,7 +18,7 @@ use crate::catalog::Known;
 use crate::handle::Handle;
 use crate::item::{Done, Held};
 use crate::node::Node;
-use crate::read::batches as read;
+use crate::read::batches::{self as read, Keys};
 use crate::read::together;
 use crate::submission::{
     self, MAX_PENDING_KIB, Named, NewWork, Options, Runs, Scheduled, StartExecution, Submission,
@@ -40,14 +40,16 @@ enum Fate {
 impl Held<BatchItem> {
     /// Starts the next rows, at most so many; false if some are put off.
     pub(super) async fn start_some(&mut self, most: usize) -> Result<bool, ActorProcessingErr> {
-        let known = self.plan().await?;
+        let (known, source) = (self.plan().await?, self.source().await?);
         let (environment, node) = (self.address.environment, Arc::clone(&self.node));
         let Some(own) = &mut self.item.0 else { return Ok(false) };
         let batch = own.batch.clone();
         let most = most.min(own.waiting.len());
         let numbers: Vec<_> = own.waiting.drain(..most).collect();
         let start = |number: u32| {
-            let starting = Starting { node: &node, environment, batch: &batch, known: &known };
+            let source = source.as_deref();
+            let starting =
+                Starting { node: &node, environment, batch: &batch, known: &known, source };
             async move { Ok(Some((number, starting.row(number).await?))) }
         };
         let fates = together(TOGETHER, numbers.iter().copied().map(start)).await?;
@@ -154,6 +156,8 @@ struct Starting<'b> {
     environment: Environment,
     batch: &'b Batch,
     known: &'b Known,
+    /// The rows whose answers are taken over.
+    source: Option<&'b Keys>,
 }
 
 impl Starting<'_> {
@@ -243,6 +247,13 @@ impl Starting<'_> {
         }
     }
 
+    /// The execution whose answers the row of this key takes over, as far as it asks the same.
+    fn original(&self, key: &str) -> Option<Box<ForkedFrom>> {
+        let (reuse, source) = self.batch.reuse.zip(self.source)?;
+        let execution = batch::execution(reuse, source.row(key)?);
+        Some(Box::new(ForkedFrom { execution, from_step: None }))
+    }
+
     fn order(&self, key: String, input: Map<String, Value>) -> NewWork {
         let Batch { id, template, version, plan, tags, .. } = self.batch;
         let template = Template { id: template.clone(), version: version.clone() };
@@ -255,7 +266,7 @@ impl Starting<'_> {
             input,
             options: Options::default(),
             start_at,
-            forked_from: None,
+            forked_from: self.original(&key),
             occurrence: None,
             row_of: Some(Box::new(RowOf { batch: *id, key })),
             named: Named { tags: tags.clone(), ..Named::default() },

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
+use super::estimate::{Estimate, Estimator};
 use super::{Address, Message};
 use crate::durable;
 use crate::handle::Handle;
@@ -28,6 +29,8 @@ use crate::tables::batches;
 /// The most operations of one commit, and the most bytes of the inputs in it.
 const OPS: usize = 512;
 const BYTES: usize = 1 << 20;
+/// The rows with a fault that the trial of an upload shows.
+const FAULTS: usize = 20;
 /// The commits on their way at a time.
 const COMMITS: usize = 4;
 
@@ -60,7 +63,23 @@ pub struct BatchUpload {
     ops: Vec<Op>,
     bytes: usize,
     commits: VecDeque<Ticket>,
+    /// The estimate of an upload that is only tried: nothing is stored.
+    tried: Option<Box<Estimator>>,
+    faults: Vec<Rejected>,
     is_over: bool,
+}
+
+/// An upload that was only tried.
+#[derive(Debug, Clone)]
+pub struct TriedUpload {
+    /// All rows.
+    pub total: u32,
+    /// The rows with a fault.
+    pub invalid: u32,
+    /// The first of these.
+    pub faults: Vec<Rejected>,
+    /// The estimate of the others.
+    pub estimate: Estimate,
 }
 
 /// Begins an upload: the batch exists from here on, and loads.
@@ -70,6 +89,7 @@ pub(crate) async fn begin(
     batch: Batch,
     schema: Option<Schema>,
     mut rows: Vec<Op>,
+    tried: Option<Estimator>,
 ) -> Result<BatchUpload, Error> {
     rows.extend(batches::put(environment, &batch));
     let upload = BatchUpload {
@@ -81,9 +101,13 @@ pub(crate) async fn begin(
         ops: Vec::new(),
         bytes: 0,
         commits: VecDeque::new(),
-        is_over: false,
+        is_over: tried.is_some(),
+        tried: tried.map(Box::new),
+        faults: Vec::new(),
     };
-    durable(upload.commit(rows)).await?;
+    if upload.tried.is_none() {
+        durable(upload.commit(rows)).await?;
+    }
     Ok(upload)
 }
 
@@ -152,6 +176,10 @@ impl BatchUpload {
         let at = (self.batch.id, number);
         let (state, rejected) = match checked {
             Ok(input) => {
+                if let Some(tried) = &mut self.tried {
+                    tried.add(&self.batch.account, &key, input).await?;
+                    return Ok(None);
+                }
                 let text = serde_json::to_string(&input).map_err(|_| Error::Internal)?;
                 let ops = batches::put_input(self.environment, at, &text);
                 self.node.holdings.store(&self.batch.account, &ops);
@@ -165,6 +193,10 @@ impl BatchUpload {
                 (RowState::Invalid(error), Some(rejected))
             }
         };
+        if self.tried.is_some() {
+            self.faults.extend(rejected.clone().filter(|_| self.faults.len() < FAULTS));
+            return Ok(rejected);
+        }
         let key = key.chars().take(MAX_KEY).collect();
         self.ops.push(batches::put_row(self.environment, at, &Row { key, state }));
         if self.ops.len() >= OPS || self.bytes >= BYTES {
@@ -206,6 +238,13 @@ impl BatchUpload {
             Err(error @ (Error::Invalid(_) | Error::InvalidDefinition(_))) => invalid(&error),
             Err(error) => Err(error),
         }
+    }
+
+    /// The end of an upload that was only tried; `None` for any other.
+    pub fn tried(&mut self) -> Option<TriedUpload> {
+        let estimate = self.tried.take()?.done();
+        let (total, invalid) = (self.batch.total, self.batch.invalid);
+        Some(TriedUpload { total, invalid, faults: std::mem::take(&mut self.faults), estimate })
     }
 
     async fn flush(&mut self) -> Result<(), Error> {

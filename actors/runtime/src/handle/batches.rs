@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_domain::Error;
 use callboard_domain::batch::{Batch, Spent, Status};
 use callboard_domain::budget::Money;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, PlanId, TemplateBatchId};
-use callboard_domain::query::{Batches, Page, Rows};
+use callboard_domain::query::{Batches, Page, Rows, Window};
 use callboard_domain::template::Caller;
+use callboard_domain::{Error, Rule};
 use tokio::sync::oneshot;
 
 use super::runs::{Deploy, Start};
 use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
-use crate::batch::{self, Address, BatchUpload, Message, Retry};
+use crate::batch::{self, Address, BatchUpload, Estimate, Message, Retry, estimate};
 use crate::catalog::Known;
+use crate::read::batches::compare::{Compare, Comparison};
 use crate::read::batches::{self as read, BatchView, RowPage};
 use crate::submission::creation::plan_row;
 use crate::tables::{PlanRow, batches, plans};
@@ -33,8 +34,21 @@ pub struct BatchOrder {
     pub tags: Vec<String>,
     /// The cost from which no further row is started.
     pub max_cost: Option<Money>,
+    /// The batch whose answers are taken over.
+    pub reuse: Option<Reuse>,
     /// The most rows that run at a time.
     pub concurrency: u32,
+    /// True if the upload is only tried: rows are checked and their cost is estimated, and nothing is kept.
+    pub tries: bool,
+}
+
+/// The batch whose answers are taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// The latest one of the template, in any version; none if there is none.
+    Latest,
+    /// This one.
+    Batch(TemplateBatchId),
 }
 
 /// The beginning of an upload.
@@ -62,7 +76,7 @@ impl Handle {
         self.admit()?;
         let environment = owner.environment;
         let _creating = self.node.batches.creating.lock().await;
-        let key = idempotency_key.map(|key| {
+        let key = idempotency_key.filter(|_| !order.tries).map(|key| {
             let key = scoped_key(owner, "batches", key, &());
             Digest::of(&format!("{:?}", key.scope)).to_string()
         });
@@ -80,7 +94,9 @@ impl Handle {
             }
         }
         self.node.holdings.admit(&owner.id, 0)?;
-        let BatchOrder { template, version, name, tags, max_cost, concurrency } = order;
+        let BatchOrder { template, version, name, tags, max_cost, reuse, concurrency, tries } =
+            order;
+        let reuse = self.source(environment, reuse, &template).await?;
         let (models, queues) = (BTreeMap::new(), BTreeMap::new());
         let deploy = Deploy { start: Start::default(), version, models, queues };
         let (deployed, prepared) = self.deployment(environment, caller, &template, deploy).await?;
@@ -105,6 +121,7 @@ impl Handle {
             tags,
             concurrency,
             max_cost,
+            reuse,
             status: Status::Loading,
             reason: None,
             total: 0,
@@ -118,9 +135,16 @@ impl Handle {
             revision: 0,
         };
         let schema = compiled.input_schema.clone();
-        let known = Known { created_at: now, deployed: Some(deployed), compiled };
-        self.node.catalog.keep_plan(environment, plan, Arc::new(known));
-        let upload = batch::begin(Arc::clone(&self.node), environment, batch, schema, rows).await?;
+        let node = Arc::clone(&self.node);
+        let estimator = if tries {
+            let compiled = Arc::clone(&compiled);
+            Some(estimate::begin(Arc::clone(&node), environment, compiled, &batch).await?)
+        } else {
+            let known = Known { created_at: now, deployed: Some(deployed), compiled };
+            self.node.catalog.keep_plan(environment, plan, Arc::new(known));
+            None
+        };
+        let upload = batch::begin(node, environment, batch, schema, rows, estimator).await?;
         Ok(BatchBegun::New(Box::new(upload)))
     }
 
@@ -149,6 +173,55 @@ impl Handle {
     ) -> Result<BatchView, Error> {
         let view = read::view(&self.node, environment, batch).await;
         view.map_err(|error| unreadable(&error))
+    }
+
+    /// The estimated cost of the rows of a batch that wait to be started.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] while it loads, [`Error::Unavailable`], also while the rows are read.
+    pub async fn estimate_batch(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<(BatchView, Estimate), Error> {
+        let view = self.batch_view(environment, id).await?;
+        if view.batch.status == Status::Loading {
+            return Err(Error::InvalidState(format!(
+                "batch {id} is loading, and cannot be estimated"
+            )));
+        }
+        let estimate = estimate::of_waiting(&self.node, environment, view.batch.clone()).await?;
+        Ok((view, estimate))
+    }
+
+    async fn source(
+        &self,
+        environment: Environment,
+        reuse: Option<Reuse>,
+        template: &str,
+    ) -> Result<Option<TemplateBatchId>, Error> {
+        match reuse {
+            None => Ok(None),
+            Some(Reuse::Batch(id)) => match self.stored_batch(environment, id).await {
+                Ok(batch) => Ok(Some(batch.id)),
+                Err(Error::NotFound { .. }) => {
+                    let says =
+                        format!("reuse must name a batch, or be latest: {id} does not exist");
+                    Err(Error::invalid("reuse", Rule::Unknown, says))
+                }
+                Err(error) => Err(error),
+            },
+            Some(Reuse::Latest) => {
+                let statuses =
+                    vec![Status::Running, Status::Paused, Status::Completed, Status::Cancelled];
+                let window = Window { limit: 1, offset: 0 };
+                let template = Some(template.to_owned());
+                let query = Batches { statuses, template, window, ..Batches::default() };
+                let found = batches::batches(self.node.store(), environment, &query).await;
+                let found = found.map_err(|error| unreadable(&error))?;
+                Ok(found.items.first().map(|batch| batch.id))
+            }
+        }
     }
 
     async fn stored_batch(
@@ -180,10 +253,11 @@ impl Handle {
         Ok(Page { items, total: page.total })
     }
 
-    /// A page of the rows of a batch, in their order.
+    /// A page of the rows of a batch.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Unavailable`].
+    /// [`Error::NotFound`], [`Error::Invalid`] for an unknown step, [`Error::Unavailable`], also while the rows are read
+    /// for the first time.
     pub async fn batch_rows(
         &self,
         environment: Environment,
@@ -191,8 +265,22 @@ impl Handle {
         rows: &Rows,
     ) -> Result<RowPage, Error> {
         let batch = self.stored_batch(environment, id).await?;
-        let page = read::page(&self.node, environment, &batch, rows).await;
-        page.map_err(|error| unreadable(&error))
+        read::page(&self.node, environment, &batch, rows).await
+    }
+
+    /// Compares the outputs of the rows of two batches that have the same key.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Invalid`] for a step that one of them does not have, [`Error::Unavailable`].
+    pub async fn compare_batches(
+        &self,
+        environment: Environment,
+        [a, b]: [TemplateBatchId; 2],
+        compare: &Compare,
+    ) -> Result<Comparison, Error> {
+        let views =
+            [self.batch_view(environment, a).await?, self.batch_view(environment, b).await?];
+        read::compare::page(&self.node, environment, views, compare).await
     }
 
     /// The members that the schema of the last step declares for its output, in their order; none without such a

@@ -10,6 +10,7 @@ use callboard_domain::{Error, Rule};
 
 use super::{Handle, Owner, scoped_key, unreadable};
 use crate::read::{self, approvals, runs};
+use crate::tables;
 
 /// A job to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,14 +46,23 @@ impl Handle {
     ///
     /// # Errors
     /// Those of [`Handle::start_bulk`].
-    pub async fn dry_bulk(&self, owner: &Owner, order: &BulkOrder) -> Result<usize, Error> {
-        Ok(self.matched(owner, order).await?.len())
+    pub async fn dry_bulk(
+        &self,
+        owner: &Owner,
+        order: &BulkOrder,
+    ) -> Result<(usize, Option<String>), Error> {
+        let (matched, why) = self.matched(owner, order).await?;
+        Ok((matched.len(), why))
     }
 
     /// The items that a job acts on: the executions that match, and then the tasks; of these the held ones if it
-    /// rejects.
-    async fn matched(&self, owner: &Owner, order: &BulkOrder) -> Result<Vec<Item>, Error> {
-        let mut items = Vec::new();
+    /// rejects, and those of no execution if it retries. With the reason why others do not count.
+    async fn matched(
+        &self,
+        owner: &Owner,
+        order: &BulkOrder,
+    ) -> Result<(Vec<Item>, Option<String>), Error> {
+        let (mut items, mut why) = (Vec::new(), None);
         if let Some(filter) = &order.executions {
             let mut filter = filter.clone();
             if filter.statuses.is_empty() {
@@ -63,10 +73,12 @@ impl Handle {
             items.extend(matched.into_iter().map(ExecutionId::from_u128).map(Item::Execution));
         }
         if let Some(filter) = &order.tasks {
-            items.extend(self.matched_tasks(owner, order.action, filter.clone()).await?);
+            let matched = self.matched_tasks(owner, order.action, filter.clone()).await?;
+            items.extend(matched.0.into_iter().map(Item::Task));
+            why = matched.1;
         }
         bulk::check(items.len(), order.expect)?;
-        Ok(items)
+        Ok((items, why))
     }
 
     async fn matched_tasks(
@@ -74,7 +86,7 @@ impl Handle {
         owner: &Owner,
         action: Action,
         mut filter: Tasks,
-    ) -> Result<impl Iterator<Item = Item>, Error> {
+    ) -> Result<(Vec<TaskId>, Option<String>), Error> {
         let (store, environment) = (self.node.store(), owner.environment);
         if let (true, Some(fits)) = (filter.statuses.is_empty(), action.fits()) {
             filter.statuses = fits.to_vec();
@@ -86,7 +98,23 @@ impl Handle {
             let held: HashSet<_> = held.map_err(|error| unreadable(&error))?.into_iter().collect();
             matched.retain(|task| held.contains(task));
         }
-        Ok(matched.into_iter().map(Item::Task))
+        let all = matched.len();
+        if action == Action::Retry && all <= bulk::MAX_ITEMS {
+            let alone = async |task: TaskId| {
+                let found = tables::task(store, environment, task).await?;
+                Ok(found.filter(|found| found.task.spec.origin.step.is_none()).map(|_| task))
+            };
+            let alone = read::together(read::TOGETHER, matched.into_iter().map(alone)).await;
+            matched = alone.map_err(|error| unreadable(&error))?;
+        }
+        let left_out = all - matched.len();
+        let why = (left_out > 0).then(|| {
+            format!(
+                "{left_out} more tasks match, and are steps of executions: these are retried as a whole, with POST \
+                 /api/plans/executions/{{id}}/retry, or POST /api/batches/{{id}}/retry for rows of a batch"
+            )
+        });
+        Ok((matched, why))
     }
 
     /// Starts a job on the items that match now. After `Ok` the job survives a power cut, and acts on
@@ -123,7 +151,7 @@ impl Handle {
                 "{running} bulk jobs run, which is the limit: wait for one to end"
             )));
         }
-        let matched = self.matched(owner, order).await?;
+        let (matched, why) = self.matched(owner, order).await?;
         let now = self.node.now();
         let too_many = || Error::invalid("filter", Rule::Length, "filter matches too many items");
         let job = Job {
@@ -141,6 +169,7 @@ impl Handle {
             erased: (order.action == Action::Erase).then(bulk::Erased::default),
             ended_at: None,
             stopped: None,
+            why,
         };
         let job = job.after(&[], now);
         let created = bulks.create(&self.node, owner.environment, job.clone(), &matched).await;

@@ -2,8 +2,12 @@
 //!
 //! The executions of a batch are a range of identifiers, so each count is a query of the list of executions.
 
+pub mod compare;
+mod keys;
+mod rows;
+mod survey;
+
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use callboard_domain::approval::Approval;
 use callboard_domain::batch::{
@@ -12,21 +16,24 @@ use callboard_domain::batch::{
 use callboard_domain::budget::Money;
 use callboard_domain::execution;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
-use callboard_domain::query::{Rows, Tasks, Window};
+use callboard_domain::query::{Tasks, Window};
 use callboard_domain::task::{EndingCode, Task};
 use callboard_store::{Error, Filter, Order, Query, Store};
 
-use super::runs::{self, ExecutionDetail};
+pub(crate) use compare::Comparisons;
+pub(crate) use keys::Keys;
+pub(crate) use rows::page;
+pub(crate) use survey::Surveys;
+
+use super::runs::ExecutionDetail;
 use super::together;
 use crate::node::Node;
-use crate::tables::{self, approvals, batches, execution_list, execution_term, term_of};
+use crate::tables::{self, batches, execution_list, execution_term, term_of};
 
-/// The rows that a page loads side by side, each with its outputs for a moment.
+/// The rows that are loaded side by side, each with its outputs for a moment.
 const LOADED: usize = 16;
 /// The number of rows that are read at a time.
 const PAGE: usize = 500;
-/// The most rows that a filter looks at for one page; the page may then be short, and has a cursor.
-const LOOKED_AT: usize = 20_000;
 
 /// A batch with its figures as they are now.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,8 +59,19 @@ pub struct RowDetail {
     pub status: RowStatus,
     /// The execution, if there is one.
     pub execution: Option<(ExecutionId, ExecutionDetail)>,
-    /// The tasks of the execution's steps, and the approvals of these, by the number of the step.
-    pub tasks: HashMap<u16, (Task, Option<Approval>)>,
+    /// The tasks of the execution's steps, by the number of the step.
+    pub tasks: HashMap<u16, RowTask>,
+}
+
+/// The task of a step of a row.
+#[derive(Debug, Clone)]
+pub struct RowTask {
+    /// The task.
+    pub task: Task,
+    /// The approval of its output, or of the output that it has taken over.
+    pub approval: Option<Approval>,
+    /// The task of the approval.
+    pub(crate) reviewed: TaskId,
 }
 
 impl RowDetail {
@@ -220,6 +238,15 @@ pub(crate) async fn progress(
     let awaiting_approval = held.min(unended);
     let rejected = of(&[S::Failed], &[EndingCode::Rejected.as_str()]).await?;
     let failed = of(&[S::Failed], &[]).await?.saturating_sub(rejected) + batch.refused;
+    let reused = match batch.reuse {
+        Some(_) => {
+            let mut reused = query(environment, batch.id, &[], &[]);
+            let term = Box::from(execution_term::REUSED);
+            reused.filters.push(Filter::AnyOf(execution_term::ROW, vec![term]));
+            u32::try_from(count(store, reused).await?).unwrap_or(u32::MAX)
+        }
+        None => 0,
+    };
     let (mut pending, mut cancelled) = (batch.pending, of(&[S::Cancelled], &[]).await?);
     if batch.status == Status::Cancelled {
         cancelled += std::mem::take(&mut pending);
@@ -234,6 +261,7 @@ pub(crate) async fn progress(
         rejected,
         cancelled,
         invalid: batch.invalid,
+        reused,
     })
 }
 
@@ -254,180 +282,4 @@ pub(crate) async fn view(
     let put_off = node.batches.why_put_off(key).filter(|_| batch.runs());
     let reason = batch.reason.clone().or(put_off);
     Ok(BatchView { batch, progress, rate, reason })
-}
-
-/// A page of the rows of a batch.
-pub(crate) async fn page(
-    node: &Node,
-    environment: Environment,
-    batch: &Batch,
-    rows: &Rows,
-) -> Result<RowPage, Error> {
-    let store = node.store();
-    let candidates = Candidates::of(store, environment, batch, rows).await?;
-    let (mut found, mut after, mut looked_at) = (Vec::new(), rows.after, 0);
-    loop {
-        let numbers = candidates.after(store, environment, batch, after, PAGE).await?;
-        let Some((last, _)) = numbers.last().cloned() else {
-            return Ok(RowPage { rows: found, next: None });
-        };
-        looked_at += numbers.len();
-        let wanted: Vec<_> = numbers
-            .into_iter()
-            .filter(|(number, row)| candidates.may_match(*number, row))
-            .collect();
-        for part in wanted.chunks(LOADED) {
-            let read = async |(number, row): &(u32, Row)| {
-                detail(node, environment, batch, *number, row.clone()).await.map(Some)
-            };
-            for detail in together(LOADED, part.iter().map(read)).await? {
-                if rows.statuses.is_empty() || rows.statuses.contains(&detail.status) {
-                    after = Some(detail.number);
-                    found.push(detail);
-                    if found.len() == rows.limit {
-                        return Ok(RowPage { rows: found, next: after });
-                    }
-                }
-            }
-        }
-        after = Some(last);
-        if looked_at >= LOOKED_AT {
-            return Ok(RowPage { rows: found, next: after });
-        }
-    }
-}
-
-/// The rows that may match a filter.
-struct Candidates {
-    /// The rows whose executions match; `None` if every row may.
-    executions: Option<Vec<u32>>,
-    /// True if rows without an execution may match.
-    others: bool,
-    codes: Vec<String>,
-}
-
-impl Candidates {
-    async fn of(
-        store: &dyn Store,
-        environment: Environment,
-        batch: &Batch,
-        rows: &Rows,
-    ) -> Result<Self, Error> {
-        use execution::Status as S;
-        let codes = rows.codes.clone();
-        if rows.statuses.is_empty() && codes.is_empty() {
-            return Ok(Self { executions: None, others: true, codes });
-        }
-        let mut statuses = Vec::new();
-        let mut others = rows.statuses.is_empty();
-        for status in &rows.statuses {
-            match status {
-                RowStatus::Running | RowStatus::AwaitingApproval => statuses.extend(UNENDED),
-                RowStatus::Completed => statuses.push(S::Completed),
-                RowStatus::Failed => {
-                    statuses.push(S::Failed);
-                    others |= batch.refused > 0;
-                }
-                RowStatus::Rejected => statuses.push(S::Failed),
-                RowStatus::Cancelled => {
-                    statuses.push(S::Cancelled);
-                    others |= batch.status == Status::Cancelled;
-                }
-                RowStatus::Pending | RowStatus::Invalid | RowStatus::Removed => others = true,
-            }
-        }
-        let named: Vec<_> = codes.iter().map(String::as_str).collect();
-        let executions = if statuses.is_empty() && !rows.statuses.is_empty() {
-            Vec::new()
-        } else {
-            documents(store, query(environment, batch.id, &statuses, &named), usize::MAX).await?
-        };
-        let executions = Some(executions.into_iter().map(batch::row).collect());
-        Ok(Self { executions, others, codes })
-    }
-
-    /// The next rows to look at.
-    async fn after(
-        &self,
-        store: &dyn Store,
-        environment: Environment,
-        batch: &Batch,
-        after: Option<u32>,
-        limit: usize,
-    ) -> Result<Vec<(u32, Row)>, Error> {
-        let Some(numbers) = self.executions.as_ref().filter(|_| !self.others) else {
-            return batches::rows(store, environment, batch.id, after, limit).await;
-        };
-        let from = after.map_or(0, |after| numbers.partition_point(|number| *number <= after));
-        let next = numbers[from..].iter().take(limit);
-        let read = async |number: &u32| {
-            let row = batches::row(store, environment, (batch.id, *number)).await?;
-            Ok(row.map(|row| (*number, row)))
-        };
-        together(super::TOGETHER, next.map(read)).await
-    }
-
-    fn may_match(&self, number: u32, row: &Row) -> bool {
-        let Some(executions) = &self.executions else { return true };
-        match &row.state {
-            RowState::Started | RowState::Again(_) => executions.binary_search(&number).is_ok(),
-            RowState::Invalid(error) | RowState::Refused(error) => {
-                self.codes.is_empty() || self.codes.contains(&error.code)
-            }
-            RowState::Pending => self.codes.is_empty(),
-        }
-    }
-}
-
-/// A row with its execution.
-pub(crate) async fn detail(
-    node: &Node,
-    environment: Environment,
-    batch: &Batch,
-    number: u32,
-    row: Row,
-) -> Result<RowDetail, Error> {
-    let without = |row: Row, status| RowDetail {
-        number,
-        row,
-        status,
-        execution: None,
-        tasks: HashMap::new(),
-    };
-    match &row.state {
-        RowState::Pending if batch.status == Status::Cancelled => {
-            return Ok(without(row, RowStatus::Cancelled));
-        }
-        RowState::Pending => return Ok(without(row, RowStatus::Pending)),
-        RowState::Invalid(_) => return Ok(without(row, RowStatus::Invalid)),
-        RowState::Refused(_) => return Ok(without(row, RowStatus::Failed)),
-        RowState::Started | RowState::Again(_) => {}
-    }
-    let id = batch::execution(batch.id, number);
-    let Some(detail) = runs::execution(node, environment, id).await? else {
-        return Ok(without(row, RowStatus::Removed));
-    };
-    let run = &detail.overview.execution;
-    let code = run.head.error.as_ref().map(|cause| cause.ending.code);
-    let status = match run.status() {
-        execution::Status::Completed => RowStatus::Completed,
-        execution::Status::Failed if code == Some(EndingCode::Rejected) => RowStatus::Rejected,
-        execution::Status::Failed => RowStatus::Failed,
-        execution::Status::Cancelled => RowStatus::Cancelled,
-        execution::Status::Pending | execution::Status::Running
-            if detail.overview.progress.awaiting_approval > 0 =>
-        {
-            RowStatus::AwaitingApproval
-        }
-        execution::Status::Pending | execution::Status::Running => RowStatus::Running,
-    };
-    let mut tasks = HashMap::new();
-    for (step, task) in run.steps().filter_map(|(step, row)| Some((step, row.task?))) {
-        if let Some(found) = tables::task(node.store(), environment, task).await? {
-            let approval = approvals::row(node.store(), environment, task).await?;
-            let approval = approval.map(|row| row.of(Arc::clone(&found.task.spec)));
-            tasks.insert(step, (found.task, approval));
-        }
-    }
-    Ok(RowDetail { number, row, status, execution: Some((id, detail)), tasks })
 }

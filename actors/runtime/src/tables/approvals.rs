@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::approval::{
-    Approval, Chain, Claim, Decision, Effect, Entry, InvalidSalt, ReviewRequest, Salt, State,
+    Approval, Chain, Claim, Decision, Effect, Entry, InvalidSalt, Outcome, ReviewRequest, Salt,
+    State,
 };
 use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, TaskId, UserId};
@@ -70,6 +71,11 @@ impl ApprovalRow {
     /// The time of the hold.
     pub(crate) const fn held_at(&self) -> Timestamp {
         self.opening.since
+    }
+
+    /// The decision.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.decision.as_ref().map(|decision| decision.outcome)
     }
 
     /// The effects still owed to the approval.

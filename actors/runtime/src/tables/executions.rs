@@ -168,6 +168,11 @@ impl HeadRow {
         self.error.as_ref().filter(|_| has_failed).map(|cause| cause.ending.code.as_str())
     }
 
+    /// True if it has completed.
+    pub(crate) const fn is_completed(&self) -> bool {
+        matches!(self.state, State::Completed { .. })
+    }
+
     /// The number of runs: the first one, and one for each retry.
     pub(crate) const fn runs(&self) -> u32 {
         self.run
@@ -300,6 +305,12 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
     let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| (execution_term::TAG, tag)));
     terms.extend(word_terms(spec.words()));
+    if spec.row_of.is_some() {
+        terms.push((execution_term::ROW, execution_term::OF_BATCH.into()));
+        if execution.is_reused_row() {
+            terms.push((execution_term::ROW, execution_term::REUSED.into()));
+        }
+    }
     let ended_at = execution.head.state.ended_at();
     let error = execution.head.error.as_ref().filter(|_| ended_at.is_some());
     terms.extend(error.map(|error| (execution_term::ERROR, term_of(error.ending.code.as_str()))));

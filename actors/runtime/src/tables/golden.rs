@@ -400,6 +400,7 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         erased: None,
         ended_at: Some(NOW),
         stopped: None,
+        why: None,
     };
     pinned("bulk-v1", &bytes(BULKS.put(0, &ID, &job, None)));
     let erasure = Job {

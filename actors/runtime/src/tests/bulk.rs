@@ -58,7 +58,7 @@ async fn a_job_acts_on_what_matched_and_on_nothing_that_came_later() {
     let wrong = BulkOrder { expect: Some(149), ..cancel.clone() };
     let refused = bench.handle.start_bulk(&owner(), &wrong, None).await;
     assert!(matches!(refused, Err(Error::InvalidState(_))));
-    assert_eq!(bench.handle.dry_bulk(&owner(), &cancel).await, Ok(150));
+    assert_eq!(bench.handle.dry_bulk(&owner(), &cancel).await, Ok((150, None)));
     assert!(statuses(&bench).await.iter().all(|status| *status == Status::Pending));
 
     let right = BulkOrder { expect: Some(150), ..cancel };
@@ -174,7 +174,11 @@ async fn a_job_rejects_what_waits_for_a_reviewer_and_goes_on_after_crashes() {
         executions: None,
         expect: Some(99),
     };
-    assert_eq!(bench.handle.dry_bulk(&owner(), &reject).await, Ok(99), "only what waits counts");
+    assert_eq!(
+        bench.handle.dry_bulk(&owner(), &reject).await,
+        Ok((99, None)),
+        "only what waits counts"
+    );
     let job = started(&bench, &reject).await;
     for _ in 0..3 {
         bench = bench.restart().await;

@@ -132,6 +132,6 @@ async fn a_bulk_job_without_a_status_counts_only_tasks_that_its_action_fits() {
             executions: None,
             expect: None,
         };
-        assert_eq!(bench.handle.dry_bulk(&owner(), &order).await, Ok(count), "{action}");
+        assert_eq!(bench.handle.dry_bulk(&owner(), &order).await, Ok((count, None)), "{action}");
     }
 }

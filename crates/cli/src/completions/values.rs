@@ -10,6 +10,17 @@ use super::server::List;
 const TASK: &[&str] = &["pending", "running", "completed", "failed", "cancelled", "rejected"];
 const EXECUTION: &[&str] = &["running", "completed", "failed", "cancelled"];
 const BATCH: &[&str] = &["loading", "running", "paused", "completed", "cancelled"];
+const ROW: &[&str] = &[
+    "pending",
+    "running",
+    "awaiting_approval",
+    "completed",
+    "failed",
+    "rejected",
+    "cancelled",
+    "invalid",
+    "removed",
+];
 const APPROVAL: &[&str] =
     &["pending", "assigned", "escalated", "overdue", "approved", "rejected", "cancelled"];
 const ROLES: &[&str] = &["admin", "operator", "reviewer", "viewer", "worker"];
@@ -82,8 +93,14 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         ("executions", "status") => words(EXECUTION),
         ("hitl", "status") => words(APPROVAL),
         ("webhooks", "status") => words(&["pending", "delivered", "dead", "dropped"]),
-        ("batches", "id") => Some(list(&["batches"], "id", "name")),
+        ("batches", "id" | "a" | "b" | "differs_from") => Some(list(&["batches"], "id", "name")),
+        ("batches", "status") if matches!(command, "rows" | "export") => words(ROW),
         ("batches", "status") => words(BATCH),
+        ("batches", "decision") => words(&["approved", "edited", "rejected", "none"]),
+        ("batches", "order_by") => words(&["row", "key", "confidence", "cost", "duration"]),
+        ("batches", "outcome") => {
+            words(&["equal", "differs", "unfinished", "failed", "onlyA", "onlyB"])
+        }
         ("keys" | "users", "role") => words(ROLES),
         ("keys" | "users", "plan") => words(TIERS),
         ("keys", "environment") => words(&["live", "test"]),

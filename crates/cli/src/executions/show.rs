@@ -144,9 +144,11 @@ fn held(execution: &str, steps: &[Value]) -> String {
             let task = escaped(task);
             let _ = writeln!(shown, "{id} waits for a reviewer{waits}: callboard hitl show {task}");
         } else if items > 0 {
+            let wait = if items == 1 { "item of {id} waits" } else { "items of {id} wait" };
+            let wait = wait.replace("{id}", &id);
             let _ = writeln!(
                 shown,
-                "{items} items of {id} wait for a reviewer: callboard executions items {execution} \
+                "{items} {wait} for a reviewer: callboard executions items {execution} \
                  {id} --status pending"
             );
         }
@@ -156,6 +158,9 @@ fn held(execution: &str, steps: &[Value]) -> String {
     }
     shown
 }
+
+/// The items whose outputs are shown whole, at most.
+const FEW_ITEMS: u64 = 20;
 
 /// Shows an execution.
 pub(crate) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
@@ -180,7 +185,12 @@ pub(crate) fn show(access: &Access, execution: &Value) -> Result<(), Failure> {
             shown = format!("{shown}\n{held}");
         }
         for step in &steps {
-            if let (Some(id), true) = (step["id"].as_str(), step["output"].is_string()) {
+            let total = step["items"]["total"].as_u64().unwrap_or(0);
+            if let (Some(id), true) = (step["id"].as_str(), total > FEW_ITEMS) {
+                let (id, execution) = (escaped(id), execution["id"].as_str().unwrap_or_default());
+                let see = format!("callboard executions items {} {id}", escaped(execution));
+                shown = format!("{shown}\n{id} has the outputs of {total} items: {see}\n");
+            } else if let (Some(id), true) = (step["id"].as_str(), step["output"].is_string()) {
                 shown = format!("{shown}\n{}", details(step, &[], &[(id, "output")]));
             }
             if let (Some(id), true) = (step["id"].as_str(), step["missed"].is_string()) {
@@ -243,11 +253,13 @@ mod tests {
             json!({"id": "b", "awaitingApproval": true, "taskId": "dt_task_1", "review": overdue}),
             json!({"id": "c", "awaitingApproval": true, "taskId": "dt_task_2"}),
             json!({"id": "d", "items": {"awaitingApproval": 3}}),
+            json!({"id": "e", "items": {"awaitingApproval": 1}}),
         ];
         let expected = "\
 b waits for a reviewer, 1 h 05 min, overdue: callboard hitl show dt_task_1
 c waits for a reviewer: callboard hitl show dt_task_2
 3 items of d wait for a reviewer: callboard executions items dt_exec_1 d --status pending
+1 item of e waits for a reviewer: callboard executions items dt_exec_1 e --status pending
 callboard hitl review goes through all that waits
 ";
         assert_eq!(held("dt_exec_1", &steps), expected);

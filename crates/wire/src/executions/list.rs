@@ -1,13 +1,13 @@
 //! The executions to list: the parameters of the query.
 
 use callboard_domain::execution::Status;
-use callboard_domain::id::{PlanId, TemplateBatchId};
-use callboard_domain::query::{ExecutionOrder, Executions, Instants};
+use callboard_domain::id::PlanId;
+use callboard_domain::query::{ExecutionOrder, Executions, Instants, OfBatch};
 use callboard_domain::task::EndingCode;
 use callboard_domain::{Error, Rule, Timestamp};
 use serde_json::json;
 
-use crate::batches::batch_id;
+use crate::batches::of_batch;
 use crate::common::{MAX_SEARCH, Paging, tags};
 use crate::read::rule::{self, Parse};
 use crate::read::{Fields, Refused, shape};
@@ -32,8 +32,8 @@ request! {
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
         /// Started before this instant.
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
-        /// Only rows of this batch.
-        batch: Option<TemplateBatchId> = optional("batch", batch_id()),
+        /// Only rows of this batch; or none, for executions that are no rows of batches.
+        batch: Option<OfBatch> = optional("batch", of_batch()),
         /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
         search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
         /// Ended at this instant or later, however it ended.

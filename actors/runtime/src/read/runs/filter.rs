@@ -1,7 +1,7 @@
 //! The filters of executions, as the store knows them.
 
 use callboard_domain::id::{Environment, ExecutionId, first_at};
-use callboard_domain::query::Executions;
+use callboard_domain::query::{Executions, OfBatch};
 use callboard_domain::task::EndingCode;
 use callboard_store::{Error, Filter, Order, Query};
 
@@ -46,9 +46,16 @@ pub(super) fn filters(query: &Executions) -> Vec<Filter> {
         let tags = query.tags.iter().map(|tag| term_of(tag)).collect();
         filters.push(Filter::AllOf(execution_term::TAG, tags));
     }
-    if let Some(batch) = query.batch {
-        let (from, to) = callboard_domain::batch::executions(batch);
-        filters.push(Filter::Documents { from: Some(from), to: Some(to) });
+    match query.batch {
+        Some(OfBatch::Only(batch)) => {
+            let (from, to) = callboard_domain::batch::executions(batch);
+            filters.push(Filter::Documents { from: Some(from), to: Some(to) });
+        }
+        Some(OfBatch::None) => {
+            let row = Box::from(execution_term::OF_BATCH);
+            filters.push(Filter::NoneOf(execution_term::ROW, vec![row]));
+        }
+        None => {}
     }
     if query.created_after.is_some() || query.created_before.is_some() {
         let (from, to) = (query.created_after.map(first_at), query.created_before.map(first_at));
