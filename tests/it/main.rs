@@ -28,6 +28,7 @@ mod forks;
 mod functions;
 mod help;
 mod limits;
+mod loads;
 mod mail;
 mod maps;
 mod metrics;
