@@ -36,6 +36,7 @@ mod idempotency;
 mod invitations;
 mod item_reads;
 pub mod limit;
+mod loads;
 mod metrics;
 pub mod middleware;
 mod models;
@@ -104,6 +105,7 @@ fn table() -> Routes {
         .post  ("/api/tasks",                       may(A::TasksCreate),      tasks::create)
         .get   ("/api/tasks",                       may(A::TasksRead),        tasks::list)
         .post  ("/api/tasks/batch",                 may(A::TasksCreate),      tasks::create_batch)
+        .post  ("/api/tasks/bulk",                  may(A::TasksCreate),      loads::create)
         .get   ("/api/tasks/batch/{id}",            may(A::TasksRead),        tasks::get_batch)
         .get   ("/api/tasks/{id}",                  may(A::TasksRead),        tasks::get)
         .delete("/api/tasks/{id}",                  may(A::TasksCancel),      tasks::cancel)

@@ -77,6 +77,16 @@ fn of(path: &str) -> &'static [&'static str] {
             "tasks retry dt_task_01m7ydfg8h1fvf4c29awjks549",
             "tasks retry dt_task_01m7ydfg8h1fvf4c29awjks549 --wait",
         ],
+        "tasks import" => &[
+            "tasks import tasks.jsonl",
+            "tasks import questions.csv --state questions.state",
+            "tasks import - --as jsonl -o jsonl < batch.jsonl > answers.jsonl",
+        ],
+        "tasks export" => &[
+            "tasks export done.jsonl --status completed --tag nightly",
+            "tasks export batch_output.jsonl --as openai --queue batch",
+            "tasks export - --as csv > tasks.csv",
+        ],
         "tasks batch" => &["tasks batch dt_batch_01m7ydfg8h1fvf4c29awjks549"],
         "tasks wait" => &[
             "tasks wait dt_task_01m7ydfg8h1fvf4c29awjks549 --timeout 5m",
@@ -360,6 +370,7 @@ fn of(path: &str) -> &'static [&'static str] {
             "models limit llama3.2 --concurrent 4",
         ],
         "models resume" => &["models resume gpt-4.1"],
+        "mcp" => &["mcp", "mcp --expose contract-review-v1 --api-key-file assistant.key"],
         "doctor" => &[
             "doctor",
             "doctor --base-url http://127.0.0.1:11434/v1 --models llama3.2",

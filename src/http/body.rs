@@ -2,6 +2,9 @@
 //!
 //! Deliberately absent: the meaning of the bytes.
 
+pub(super) mod lines;
+pub(super) mod pieces;
+
 use std::time::{Duration, Instant};
 
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
@@ -35,6 +38,23 @@ const JSON_OR_YAML: &[(&str, Format)] = &[
     ("application/yaml", Format::Yaml),
     ("text/yaml", Format::Yaml),
 ];
+
+/// The allowed types of a body of lines.
+const LINES: &[(&str, Format)] = &[
+    ("application/x-ndjson", Format::Json),
+    ("application/ndjson", Format::Json),
+    ("application/jsonl", Format::Json),
+];
+
+/// Passes if the body is lines of JSON.
+///
+/// # Errors
+///
+/// [`Error::UnsupportedMediaType`].
+pub(super) fn expect_lines(headers: &HeaderMap) -> Result<(), Error> {
+    let given = format(headers, LINES);
+    given.map(|_| ()).ok_or(Error::UnsupportedMediaType("application/x-ndjson, not encoded"))
+}
 
 /// Passes if the body is JSON: `application/json`, of any case, with `charset=utf-8` at most.
 ///

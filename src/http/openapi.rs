@@ -13,8 +13,8 @@ use super::envelope::Shape;
 use super::routes::{Access, Route};
 use super::{
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
-    executions, invitations, metrics, models, oidc, pause, plans, queues, revocation, schedules,
-    setup, signals, signing_key, streams, system, table, tasks, templates, webhooks,
+    executions, invitations, loads, metrics, models, oidc, pause, plans, queues, revocation,
+    schedules, setup, signals, signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
 
@@ -30,6 +30,7 @@ use crate::ws;
         tasks::create,
         tasks::list,
         tasks::create_batch,
+        loads::create,
         tasks::get,
         tasks::get_batch,
         tasks::cancel,

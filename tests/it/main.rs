@@ -30,6 +30,7 @@ mod functions;
 mod guides;
 mod help;
 mod limits;
+mod loads;
 mod mail;
 mod maps;
 mod metrics;

@@ -27,6 +27,7 @@ mod input;
 mod keys;
 mod labels;
 mod login;
+mod mcp;
 mod models;
 mod output;
 mod pause;
@@ -106,6 +107,11 @@ pub enum Command {
     Functions(Remote<functions::Functions>),
     /// List models, and limit their requests and tokens a minute.
     Models(Remote<models::Models>),
+    /// Serve an assistant over standard input and output, by the Model Context Protocol.
+    ///
+    /// Its tools submit tasks, deploy templates, and show what they made and what waits for a reviewer. They may do
+    /// what your credentials may, and decide no approval. Give this command to the assistant, with an API key.
+    Mcp(mcp::Mcp),
     /// Check the server, the connection, the credentials, the clock and the model provider.
     Doctor(Box<doctor::Doctor>),
 }
@@ -139,6 +145,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Workers(asked) => block_on(workers::run(asked)),
         Command::Functions(asked) => block_on(functions::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),
+        Command::Mcp(asked) => block_on(mcp::run(asked)),
         Command::Doctor(asked) => block_on(doctor::run(&asked)),
     }
 }

@@ -15,7 +15,11 @@ use super::labels::Labels;
 use super::output::{Column, Format, Only, details, note, warn};
 use super::wait;
 
+mod export;
+mod import;
+mod records;
 mod shape;
+mod state;
 mod stream;
 
 const COLUMNS: [Column; 9] = [
@@ -122,6 +126,14 @@ pub enum Tasks {
         #[arg(value_parser = input::id)]
         id: String,
     },
+    /// Submit a task for each record of a file, each once; exit code 10 if one was refused.
+    ///
+    /// After an interruption the same command goes on: FILE.state says where.
+    Import(import::Import),
+    /// Write tasks with their prompts and outputs to a file, the oldest first.
+    ///
+    /// After an interruption the same command goes on: FILE.state says where.
+    Export(Box<export::Export>),
     /// Wait for the end of a task; exit code 10 if it failed.
     Wait {
         /// The task.
@@ -144,6 +156,8 @@ impl Tasks {
             Self::Show { .. }
             | Self::Wait { .. }
             | Self::List(_)
+            | Self::Import(_)
+            | Self::Export(_)
             | Self::Cancel { .. }
             | Self::Erase { .. }
             | Self::Batch { .. } => false,
@@ -157,7 +171,12 @@ impl Tasks {
             Self::Show { only, .. } | Self::Retry { only, .. } | Self::Wait { only, .. } => {
                 only.output_only
             }
-            Self::List(_) | Self::Cancel { .. } | Self::Erase { .. } | Self::Batch { .. } => false,
+            Self::List(_)
+            | Self::Import(_)
+            | Self::Export(_)
+            | Self::Cancel { .. }
+            | Self::Erase { .. }
+            | Self::Batch { .. } => false,
         }
     }
 }
@@ -354,6 +373,8 @@ pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result
             let batch = client.data(Call::get(&["tasks", "batch", &id])).await?;
             access.output.item(&batch, |batch| details(batch, &BATCH, &[]))
         }
+        Tasks::Import(import) => import.run(&client, &access).await,
+        Tasks::Export(export) => export.run(&client).await,
         Tasks::Wait { id, timeout, .. } => ended(&client, &access, &id, timeout).await,
     }
 }

@@ -40,9 +40,11 @@ use crate::request;
 
 mod erasure;
 mod list;
+mod loads;
 
 pub use erasure::{EraseBody, Erased};
 pub use list::{Direction, ListTasks};
+pub use loads::LoadLine;
 
 const MAX_CONTEXT: usize = 256 << 10;
 /// The most tasks of a batch.

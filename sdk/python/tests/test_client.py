@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -229,6 +230,24 @@ def test_a_batch_runs_a_template_over_rows(cb: Any, worker: RunningWorker) -> No
     compared = cb.batches.compare(batch.id, again.id, outcome="equal", limit=3)
     assert (compared.equal, compared.rows.only_b, len(compared.items)) == (5, 1, 3)
     assert batch.id in [it.id for it in cb.batches.list(template_id=made.id)]
+
+
+def test_lines_are_imported_each_once(cb: Any, worker: RunningWorker) -> None:
+    # More than one load, with a line that is refused and a key that comes twice.
+    key = uuid.uuid4().hex
+    given: list[dict[str, Any]] = [{"prompt": f"say {at}", "queue": "nobody", "tags": [key]} for at in range(1200)]
+    given[7]["prompt"] = 1
+    given[9]["output_schema"] = {"type": "nothing"}
+    given[1100]["idempotency_key"] = given[1101]["idempotency_key"] = key
+    given[1101]["prompt"] = given[1100]["prompt"]
+    done = list(cb.tasks.import_lines(iter(given)))
+    assert [it.index for it in done] == list(range(1200))
+    refused = [it for it in done if it.error]
+    assert [it.index for it in refused] == [7, 9]
+    assert isinstance(refused[0].error, errors.InvalidArgument) and refused[1].error.code == "VALIDATION_ERROR"
+    assert done[1100].id == done[1101].id
+    assert len({it.id for it in done if it.id}) == 1197
+    assert cb.tasks.list(tags=[key]).total() == 1197
 
 
 def test_events_go_on_from_a_cursor(cb: Any, worker: RunningWorker) -> None:

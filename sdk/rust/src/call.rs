@@ -17,6 +17,8 @@ pub struct Call<'a> {
     query: Vec<(&'a str, String)>,
     extra: HeaderMap,
     patient: bool,
+    /// True if the caller says that the call is safe to repeat.
+    repeats: bool,
     /// False if a 401 is about the call's content, not about the token.
     pub(crate) renews: bool,
 }
@@ -61,6 +63,7 @@ impl<'a> Call<'a> {
             query: Vec::new(),
             extra: HeaderMap::new(),
             patient: true,
+            repeats: false,
             renews: true,
         }
     }
@@ -145,6 +148,13 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// Says that the call is safe to repeat, as if it had an idempotency key: because each of its parts has one.
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
+        self.repeats = true;
+        self
+    }
+
     pub(crate) fn url(&self, server: &Server) -> Url {
         let mut url = server.api(&self.path);
         if !self.query.is_empty() {
@@ -159,6 +169,6 @@ impl<'a> Call<'a> {
 
     pub(crate) fn is_safe_to_repeat(&self) -> bool {
         let reads = matches!(self.method, Method::GET | Method::HEAD);
-        self.patient && (reads || self.extra.contains_key(IDEMPOTENCY_KEY))
+        self.patient && (reads || self.repeats || self.extra.contains_key(IDEMPOTENCY_KEY))
     }
 }

@@ -84,7 +84,7 @@ export function call(method: Method, path: string, given: Given = {}, headers: R
 }
 
 /** Random. Pages without TLS have no `crypto.randomUUID`. */
-function randomKey(): string {
+export function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (it) => it.toString(16).padStart(2, "0")).join("");
 }
 
@@ -144,16 +144,15 @@ export function answer(call: Call, response: Fetched, text: string): Answer {
   }
   if (typeof body?.success !== "boolean") throw strange(call, response, text);
   if (body.success && response.ok) return { data: body.data, pagination: body.pagination ?? {} };
-  const { code = "", message = "the server refused the request", details, retryable } = body.error ?? {};
-  const kind = errors.byCode.get(code) ?? errors.byStatus.get(response.status) ?? errors.ApiError;
-  throw new kind(String(message), {
-    status: response.status,
-    code,
-    details: details ?? {},
-    retryable: retryable === true,
-    requestId: body.meta?.requestId,
-    retryAfterMs: retryAfterMs(response.headers.get("Retry-After")),
-  });
+  const { error = {}, meta } = body;
+  throw refusal(error, response.status, meta?.requestId, retryAfterMs(response.headers.get("Retry-After")));
+}
+
+/** The error for a refusal as the server writes it. */
+export function refusal(error: Json, status: number, requestId?: string, retryAfterMs?: number): errors.ApiError {
+  const { code = "", message = "the server refused the request", details = {}, retryable } = error;
+  const kind = errors.byCode.get(code) ?? errors.byStatus.get(status) ?? errors.ApiError;
+  return new kind(String(message), { status, code, details, retryable: retryable === true, requestId, retryAfterMs });
 }
 
 /** The error for an answer of another program. */

@@ -17,7 +17,7 @@ export type { Filters, Pages } from "./pages.js";
 export { Execution, type Fork } from "./runs.js";
 export type * as models from "./schema.js";
 export type { Json, ServerEvent } from "./sse.js";
-export { type Call, Task, type TaskOptions } from "./tasks.js";
+export { type Call, type Imported, Task, type TaskOptions } from "./tasks.js";
 export type { ClientOptions } from "./transport.js";
 export { VERSION } from "./version.js";
 export * as webhooks from "./webhooks.js";

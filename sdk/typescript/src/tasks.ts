@@ -1,5 +1,5 @@
-import type { CallOptions, Data, KeyOptions, WaitOptions } from "./call.js";
-import { checked } from "./check.js";
+import { type CallOptions, type Call as Request, call, type Data, type KeyOptions, randomKey, refusal, sleep, type WaitOptions } from "./call.js";
+import { checked, encoded } from "./check.js";
 import * as errors from "./errors.js";
 import { itemOf, Resource } from "./item.js";
 import { jsonSchemaOf, type OutputOf, type OutputSchema, parsed } from "./output.js";
@@ -17,6 +17,19 @@ export interface Call {
   function: string;
   args?: Record<string, unknown>;
 }
+
+/** What became of a task of `importLines`: its id, or the reason why it was refused. */
+export interface Imported {
+  /** The place of the task among those that were given, from 0. */
+  index: number;
+  id?: string;
+  /** A refusal of the server, or before the task was sent. */
+  error?: errors.CallboardError;
+}
+
+const NDJSON = "application/x-ndjson";
+// A load of this size is answered in the buffers of a connection: fetch may read only when all is sent.
+const [LOAD_LINES, LOAD_LENGTH] = [1000, 1 << 20];
 
 /** A task, as the server last showed it: `refresh` and `wait` read it again. */
 export class Task extends itemOf<models.Task>() {
@@ -155,6 +168,73 @@ export class Tasks extends Resource {
     const { signal, idempotencyKey: value } = options;
     const body = checked("CreateBatch", { tasks });
     return this.transport.send("POST", "/api/tasks/batch", { body, key: { value }, signal });
+  }
+
+  /**
+   * Submits any number of tasks, read as they are needed, and yields what became of each, in their order.
+   *
+   * A refused task stops no other. Each has an idempotency key (its `idempotencyKey`, or one that the library makes), so
+   * tasks whose answer did not arrive are sent again, for at most `patienceMs`.
+   */
+  async *importLines(
+    tasks: Iterable<models.CreateTask> | AsyncIterable<models.CreateTask>,
+    options: CallOptions = {},
+  ): AsyncGenerator<Imported, void, void> {
+    const bulk = call("POST", "/api/tasks/bulk", { content: "", contentType: NDJSON }, { Accept: NDJSON });
+    let load = new Map<number, string>();
+    let done = new Map<number, Imported>();
+    let [index, length] = [0, 0];
+    for await (const task of tasks) {
+      try {
+        const line = `${encoded({ idempotencyKey: randomKey(), ...checked("CreateTask", { ...task }) })}\n`;
+        load.set(index, line);
+        length += line.length;
+      } catch (error) {
+        if (!(error instanceof errors.InvalidArgument)) throw error;
+        done.set(index, { index, error });
+      }
+      index += 1;
+      if (load.size + done.size >= LOAD_LINES || length >= LOAD_LENGTH) {
+        yield* await this.#imported(bulk, load, done, options.signal);
+        [load, done, length] = [new Map(), new Map(), 0];
+      }
+    }
+    yield* await this.#imported(bulk, load, done, options.signal);
+  }
+
+  async #imported(
+    bulk: Request,
+    load: Map<number, string>,
+    done: Map<number, Imported>,
+    signal: AbortSignal | undefined,
+  ): Promise<Imported[]> {
+    const outage = this.transport.outage();
+    const open = () => [...load].filter(([index]) => !done.has(index));
+    for (let left = open(); left.length > 0; left = open()) {
+      const request = { ...bulk, content: left.map(([, line]) => line).join("") };
+      const before = done.size;
+      let failure: unknown = new errors.ServerUnreachable(`${this.transport.server} has not answered every line`);
+      try {
+        const decoder = new TextDecoder();
+        let rest = "";
+        for await (const chunk of this.transport.open(request, signal)) {
+          const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+          rest = lines.pop() ?? "";
+          for (const line of lines) {
+            const answer = JSON.parse(line);
+            const error = answer.error && refusal(answer.error, 400);
+            const index = left[answer.line - 1]?.[0];
+            if (index === undefined || error?.retryable) failure = error ?? failure;
+            else done.set(index, error ? { index, error } : { index, id: answer.id });
+          }
+        }
+      } catch (error) {
+        failure = error;
+      }
+      if (done.size > before) outage.over();
+      if (open().length > 0) await sleep(outage.pauseMs(failure), signal);
+    }
+    return [...done.values()].sort((one, other) => one.index - other.index);
   }
 
   /** Reads a batch: the status of its tasks. */

@@ -201,6 +201,11 @@ export class Transport {
     }
   }
 
+  /** How long waits, streams and loads bear a server that is away. */
+  outage(): Outage {
+    return new Outage(this.#patienceMs);
+  }
+
   /** The events of the log, which go on after the last one over broken connections. */
   async *logEvents(
     query: Record<string, unknown>,
@@ -295,7 +300,8 @@ function why(error: unknown): string {
 }
 
 /** How long the server has been away, and how long the client bears it. */
-class Outage {
+/** How long the server has been away, and how long the client bears it. */
+export class Outage {
   #since: number | undefined;
   #attempt = 0;
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Callboard, errors, Plan, Template } from "@callboard/client";
+import { type Callboard, errors, type models, Plan, Template } from "@callboard/client";
 import { z } from "zod";
 import { all, CutProxy, EMAIL, first, PASSWORD, RunningWorker, Server, until } from "./support.js";
 
@@ -230,6 +230,31 @@ test("a batch runs a template over rows", async () => {
   await until(async () => (await cb.batches.compare(batch.id, batch.id)).isComplete);
   const compared = await cb.batches.compare(batch.id, batch.id, { outcome: "equal", limit: 3 });
   assert.deepEqual([compared.equal, compared.items.length], [120, 3]);
+});
+
+test("lines are imported, each once", async () => {
+  const tag = fresh("load");
+  // More than one load, with lines that are refused and a key that comes twice.
+  const given = Array.from({ length: 1200 }, (_, at): models.CreateTask => {
+    const task = { prompt: `say ${at}`, queue: "nobody", tags: [tag] };
+    if (at === 7) return { ...task, prompt: 1 as never };
+    if (at === 9) return { ...task, outputSchema: { type: "nothing" } };
+    return at < 1198 ? task : { ...task, prompt: "k", idempotencyKey: tag };
+  });
+  const done = [];
+  for await (const one of cb.tasks.importLines(given)) done.push(one);
+  assert.deepEqual(
+    done.map((it) => it.index),
+    given.map((_, at) => at),
+  );
+  const refused = done.filter((it) => it.error);
+  assert.deepEqual(
+    refused.map((it) => it.index),
+    [7, 9],
+  );
+  assert.ok(refused[0]?.error instanceof errors.InvalidArgument && refused[1]?.error instanceof errors.BadRequest);
+  assert.equal(done[1198]?.id, done[1199]?.id);
+  assert.equal((await cb.tasks.list({ tags: [tag] }).all()).length, 1197);
 });
 
 test("a template is published and deployed", async () => {

@@ -8,8 +8,8 @@ use callboard_wire::read::{Format, parse};
 use csv_core::{ReadRecordResult, Reader};
 use serde_json::{Map, Value};
 
-/// The byte order mark with which some programs begin a file.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+use crate::http::body::lines::{Line, Lines, MARK};
+
 /// The most columns of a CSV file.
 const MAX_COLUMNS: usize = 1_000;
 
@@ -39,7 +39,7 @@ impl Notation {
     pub(super) fn feed(&mut self, piece: &[u8], rows: &mut Vec<Read>) -> Result<(), Error> {
         match self {
             Self::Lines(lines) => {
-                lines.feed(piece, rows);
+                lines.feed(piece, |line| rows.push(row_of(line)));
                 Ok(())
             }
             Self::Csv(csv) => csv.feed(piece, rows),
@@ -50,7 +50,7 @@ impl Notation {
     pub(super) fn finish(&mut self, rows: &mut Vec<Read>) -> Result<(), Error> {
         match self {
             Self::Lines(lines) => {
-                lines.end(rows);
+                lines.finish(|line| rows.push(row_of(line)));
                 Ok(())
             }
             Self::Csv(csv) => csv.finish(rows),
@@ -58,51 +58,11 @@ impl Notation {
     }
 }
 
-/// A reader of lines of JSON.
-#[derive(Default)]
-pub(super) struct Lines {
-    line: Vec<u8>,
-    is_too_long: bool,
-    has_begun: bool,
-}
-
-impl Lines {
-    fn feed(&mut self, piece: &[u8], rows: &mut Vec<Read>) {
-        for part in piece.split_inclusive(|byte| *byte == b'\n') {
-            let (text, ends) = match part.strip_suffix(b"\n") {
-                Some(text) => (text, true),
-                None => (part, false),
-            };
-            if self.line.len() + text.len() > MAX_INPUT {
-                self.is_too_long = true;
-                self.line.clear();
-            }
-            if !self.is_too_long {
-                self.line.extend_from_slice(text);
-            }
-            if ends {
-                self.end(rows);
-            }
-        }
-    }
-
-    fn end(&mut self, rows: &mut Vec<Read>) {
-        if std::mem::take(&mut self.is_too_long) {
-            rows.push(Read::fault(format!("the line has more than {MAX_INPUT} bytes")));
-        } else {
-            let line = self.line.as_slice();
-            let line = line.strip_prefix(MARK).filter(|_| !self.has_begun).unwrap_or(line);
-            if !line.trim_ascii().is_empty() {
-                rows.push(line_of(line));
-            }
-        }
-        self.has_begun = true;
-        self.line.clear();
-    }
-}
-
-fn line_of(line: &[u8]) -> Read {
-    match parse(line, Format::Json) {
+fn row_of(line: Line<'_>) -> Read {
+    let Some(text) = line.text else {
+        return Read::fault(format!("the line has more than {MAX_INPUT} bytes"));
+    };
+    match parse(text, Format::Json) {
         Ok(value) => of_value(value),
         Err(error) => Read::fault(error.to_string().replace("the body", "the line")),
     }
@@ -365,7 +325,7 @@ mod tests {
     }
 
     fn lines(text: &str) -> Vec<(Option<String>, Value)> {
-        rows(|| Notation::Lines(Lines::default()), text.as_bytes())
+        rows(|| Notation::Lines(Lines::new(MAX_INPUT)), text.as_bytes())
             .expect("lines never refuse a body")
     }
 
@@ -414,7 +374,7 @@ mod tests {
     #[test]
     fn a_row_that_is_too_long_is_faulty_and_takes_no_memory() {
         let long = "x".repeat(4 * MAX_INPUT);
-        let (mut lines, mut found) = (Notation::Lines(Lines::default()), Vec::new());
+        let (mut lines, mut found) = (Notation::Lines(Lines::new(MAX_INPUT)), Vec::new());
         let mut csv = Notation::Csv(Box::new(Csv::new(None)));
         csv.feed(b"a\n", &mut found).expect("a header");
         for piece in long.as_bytes().chunks(60_000) {

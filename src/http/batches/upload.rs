@@ -7,13 +7,10 @@
 //! A request holds one piece, one row and the rows of one piece. Deliberately absent: the check of an input.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use axum::body::BodyDataStream;
 use axum::extract::{FromRequest, Request};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use bytes::Bytes;
-use callboard_domain::batch::{Batch, MAX_UPLOAD};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use callboard_domain::batch::{Batch, MAX_INPUT, MAX_UPLOAD};
 use callboard_domain::digest::Digest;
 use callboard_domain::template::Caller;
 use callboard_domain::{Error, Rule};
@@ -22,17 +19,14 @@ use callboard_runtime::handle::BatchBegun;
 use callboard_runtime::{Handle, Owner};
 use callboard_wire::batches::{CreateBatch, OnInvalid};
 use callboard_wire::read;
-use futures_util::StreamExt;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::notation::{Csv, Lines, Notation, Read, of_value, typed};
-use crate::http::auth::BodySender;
+use super::notation::{Csv, Notation, Read, of_value, typed};
+use crate::http::body::lines::Lines;
+use crate::http::body::pieces::Pieces;
 use crate::http::describe::{Input, Operation};
-use crate::http::{App, Edge, Failure, Share, body};
-
-/// The pause after which the sender's credential is looked at again.
-const RECHECK: Duration = Duration::from_secs(5);
+use crate::http::{App, Failure, body};
 
 /// The upload of a batch, before its body is read.
 pub(in crate::http) struct Upload {
@@ -78,7 +72,7 @@ impl FromRequest<Arc<App>> for Upload {
         let settings: CreateBatch = read::query::parse(&query)?;
         let notation = match media.as_str() {
             "application/x-ndjson" | "application/jsonl" | "application/ndjson" if is_plain => {
-                Notation::Lines(Lines::default())
+                Notation::Lines(Lines::new(MAX_INPUT))
             }
             "text/csv" if is_plain => {
                 Notation::Csv(Box::new(Csv::new(settings.key_column.clone())))
@@ -91,7 +85,7 @@ impl FromRequest<Arc<App>> for Upload {
         }
         Ok(Self {
             settings,
-            rows: Rows::Streamed(Box::new(Pieces::of(request)?), notation),
+            rows: Rows::Streamed(Box::new(Pieces::of(request, MAX_UPLOAD)?), notation),
             digest,
         })
     }
@@ -151,57 +145,6 @@ impl Input for Upload {
     }
 }
 
-/// A body in pieces, each within its time and within the budget of bytes.
-struct Pieces {
-    stream: BodyDataStream,
-    share: Option<Share>,
-    sender: Option<BodySender>,
-    limit: Duration,
-    read: u64,
-    checked: Instant,
-}
-
-impl Pieces {
-    fn of(request: Request) -> Result<Self, Error> {
-        let edge = request.extensions().get::<Edge>().copied().unwrap_or_default();
-        let announced =
-            request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        if announced.and_then(|length| length.parse::<u64>().ok()).is_some_and(|it| it > MAX_UPLOAD)
-        {
-            return Err(too_large());
-        }
-        let share = request.extensions().get::<Share>().cloned();
-        let sender = request.extensions().get::<BodySender>().cloned();
-        let stream = request.into_body().into_data_stream();
-        let (limit, checked) = (edge.body_timeout, Instant::now());
-        Ok(Self { stream, share, sender, limit, read: 0, checked })
-    }
-
-    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        self.share.iter().for_each(Share::reset);
-        let piece = tokio::time::timeout(self.limit, self.stream.next()).await;
-        let piece = piece.map_err(|_| Error::BodyTooSlow { seconds: self.limit.as_secs() })?;
-        let broken = |_| Error::invalid("body", Rule::Format, "the body breaks off");
-        let Some(piece) = piece.transpose().map_err(broken)? else { return Ok(None) };
-        if let Some(share) = &self.share {
-            share.take(piece.len())?;
-        }
-        self.read += piece.len() as u64;
-        if self.read > MAX_UPLOAD {
-            return Err(too_large());
-        }
-        if self.checked.elapsed() > RECHECK {
-            self.checked = Instant::now();
-            self.sender.iter().try_for_each(BodySender::check)?;
-        }
-        Ok(Some(piece))
-    }
-}
-
-fn too_large() -> Error {
-    Error::PayloadTooLarge { limit: usize::try_from(MAX_UPLOAD).unwrap_or(usize::MAX) }
-}
-
 impl Upload {
     /// Reads the rows, and makes them durable as they come.
     pub(in crate::http) async fn run(
@@ -215,7 +158,7 @@ impl Upload {
         match handle.begin_batch(owner, caller, settings.order()?, key).await? {
             BatchBegun::Known(batch, body) => {
                 if let Rows::Streamed(mut pieces, _) = rows {
-                    while let Some(piece) = pieces.next().await? {
+                    while let Some(piece) = pieces.next(0).await? {
                         digest.update(&piece);
                     }
                 }
@@ -241,7 +184,7 @@ impl Upload {
                             csv.keeps_key = loading.upload.declares(key);
                         }
                         let mut read = Vec::new();
-                        while let Some(piece) = pieces.next().await? {
+                        while let Some(piece) = pieces.next(0).await? {
                             digest.update(&piece);
                             notation.feed(&piece, &mut read)?;
                             loading.add_all(&mut read, is_csv).await?;

@@ -140,17 +140,26 @@ def answer(response: httpx.Response) -> Answer:
         raise strange(response) from None
     if success is True and response.is_success:
         return Answer(body.get("data"), body.get("pagination") or {})
-    error, meta = body.get("error") or {}, body.get("meta") or {}
+    raise refusal(
+        body.get("error") or {}, response.status_code, request_id=(body.get("meta") or {}).get("requestId"),
+        retry_after=retry_after(response),
+    )
+
+
+def refusal(
+    error: Mapping[str, Any], status: int, *, request_id: str | None = None, retry_after: float | None = None
+) -> errors.ApiError:
+    """The exception for an error as the server writes it."""
     code = str(error.get("code", ""))
-    kind = errors.BY_CODE.get(code) or errors.BY_STATUS.get(response.status_code, errors.ApiError)
-    raise kind(
+    kind = errors.BY_CODE.get(code) or errors.BY_STATUS.get(status, errors.ApiError)
+    return kind(
         str(error.get("message", "the server refused the request")),
-        status=response.status_code,
+        status=status,
         code=code,
         details=error.get("details"),
         retryable=bool(error.get("retryable")),
-        request_id=meta.get("requestId"),
-        retry_after=retry_after(response),
+        request_id=request_id,
+        retry_after=retry_after,
     )
 
 
