@@ -33,6 +33,7 @@ fn of(path: &str) -> &'static [&'static str] {
         "serve" => &[
             "serve --data-dir /var/lib/callboard",
             "serve --listen 127.0.0.1:8080 --config config/callboard.toml",
+            "serve --init --config callboard.toml --data-dir /var/lib/callboard",
             "serve --data-dir ./restored --listen 127.0.0.1:9090 --paused",
         ],
         "pause" => &[
@@ -338,7 +339,16 @@ fn of(path: &str) -> &'static [&'static str] {
             "models limit llama3.2 --concurrent 4",
         ],
         "models resume" => &["models resume gpt-4.1"],
-        "doctor" => &["doctor", "doctor --server https://callboard.example -o json"],
+        "health" => &["health", "health --server https://callboard.example -o json"],
+        "doctor" => &[
+            "doctor",
+            "doctor --server https://callboard.example -o json",
+            "doctor --config /etc/callboard/callboard.toml",
+        ],
+        "upgrade" => &[
+            "upgrade --check --data-dir /var/lib/callboard",
+            "upgrade --check --config /etc/callboard/callboard.toml",
+        ],
         "compact" => &["compact --data-dir ./callboard-data"],
         "completions" => &[
             "completions bash > ~/.local/share/bash-completion/completions/callboard",

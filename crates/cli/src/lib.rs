@@ -15,13 +15,14 @@ mod budgets;
 mod bulk;
 mod cluster;
 pub mod completions;
-mod doctor;
+pub mod doctor;
 pub mod early;
 mod events;
 mod executions;
 mod failure;
 mod functions;
 mod gate;
+mod health;
 mod hitl;
 mod input;
 mod keys;
@@ -106,8 +107,10 @@ pub enum Command {
     Functions(Remote<functions::Functions>),
     /// List models, and limit their requests and tokens a minute.
     Models(Remote<models::Models>),
-    /// Check the server, the connection, the credentials and the clock.
-    Doctor(Access),
+    /// Show whether a server works; the exit code says so too.
+    Health(Access),
+    /// Check the server, the connection, the credentials and the clock; on a server, its machine too.
+    Doctor(doctor::Doctor),
 }
 
 /// Runs a command; `validate` is the server's check of a template. Returns the exit code.
@@ -139,8 +142,15 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Workers(asked) => block_on(workers::run(asked)),
         Command::Functions(asked) => block_on(functions::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),
-        Command::Doctor(access) => block_on(doctor::run(&access)),
+        Command::Health(access) => block_on(async { health::run(&access).await }),
+        Command::Doctor(asked) => examine(asked, None),
     }
+}
+
+/// Runs `doctor`, beside the checks of this machine. Returns the exit code.
+#[must_use]
+pub fn examine(asked: doctor::Doctor, machine: Option<doctor::Machine>) -> u8 {
+    block_on(doctor::run(asked, machine))
 }
 
 /// Runs a command on this thread.
