@@ -172,9 +172,13 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
     findings.extend(warnings(&answer.data["warnings"]));
     findings.push(clock(&answer.headers, Timestamp::now()));
     findings.extend(permissions());
-    if let Credential::Key(key) = client.credential() {
-        findings.extend(key::kind(key.expose()));
-    }
+    let kind = match client.credential() {
+        Credential::Key(key) => key::kind(key.expose()),
+        Credential::None | Credential::Session(_) => None,
+    };
+    let wrong = kind.as_ref().filter(|kind| kind.is_broken());
+    let wrong = wrong.map(|kind| Failure::Other(kind.detail.clone()));
+    findings.extend(kind);
     let failure = match probe(client).await {
         Ok(()) => {
             findings.push(Finding::ok("credentials", credentials(client).await));
@@ -193,7 +197,7 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
             Some(failure)
         }
     };
-    (findings, failure)
+    (findings, failure.or(wrong))
 }
 
 fn address(client: &Client) -> Finding {

@@ -24,7 +24,7 @@ fn shown(health: &Value) -> String {
     for (name, component) in health["components"].as_object().into_iter().flatten() {
         let detail = component["detail"].as_str().map(|it| format!("  {}", escaped(it)));
         let detail = detail.unwrap_or_default();
-        lines = format!("{lines}{name:10}  {}{detail}\n", text(&component["status"]));
+        lines = format!("{lines}{name:12}  {}{detail}\n", text(&component["status"]));
     }
     lines
 }

@@ -49,10 +49,13 @@ pub(super) fn check(data_dir: &Path) -> Vec<Finding> {
         return vec![Finding::broken("disk", detail, "correct [server] data_dir")];
     };
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mut findings = vec![kind(&mounts, &directory)];
-    findings.push(match times(&directory) {
-        Ok(times) => synced(times),
-        Err(error) => unwritten(&directory, &error),
+    let kind = kind(&mounts, &directory);
+    // A file system in memory syncs at once, and a remote one as it likes: its kind is the finding.
+    let is_disk = kind.is_ok();
+    let mut findings = vec![kind];
+    findings.extend(match times(&directory) {
+        Ok(times) => is_disk.then(|| synced(times)),
+        Err(error) => Some(unwritten(&directory, &error)),
     });
     findings.extend(statvfs(&directory).ok().map(|disk| {
         let of = |blocks: u64| blocks.saturating_mul(disk.f_frsize);

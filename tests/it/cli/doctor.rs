@@ -64,7 +64,7 @@ fn a_machine_without_faults_has_none_and_no_server_is_asked() {
 #[test]
 fn wrong_settings_are_named_with_their_line() {
     let (found, output) = findings("[server]\nlisten = \"nowhere\"\n", &[], "");
-    assert_found(&found, "settings", "fail", "c.toml:2", "callboard serve --init");
+    assert_found(&found, "settings", "fail", "c.toml line 2", "callboard serve --init");
     assert_eq!(output.status.code(), Some(1));
     let data = tempfile::tempdir().expect("a directory");
     let variables = [("CALLBOARD_RETENTION_ENDED", "1d")];
@@ -164,7 +164,7 @@ fn services_that_do_not_answer_and_a_clock_beside_theirs_are_found() {
     let port = closed_port();
     let more = format!(
         "[smtp]\nhost = \"127.0.0.1\"\nport = {port}\ntls = \"none\"\nfrom = \"c@example.com\"\n\
-         [oidc]\nissuer = \"http://127.0.0.1:{port}\"\nclient_id = \"c\"\n\
+         [oidc]\nissuer = \"http://127.0.0.1:{port}\"\nclient_id = \"c\"\ndefault_role = \"viewer\"\n\
          [tls]\ncert = \"/absent.crt\"\nkey = \"/absent.key\"\n"
     );
     let (found, output) = findings(&settings(data.path(), "127.0.0.1:0", &more), &[], "");
@@ -176,7 +176,8 @@ fn services_that_do_not_answer_and_a_clock_beside_theirs_are_found() {
     let provider = TcpListener::bind("127.0.0.1:0").expect("a port");
     let issuer = format!("http://{}", provider.local_addr().expect("an address"));
     std::thread::spawn(move || ahead(&provider));
-    let more = format!("[oidc]\nissuer = {issuer:?}\nclient_id = \"c\"\n");
+    let more =
+        format!("[oidc]\nissuer = {issuer:?}\nclient_id = \"c\"\ndefault_role = \"viewer\"\n");
     let (found, _) = findings(&settings(data.path(), "127.0.0.1:0", &more), &[], "");
     assert_found(&found, "clock", "warn", "s behind that of http://127.0.0.1", "NTP");
 }

@@ -22,7 +22,7 @@ pub(super) fn kind(key: &str) -> Option<Finding> {
         return Some(Finding::broken("key", format!("this is no API key but {detail}"), advice));
     }
     if key.starts_with("svc_worker_") {
-        let detail = "this key is a worker's: it leases tasks, and no command may use it";
+        let detail = "this key is a worker's: it leases tasks, and may use few commands";
         let advice = format!("give it to callboard worker --key-file FILE, and {MAKE_ONE}");
         return Some(Finding::broken("key", detail, advice));
     }
