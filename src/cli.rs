@@ -18,13 +18,21 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 mod admin;
 mod compact;
 mod dev;
+mod doctor;
 mod examples;
+mod first;
+mod manual;
 mod migrate;
+mod notify;
 mod serve;
+mod upgrade;
+
+/// The version, with the commit if the build knows it: `0.1.0 (4f1c2d3e5a6b)`.
+const VERSION: &str = env!("CALLBOARD_VERSION");
 
 /// A durable, self-hosted orchestrator for prompt-driven work on language models.
 #[derive(Debug, Parser)]
-#[command(name = "callboard", version, about, propagate_version = true)]
+#[command(name = "callboard", version = VERSION, about, propagate_version = true)]
 pub struct Cli {
     /// The command.
     #[command(subcommand)]
@@ -55,10 +63,18 @@ pub enum Command {
     #[command(after_help = "Examples:
   callboard migrate --from ./callboard-data --to postgres://callboard@db.example.com/callboard")]
     Migrate(Migrate),
+    /// Say what the next start of this program changes in the data, and whether there is a way back.
+    Upgrade(Upgrade),
     /// Print the completion script of a shell.
     Completions {
         /// The shell.
         shell: Shell,
+    },
+    /// Write the man pages.
+    #[command(hide = true)]
+    Manual {
+        /// Directory of the pages.
+        directory: PathBuf,
     },
 }
 
@@ -73,7 +89,11 @@ impl Command {
             | Self::Compact(_)
             | Self::Migrate(_)
             | Self::Client(callboard_cli::Command::Backup(_)) => true,
-            Self::Worker(_) | Self::Client(_) | Self::Completions { .. } => false,
+            Self::Worker(_)
+            | Self::Client(_)
+            | Self::Completions { .. }
+            | Self::Upgrade(_)
+            | Self::Manual { .. } => false,
         }
     }
 }
@@ -94,6 +114,10 @@ pub struct Serve {
     /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Write a commented settings file to the path of --config, or else to callboard.toml, and end. --listen,
+    /// --data-dir and --store become settings in it.
+    #[arg(long, conflicts_with = "paused")]
+    pub init: bool,
     /// Stand still, for a look at a restored copy: no webhook or mail leaves, no task is leased, no schedule runs, and
     /// nothing is removed by age.
     #[arg(long)]
@@ -133,6 +157,23 @@ pub struct Compact {
     /// Data directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<PathBuf>,
+    /// File with the settings; see config/callboard.toml.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// The store to look at.
+#[derive(Debug, Clone, Args)]
+pub struct Upgrade {
+    /// Look, and change nothing; the server may run.
+    #[arg(long, required = true)]
+    pub check: bool,
+    /// Data directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub data_dir: Option<PathBuf>,
+    /// The `PostgreSQL` database, if the server runs on one; the password can stand in PGPASSWORD.
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
     /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -198,11 +239,14 @@ pub fn run(cli: Cli) -> u8 {
         Command::Dev(dev) => dev::run(dev),
         Command::Serve(serve) => serve::run(&serve),
         Command::Worker(worker) => exit(serve::begin().and_then(|()| worker::run(worker))),
+        Command::Client(callboard_cli::Command::Doctor(asked)) => doctor::run(*asked),
         Command::Client(command) => callboard_cli::run(command, validate),
         Command::Admin { command } => exit(admin::run(command)),
         Command::Compact(asked) => exit(compact::run(asked)),
         Command::Migrate(asked) => exit(migrate::run(asked)),
+        Command::Upgrade(asked) => exit(upgrade::run(asked)),
         Command::Completions { shell } => completions::run(shell),
+        Command::Manual { directory } => exit(manual::run(&directory)),
     }
 }
 

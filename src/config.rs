@@ -12,6 +12,7 @@ mod shown;
 mod smtp;
 mod source;
 mod store;
+mod template;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -51,6 +51,7 @@ mod port;
 mod reload;
 mod reset;
 
+pub(crate) use files::within;
 pub(crate) use port::{Place, Port};
 pub(crate) use reload::Reload;
 pub use reset::{AdminReset, ResetAdmin};

@@ -18,12 +18,9 @@ use callboard_cli::worker::{ProviderName, provider};
 use callboard_common::secret::Secret;
 use callboard_domain::access::Role;
 use callboard_domain::account::User;
-use callboard_domain::audit::By;
-use callboard_domain::credential::{self, DEFAULT_LIFETIME};
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::retry::Policy;
 use callboard_domain::task::{Channels, Gate, Hold, Inputs, Request, Status};
-use callboard_runtime::accounts::NewKey;
 use callboard_runtime::ports::Ports;
 use callboard_runtime::{Handle, Owner};
 use callboard_worker::provider::Provider;
@@ -31,8 +28,8 @@ use callboard_worker::{self as worker, Options};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::Dev;
 use super::serve::start;
+use super::{Dev, first};
 use crate::config::Admin;
 use crate::service::Service;
 use crate::telemetry;
@@ -201,10 +198,8 @@ async fn credentials(handle: &Handle, path: &Path) -> Result<Credentials, String
         Ok(bytes) => {
             let known: Credentials =
                 serde_json::from_slice(&bytes).map_err(|error| cannot("understood", &error))?;
-            let is_valid = |key: &str| {
-                credential::parse(key).and_then(|(_, it)| handle.caller_of_key(&it)).is_ok()
-            };
-            if is_valid(&known.api_key) && is_valid(&known.worker_key) {
+            if [&known.api_key, &known.worker_key].into_iter().all(|key| first::counts(handle, key))
+            {
                 return Ok(known);
             }
             fs::remove_file(path).map_err(|error| cannot("replaced", &error))?;
@@ -212,20 +207,8 @@ async fn credentials(handle: &Handle, path: &Path) -> Result<Credentials, String
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(cannot("read", &error)),
     }
-    let make = async |name: &str, role| {
-        let key = NewKey {
-            name: name.into(),
-            role,
-            environment: Environment::Live,
-            tier: None,
-            queues: Vec::new(),
-            lifetime: DEFAULT_LIFETIME,
-        };
-        let made = handle.create_key(key, By::SYSTEM).await.map_err(|error| error.to_string());
-        made.map(|(_, secret)| secret.expose().to_owned())
-    };
-    let api_key = make("dev", Role::Admin).await?;
-    let worker_key = make("dev worker", Role::Worker).await?;
+    let api_key = first::key(handle, "dev", Role::Admin).await?;
+    let worker_key = first::key(handle, "dev worker", Role::Worker).await?;
     let credentials = Credentials { api_key, worker_key };
     let mut file = fs::OpenOptions::new()
         .write(true)

@@ -33,6 +33,7 @@ fn of(path: &str) -> &'static [&'static str] {
         "serve" => &[
             "serve --data-dir /var/lib/callboard",
             "serve --listen 127.0.0.1:8080 --config config/callboard.toml",
+            "serve --init --config callboard.toml --data-dir /var/lib/callboard",
             "serve --data-dir ./restored --listen 127.0.0.1:9090 --paused",
         ],
         "pause" => &[
@@ -371,10 +372,16 @@ fn of(path: &str) -> &'static [&'static str] {
         ],
         "models resume" => &["models resume gpt-4.1"],
         "mcp" => &["mcp", "mcp --expose contract-review-v1 --api-key-file assistant.key"],
+        "health" => &["health", "health --server https://callboard.example -o json"],
         "doctor" => &[
             "doctor",
             "doctor --base-url http://127.0.0.1:11434/v1 --models llama3.2",
             "doctor --server https://callboard.example -o json",
+            "doctor --config /etc/callboard/callboard.toml",
+        ],
+        "upgrade" => &[
+            "upgrade --check --data-dir /var/lib/callboard",
+            "upgrade --check --config /etc/callboard/callboard.toml",
         ],
         "compact" => &["compact --data-dir ./callboard-data"],
         "completions" => &[

@@ -14,6 +14,7 @@ pub(super) fn run(asked: Migrate) -> Result<(), String> {
         data_dir: Some(from),
         store: Some(to),
         config,
+        init: false,
         paused: false,
     })?;
     let done = block_on(engine::migrate(&config))?;

@@ -1,5 +1,8 @@
 //! `callboard serve`.
 
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::pin::{Pin, pin};
 
 use callboard_cli::process::{Signals, announce, block_on, exit, hangups};
@@ -9,7 +12,7 @@ use callboard_store::postgres::Address;
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
-use super::Serve;
+use super::{Serve, first, notify};
 use crate::cluster::Node;
 use crate::config::{Config, Flags};
 use crate::service::{Error, Reload, Service};
@@ -20,6 +23,9 @@ type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves until a signal. Returns the exit code.
 pub(super) fn run(serve: &Serve) -> u8 {
+    if serve.init {
+        return exit(init(serve));
+    }
     exit(start(serve).and_then(|config| {
         block_on(async {
             // From here on a hang-up ends nothing; one that comes before the server is ready counts then.
@@ -27,16 +33,42 @@ pub(super) fn run(serve: &Serve) -> u8 {
             if let Some(database) = config.store.shared.clone() {
                 return Box::pin(share(config, database, hangups)).await;
             }
+            let data_dir = config.server.data_dir.clone();
             let service = Service::start(config).await.map_err(|e| e.to_string())?;
             let signals = Signals::terminating()?;
-            announce(&format!("listening on {}", service.url()));
-            if let Some(url) = service.setup_url() {
-                announce(&format!("setup at {}", url.expose()));
+            let url = service.url();
+            announce(&format!("listening on {url}"));
+            if let Some(setup) = service.setup_url() {
+                announce(&format!("setup at {}", setup.expose()));
+                first::announce_worker(&service.handle(), &data_dir, &url).await;
             }
+            notify::ready(&url);
             let reload = service.reload();
-            Box::pin(finish(signals, hangups.follow(reload), |stop| service.serve(stop))).await
+            Box::pin(finish(signals, hangups.follow(reload, url), |stop| service.serve(stop))).await
         })
     }))
+}
+
+/// Writes a settings file with every default in a comment, and the settings of the command line.
+fn init(serve: &Serve) -> Result<(), String> {
+    let path = serve.config.clone().unwrap_or_else(|| "callboard.toml".into());
+    let text = Config::template(flags(serve));
+    let cannot = |error| format!("{} cannot be written: {error}", path.display());
+    let mut options = OpenOptions::new();
+    // The file names paths of secrets and holds none.
+    let made = options.write(true).create_new(true).mode(0o644).open(&path);
+    let mut file = made.map_err(|error| {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            return format!("{} is there already; name another file with --config", path.display());
+        }
+        cannot(error)
+    })?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
+    announce(&format!(
+        "wrote {path}; start: callboard serve --config {path}",
+        path = path.display()
+    ));
+    Ok(())
 }
 
 /// Serves as a node of a cluster until a signal.
@@ -45,8 +77,9 @@ async fn share(config: Config, database: Address, hangups: Hangups) -> Result<()
     let node = Node::start(config, database, on_setup).await.map_err(|e| e.to_string())?;
     let signals = Signals::terminating()?;
     announce(&format!("listening on {}", node.url()));
-    let reload = node.reload();
-    Box::pin(finish(signals, hangups.follow(reload), |stop| Box::pin(node.serve(stop)))).await
+    notify::ready(&node.url());
+    let (reload, url) = (node.reload(), node.url());
+    Box::pin(finish(signals, hangups.follow(reload, url), |stop| Box::pin(node.serve(stop)))).await
 }
 
 /// The hang-ups that ask for the settings to be read again, and where those are.
@@ -54,10 +87,12 @@ struct Hangups(Signal, Flags);
 
 impl Hangups {
     /// Reads the settings again at each hang-up. Never returns.
-    async fn follow(self, reload: Reload) {
+    async fn follow(self, reload: Reload, url: String) {
         let Self(mut hangups, flags) = self;
         while hangups.recv().await.is_some() {
+            notify::reloading();
             reload.run(flags.clone(), Config::environment()).await;
+            notify::ready(&url);
         }
         std::future::pending::<()>().await;
     }
@@ -75,6 +110,7 @@ async fn finish<S: Future<Output = Result<(), Error>>>(
     tokio::select! {
         served = served.as_mut() => return served.map_err(|e| e.to_string()),
         () = signals.first() => {
+            notify::stopping();
             let _ = stop.send(());
         }
         () = beside => {}

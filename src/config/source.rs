@@ -40,7 +40,7 @@ const OTHERS: [&str; 15] = [
 ];
 
 /// The file that has every default.
-const SHIPPED: &str = include_str!("../../config/callboard.toml");
+pub(super) const SHIPPED: &str = include_str!("../../config/callboard.toml");
 
 /// A setting's section and name.
 type Key = (String, String);

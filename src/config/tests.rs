@@ -54,6 +54,30 @@ fn the_shipped_file_holds_the_documented_defaults() {
 }
 
 #[test]
+fn a_written_settings_file_says_what_the_defaults_and_the_flags_say() {
+    let plain = Config::template(Flags::default());
+    assert_eq!(load(Some(&plain), &[]), load(None, &[]));
+    let is_setting = |line: &&str| !line.is_empty() && !line.starts_with(['#', '[']);
+    assert_eq!(plain.lines().find(is_setting), None, "each default is a comment");
+
+    let given = Config::template(Flags {
+        listen: Some("127.0.0.1:1".into()),
+        data_dir: Some("/var/lib/a \"b\" \\c".into()),
+        store: Some("postgres://u@127.0.0.1/d".into()),
+        ..Flags::default()
+    });
+    let config = load(Some(&given), &[]).expect("it is right");
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:1");
+    assert_eq!(config.server.data_dir, PathBuf::from("/var/lib/a \"b\" \\c"));
+    assert!(config.store.shared.is_some());
+    // Each setting is still named, above its comment.
+    assert_eq!(
+        given.lines().filter(|line| line.contains(" = ")).count(),
+        plain.lines().filter(|line| line.contains(" = ")).count()
+    );
+}
+
+#[test]
 fn the_edge_and_the_shipped_file_agree() {
     let server = load(None, &[]).expect("the shipped file is right").server;
     let limits = crate::http::serve::Limits::default();

@@ -111,6 +111,19 @@ impl Email {
         self.deliver(self.password_message(letter)).await
     }
 
+    /// Connects and signs in, and sends nothing.
+    ///
+    /// # Errors
+    /// The server's refusal, or the obstacle on the way to it.
+    pub async fn check(&self) -> Result<(), String> {
+        match timeout(CONNECT + SEND, self.transport.test_connection()).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err("the server ends the connection after the login".into()),
+            Ok(Err(error)) => Err(not_sent(&error).message),
+            Err(_) => Err(format!("no answer within {} s", (CONNECT + SEND).as_secs())),
+        }
+    }
+
     async fn deliver(
         &self,
         written: Result<Message, Box<dyn std::error::Error + Send + Sync>>,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use callboard_domain::Error;
 use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::Deserialize;
@@ -346,9 +346,33 @@ impl Provider {
         }
     }
 
+    /// Asks for the metadata. Returns the time that the provider's answer names, in the form of HTTP.
+    ///
+    /// # Errors
+    /// The obstacle on the way to the provider, or in its answer.
+    pub async fn check(&self) -> Result<Option<String>, String> {
+        let sent =
+            self.http.get(self.well_known()).send().await.map_err(reqwest::Error::without_url);
+        let answer = sent.map_err(|error| explain(&error))?;
+        let date =
+            answer.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+        let status = answer.status();
+        match self.discover().await {
+            Ok(_) => Ok(date),
+            Err(_) => Err(format!(
+                "its answer (status {}) is no metadata of this issuer",
+                status.as_u16()
+            )),
+        }
+    }
+
+    fn well_known(&self) -> String {
+        let issuer = self.settings.issuer.trim_end_matches('/');
+        format!("{issuer}/.well-known/openid-configuration")
+    }
+
     async fn discover(&self) -> Result<Metadata, Error> {
-        let issuer = &self.settings.issuer;
-        let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+        let (issuer, url) = (&self.settings.issuer, self.well_known());
         let (status, answer) = self.call(self.http.get(&url)).await?;
         let strange = |why: &str| {
             tracing::warn!(url, %status, why, "the identity provider's metadata cannot be used");
@@ -409,6 +433,12 @@ fn select<'a>(keys: &'a [Jwk], kid: Option<&str>, algorithm: Algorithm) -> Optio
         .filter(|key| kid.is_none_or(|kid| key.common.key_id.as_deref() == Some(kid)));
     let first = fitting.next();
     if kid.is_none() && fitting.next().is_some() { None } else { first }
+}
+
+/// The error with its causes.
+fn explain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn invalid(what: &str) -> Error {

@@ -32,7 +32,7 @@ pub(super) fn permitted(wanted: u32) -> u32 {
 }
 
 /// The connections under a limit of open files, a quarter of which is kept for all else.
-fn within(limit: Option<u64>, wanted: u32) -> u32 {
+pub(crate) fn within(limit: Option<u64>, wanted: u32) -> u32 {
     let Some(limit) = limit else { return wanted };
     let permitted = limit.saturating_sub((limit / 4).min(MOST_KEPT));
     u32::try_from(permitted).unwrap_or(u32::MAX).clamp(1, wanted.max(1))

@@ -6,6 +6,7 @@ mod at_terminal;
 mod completions;
 mod control;
 mod dev;
+mod doctor;
 mod events;
 mod executions;
 mod fake;

@@ -25,6 +25,7 @@ mod edge;
 mod erasure;
 mod executions;
 mod executions_survive;
+mod first_start;
 mod forks;
 mod functions;
 mod guides;

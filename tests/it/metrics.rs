@@ -408,14 +408,15 @@ fn an_expression_is_read_for_its_metrics_and_labels() {
 #[tokio::test]
 async fn the_dashboard_and_the_alerts_name_only_what_a_server_serves() {
     let dashboard: Value =
-        serde_json::from_str(include_str!("../../config/grafana.json")).expect("JSON");
+        serde_json::from_str(include_str!("../../config/monitoring/grafana.json")).expect("JSON");
     assert!(dashboard["title"].is_string() && dashboard["schemaVersion"].is_u64());
     let mut all = Vec::new();
     expressions(&dashboard, &mut all);
     assert!(all.len() >= 15, "{}", all.len());
-    let alerts =
-        callboard_protocol::document::yaml::parse(include_bytes!("../../config/alerts.yml"))
-            .expect("YAML");
+    let alerts = callboard_protocol::document::yaml::parse(include_bytes!(
+        "../../config/monitoring/alerts.yml"
+    ))
+    .expect("YAML");
     let before = all.len();
     expressions(&alerts, &mut all);
     assert!(all.len() >= before + 5, "queue age, failures, approvals, dead letters, disk");

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Error;
+use crate::version::Written;
+use crate::{Error, version};
 
 /// Makes a directory that only its owner may enter; one that is there is closed to others.
 ///
@@ -24,8 +25,9 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The format that is written. A greater one is a newer program's; before 3 nothing was compressed.
-pub(crate) const FORMAT: u32 = 3;
+/// The format that is written. A greater one is a newer program's; before 4 the store did not say which program
+/// wrote its rows, and before 3 nothing was compressed.
+pub(crate) const FORMAT: u32 = 4;
 /// The first format with a journal.
 pub(crate) const WITH_JOURNAL: u32 = 2;
 pub(crate) const FORMAT_FILE: &str = "callboard-format";
@@ -48,6 +50,35 @@ pub(crate) fn lock(path: &Path) -> Result<File, Error> {
     };
     retry(|| take().map_err(|error| io_error(&error)).transpose())
         .unwrap_or_else(|| Err(locked(path)))
+}
+
+/// A store as its files say, without an opening.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspected {
+    /// The version of its rows, and the first program that wrote it; 0 and no program for programs that noted none.
+    pub written: Written,
+    /// The bytes of its files.
+    pub bytes: u64,
+    /// True if the next opening changes its format, from then on unreadable to programs of before.
+    pub is_changed_by_opening: bool,
+}
+
+/// Looks at the store in the directory `path`, which may be in use; changes nothing. `None` if there is none.
+///
+/// # Errors
+/// Those of an opening that the files foretell, [`Error::Newer`] among them.
+pub fn inspect(path: &Path) -> Result<Option<Inspected>, Error> {
+    if !path.join("db").exists() {
+        return Ok(None);
+    }
+    version::check_file(path)?;
+    let format = read_format(path)?;
+    let unknown = || Written { rows: 0, program: String::new() };
+    let written = version::read(path)?.unwrap_or_else(unknown);
+    let files = fs::read_dir(path).map_err(|error| io_error(&error))?;
+    let bytes = files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum();
+    let is_changed_by_opening = format != Some(FORMAT) || written.rows < version::ROWS;
+    Ok(Some(Inspected { written, bytes, is_changed_by_opening }))
 }
 
 /// Calls `attempt` for a second, until it returns a value.
@@ -74,14 +105,11 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, Error> {
         let reason = "its restore was not completed; remove it, and restore the backup again";
         return Err(corrupt(path, reason));
     }
-    match text.trim().parse() {
+    let mut words = text.split_whitespace();
+    match words.next().unwrap_or_default().parse() {
         Ok(format) if format <= FORMAT => Ok(Some(format)),
-        Ok(format) => {
-            let reason = format!(
-                "it has format {format}, of a newer program; this one reads up to {FORMAT}"
-            );
-            Err(corrupt(path, &reason))
-        }
+        // A newer program may name itself behind its format.
+        Ok(_) => Err(version::newer(&place(path), words.next())),
         Err(_) => Err(corrupt(path, &format!("its file {FORMAT_FILE} holds no number"))),
     }
 }
@@ -103,6 +131,23 @@ pub(crate) fn replace(directory: &Path, name: &str, contents: &str) -> io::Resul
     File::open(&new)?.sync_all()?;
     fs::rename(&new, directory.join(name))?;
     File::open(directory)?.sync_all()
+}
+
+/// The directory in an error's text.
+pub(crate) fn place(path: &Path) -> String {
+    format!("the data directory {}", path.display())
+}
+
+/// True if another process has the store in the directory `path`.
+///
+/// # Errors
+/// The directory cannot be opened.
+pub fn is_in_use(path: &Path) -> io::Result<bool> {
+    match File::open(path)?.try_lock() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 pub(crate) fn locked(path: &Path) -> Error {

@@ -34,6 +34,7 @@ mod row;
 mod scrub;
 mod segments;
 mod shutdown;
+mod version;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -45,9 +46,10 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use archive::{ArchiveReader, prune_archive};
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
-pub use directory::{advice, create_private};
+pub use directory::{Inspected, advice, create_private, inspect, is_in_use};
 pub use ownership::{Ownership, PartitionSet};
 pub use query::{Filter, Order, Page, Query};
+pub use version::{ROWS, Written};
 
 /// A boxed future of a read: a store behind a network has to wait.
 pub type ReadFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -91,7 +93,19 @@ pub enum Error {
         "the data directory {0} is in use by another process; stop it first, or name another with --data-dir"
     )]
     Locked(String),
-    /// The data directory is damaged, or of a newer program.
+    /// A newer program has written the store.
+    #[error(
+        "{place} was written by a newer program than this one ({own}), which would lose what it does not know; start \
+         callboard of {program}, or restore a backup from before the upgrade",
+        own = version::PROGRAM
+    )]
+    Newer {
+        /// The store.
+        place: String,
+        /// The program to use, as words.
+        program: String,
+    },
+    /// The data directory is damaged.
     #[error(
         "the data directory {path} cannot be read: {reason}; restore it from a backup, or name an empty one with --data-dir"
     )]

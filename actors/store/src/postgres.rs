@@ -40,7 +40,7 @@ use crate::committer::{Committer, Job, Shared};
 use crate::ownership::{NodeId, PartitionSet};
 use crate::query::{Page, Query};
 use crate::row::{disk_key, value};
-use crate::{Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket};
+use crate::{Error, Inspected, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket};
 
 pub use migrate::{Migrated, migrate};
 pub use scratch::Scratch;
@@ -76,6 +76,24 @@ impl PostgresOptions {
     }
 }
 
+/// Passes if the database at `address` answers, takes writes and is of a version and with settings that a node can
+/// use. Nothing is written.
+///
+/// # Errors
+/// Those of [`PostgresStore::open`], but for the tables.
+pub async fn check(address: Address) -> Result<(), Error> {
+    Link::new(address, tokio::runtime::Handle::current(), Duration::from_secs(5)).check().await
+}
+
+/// Looks at the tables of the database at `address`, which nodes may use; changes nothing. `None` if there are none.
+///
+/// # Errors
+/// Those of [`PostgresStore::open`].
+pub async fn inspect(address: Address) -> Result<Option<Inspected>, Error> {
+    let link = Link::new(address, tokio::runtime::Handle::current(), Duration::from_secs(5));
+    schema::inspect(&link).await
+}
+
 /// A node's connection to the shared store.
 pub struct PostgresStore {
     runtime: Option<Runtime>,
@@ -99,8 +117,8 @@ impl PostgresStore {
     /// Connects to the database, and makes the tables in an empty one. The node has not joined yet.
     ///
     /// # Errors
-    /// [`Error::Io`] if the database cannot be reached, is too old or refuses; [`Error::Corrupt`] if a newer
-    /// program has made the tables.
+    /// [`Error::Io`] if the database cannot be reached, is too old or refuses; [`Error::Newer`] if a newer
+    /// program has written the tables.
     pub async fn open(options: PostgresOptions) -> Result<Self, Error> {
         let PostgresOptions { address, node, term, patience, on_failure } = options;
         let runtime = tokio::runtime::Builder::new_multi_thread()

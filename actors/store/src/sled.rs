@@ -58,7 +58,9 @@ use crate::ownership::PartitionSet;
 use crate::query::{Page, Query};
 use crate::row::{META, disk_key, value};
 use crate::shutdown::{self, Shutdown};
-use crate::{Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, log, panics, repair};
+use crate::{
+    Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, log, panics, repair, version,
+};
 
 pub use crate::journal::{ops as group_ops, split_ops};
 use checkpoint::{Checkpointer, SyncedSled};
@@ -68,7 +70,10 @@ use layers::Layers;
 pub use restore::Restore;
 pub use snapshot::{Piece, Snapshot};
 
-use opening::{check_mark, check_shutdown, last_checkpoint, next_epoch, open_tree, replay};
+use opening::{
+    check_mark, check_rows, check_shutdown, last_checkpoint, next_epoch, note_rows, open_tree,
+    replay,
+};
 use watchdog::{Watchdog, close};
 
 const CHECKPOINT_BYTES: usize = 4 << 20;
@@ -162,12 +167,13 @@ impl SledStore {
     /// Returns before the index of listed rows is built; only [`Store::query`] waits for it.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process has the directory, [`Error::Corrupt`] if this program cannot
-    /// read its contents, [`Error::Io`] if the disk fails.
+    /// [`Error::Locked`] if another process has the directory, [`Error::Newer`] if a newer program has written
+    /// it, [`Error::Corrupt`] if its contents are damaged, [`Error::Io`] if the disk fails.
     pub fn open(options: SledOptions) -> Result<Self, Error> {
         let SledOptions { path, cache_bytes, archive, on_failure, checkpoint_bytes } = options;
         fs::create_dir_all(&path).map_err(|error| io_error(&error))?;
         let lock = lock(&path)?;
+        version::check_file(&path)?;
         compact::clear(&path).map_err(|error| io_error(&error))?;
         if !matches!(shutdown::last(&path)?, Shutdown::Clean(_)) {
             repair::drop_page_cache(&path).map_err(|error| io_error(&error))?;
@@ -195,7 +201,9 @@ impl SledStore {
     fn begin(opened: Opened, on_failure: OnFailure) -> Result<Self, Error> {
         let Opened { tree, db, path, format, archive, lock, checkpoint_bytes } = opened;
         let watchdog = Some(Watchdog::start(tree.clone()).map_err(|error| io_error(&error))?);
+        let written = check_rows(&tree, &path)?;
         let epoch = next_epoch(&tree, &path, format)?;
+        note_rows(&tree, &path, &written)?;
         let mut sled =
             SyncedSled::new(tree.clone(), db.try_clone().map_err(|error| io_error(&error))?);
         let new = format.is_none_or(|format| format < WITH_JOURNAL);

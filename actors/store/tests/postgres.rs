@@ -236,7 +236,39 @@ fn tables_of_the_first_format_are_extended_by_one_of_the_nodes() {
         assert_eq!(first.log_bounds(LogId(1)).await.expect("the store answers"), (1, 1));
     });
     let format = server.psql(&database, "SELECT format FROM callboard.meta");
-    assert_eq!(format.as_deref(), Some("2"));
+    assert_eq!(format.as_deref(), Some("3"));
+}
+
+#[test]
+fn rows_of_a_newer_program_are_refused_by_a_node_that_joins_and_by_one_that_has_joined() {
+    let server = SERVER.with(Arc::clone);
+    let database = server.database();
+    let meta = |columns: &str| {
+        server.psql(&database, &format!("SELECT {columns} FROM callboard.meta")).expect("a row")
+    };
+    apart(async {
+        let node = open(&server, &database, NodeId(1), Duration::from_mins(1)).await;
+        node.join("127.0.0.1:1").await.expect("the node joins");
+        assert_eq!(meta("rows || program"), "0", "a node that has not been active writes no row");
+        assert_eq!(node.claim(PartitionSet::ALL).await.unwrap(), PartitionSet::ALL);
+        let own = concat!("3,", env!("CARGO_PKG_VERSION"));
+        assert_eq!(meta("oldest_reader || ',' || program"), own);
+
+        node.release(PartitionSet::ALL).await.expect("the store answers");
+        let newer = "UPDATE callboard.meta SET rows = rows + 1, program = '0.9.1'";
+        server.psql(&database, newer).expect("it is changed");
+        let right = "the schema callboard of the database was written by a newer program";
+        let refused = node.claim(PartitionSet::ALL).await.expect_err("it is older").to_string();
+        assert!(refused.starts_with(right) && refused.contains("version 0.9.1"), "{refused}");
+        let owners = "SELECT count(owner) FROM callboard.part";
+        assert_eq!(server.psql(&database, owners).as_deref(), Some("0"));
+
+        let address = Address::parse(&server.url(&database), None).expect("the address is right");
+        let on_failure = Box::new(|error: &_| panic!("{error}"));
+        let options = PostgresOptions::new(address, NodeId(2), on_failure);
+        let refused = PostgresStore::open(options).await.expect_err("it is older").to_string();
+        assert!(refused.starts_with(right) && refused.contains("version 0.9.1"), "{refused}");
+    });
 }
 
 #[test]

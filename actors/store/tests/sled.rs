@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use callboard_store::sled::{SledOptions, SledStore};
 use callboard_store::testing::contract::block_on;
-use callboard_store::{Batch, BatchId, Error, Key, Op, Outcome, Store};
+use callboard_store::{Batch, BatchId, Error, Key, Op, Outcome, ROWS, Store};
 
 fn open(path: &Path) -> Result<SledStore, Error> {
     let on_failure = Box::new(|error: &_| panic!("{error}"));
@@ -48,14 +48,67 @@ fn a_directory_in_use_is_locked_and_then_free() {
     open(directory.path()).unwrap();
 }
 
+fn assert_newer(path: &Path, names: &str) {
+    match open(path) {
+        Err(error @ Error::Newer { .. }) => {
+            let text = error.to_string();
+            assert!(text.contains(names), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Puts the note about the rows, or removes it.
+fn note(path: &Path, rows: Option<&[u8]>) {
+    let db = sled::Config::new().path(path).open().unwrap();
+    match rows {
+        Some(rows) => db.insert("mf", rows).unwrap(),
+        None => db.remove("mf").unwrap(),
+    };
+    db.flush().unwrap();
+    drop(db);
+    // Its length is not that of the last shutdown.
+    fs::remove_file(path.join("callboard-state")).unwrap();
+}
+
 #[test]
-fn a_directory_of_a_newer_program_is_refused() {
+fn a_directory_whose_files_are_a_newer_programs_is_refused() {
     let directory = used(1);
-    fs::write(directory.path().join("callboard-format"), "4\n").unwrap();
-    assert_eq!(
-        reason(directory.path()),
-        "it has format 4, of a newer program; this one reads up to 3"
-    );
+    let format = directory.path().join("callboard-format");
+    assert_eq!(fs::read_to_string(&format).unwrap(), "4\n", "which programs of format 3 refuse");
+    fs::write(&format, "5\n").unwrap();
+    assert_newer(directory.path(), "start callboard of a newer version");
+    fs::write(&format, "5 0.9.1\n").unwrap();
+    assert_newer(directory.path(), "start callboard of version 0.9.1 or a later one");
+    fs::write(&format, "4\n").unwrap();
+    open(directory.path()).unwrap();
+}
+
+#[test]
+fn a_directory_whose_rows_are_a_newer_programs_is_refused_and_stays_as_it_was() {
+    let directory = used(1);
+    let newer = [&(ROWS + 1).to_le_bytes()[..], b"0.9.1"].concat();
+    note(directory.path(), Some(&newer));
+    assert_newer(directory.path(), "start callboard of version 0.9.1 or a later one");
+    assert_newer(directory.path(), "start callboard of version 0.9.1 or a later one");
+    // The newer program, which knows them, finds all as it left it.
+    note(directory.path(), Some(&[&ROWS.to_le_bytes()[..], b"0.9.1"].concat()));
+    let store = open(directory.path()).unwrap();
+    let row = block_on(async { store.get(&Key::new(1, 1, &0_u16.to_be_bytes())).await.unwrap() });
+    assert_eq!(row.map(|row| row.len()), Some(2000));
+}
+
+#[test]
+fn a_directory_of_before_the_note_is_taken_over_and_noted() {
+    let directory = used(300);
+    note(directory.path(), None);
+    fs::write(directory.path().join("callboard-format"), "3\n").unwrap();
+    drop(open(directory.path()).unwrap());
+    assert_eq!(fs::read_to_string(directory.path().join("callboard-format")).unwrap(), "4\n");
+    let db = sled::Config::new().path(directory.path()).open().unwrap();
+    let note = db.get("mf").unwrap().expect("the rows have a note");
+    assert_eq!(&note[..4], ROWS.to_le_bytes());
+    assert_eq!(&note[4..], env!("CARGO_PKG_VERSION").as_bytes());
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! `callboard doctor`: the obstacles between this machine and a working server, each with a remedy.
 //!
-//! Deliberately absent: repairs.
+//! The checks of the server's own machine are the program's ([`Machine`]). Deliberately absent: repairs.
 
 mod provider;
 
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use callboard_client::{Call, Client, Credential, HeaderMap, Page};
 use callboard_common::proxy::Route;
@@ -19,20 +20,41 @@ use super::failure::Failure;
 use super::login::Store;
 use super::output::{Format, escaped, print};
 
+mod key;
+mod stream;
+
 /// The difference of the clocks below which they count as equal.
 const SAME_CLOCK_MS: i64 = 5_000;
 
-/// The server and the provider to check.
+/// The options of `doctor`.
 #[derive(Debug, Clone, Args)]
 pub struct Doctor {
+    /// The server, the credentials and the format.
     #[command(flatten)]
-    access: Access,
+    pub access: Access,
     #[command(flatten)]
     provider: provider::Tried,
+    /// Settings of the server on this machine: its disk, port, limits, mail server and identity provider are checked
+    /// too.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory of the server on this machine, which is checked too.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub data_dir: Option<PathBuf>,
+}
+
+/// The checks of the machine of a server.
+#[derive(Debug, Default)]
+pub struct Machine {
+    /// The results.
+    pub findings: Vec<Finding>,
+    /// The address of the server that runs on it; without one, no server is asked.
+    pub server: Option<String>,
 }
 
 /// The result of one check.
-struct Finding {
+#[derive(Debug)]
+pub struct Finding {
     check: &'static str,
     state: &'static str,
     detail: String,
@@ -40,11 +62,15 @@ struct Finding {
 }
 
 impl Finding {
-    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
+    /// A check without a fault.
+    #[must_use]
+    pub fn ok(check: &'static str, detail: impl Into<String>) -> Self {
         Self { check, state: "ok", detail: detail.into(), advice: None }
     }
 
-    fn warn(check: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
+    /// A fault that costs something, and its cure.
+    #[must_use]
+    pub fn warn(check: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { state: "warn", advice: Some(advice.into()), ..Self::ok(check, detail) }
     }
 
@@ -52,18 +78,65 @@ impl Finding {
         Self { state: "skip", advice: Some(advice.into()), ..Self::ok(check, detail) }
     }
 
+    /// A fault with which the server or the command cannot work, and its cure.
+    #[must_use]
+    pub fn broken(
+        check: &'static str,
+        detail: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { state: "fail", ..Self::warn(check, detail, advice) }
+    }
+
+    /// The check.
+    #[must_use]
+    pub const fn check(&self) -> &'static str {
+        self.check
+    }
+
+    /// True without a fault.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.state == "ok"
+    }
+
+    /// True for a fault with which nothing works.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.state == "fail"
+    }
+
+    /// The result in words.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     fn fail(check: &'static str, failure: &Failure, advice: impl Into<String>) -> Self {
-        Self { state: "fail", advice: Some(advice.into()), ..Self::ok(check, failure.words()) }
+        Self::broken(check, failure.words(), advice)
     }
 }
 
 /// Makes every check, shows the results, and fails with the first broken one.
-pub(super) async fn run(Doctor { access, provider }: &Doctor) -> Result<(), Failure> {
-    let client = access.client()?;
-    let (mut findings, mut failure) = examine(&client).await;
-    let (finding, broken) = provider::finding(provider).await;
-    findings.push(finding);
-    failure = failure.or(broken);
+pub(super) async fn run(doctor: Doctor, machine: Option<Machine>) -> Result<(), Failure> {
+    let mut access = doctor.access;
+    let Machine { mut findings, server } = machine.unwrap_or_default();
+    let is_alone = !findings.is_empty() && server.is_none() && access.server.is_none();
+    access.server = access.server.or(server);
+    let of_machine = findings.iter().find(|finding| finding.is_broken());
+    let mut failure =
+        of_machine.map(|broken| Failure::Other(format!("{}: {}", broken.check, broken.detail)));
+    if !is_alone {
+        let (of_server, refused) = examine(&access.client()?).await;
+        findings.extend(of_server);
+        failure = failure.or(refused);
+    }
+    // On the machine of a server, models are run by workers elsewhere.
+    if !is_alone {
+        let (of_provider, broken) = provider::finding(&doctor.provider).await;
+        findings.push(of_provider);
+        failure = failure.or(broken);
+    }
     let items: Vec<Value> = findings
         .iter()
         .map(|finding| {
@@ -113,13 +186,21 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
     findings.extend(warnings(&answer.data["warnings"]));
     findings.push(clock(&answer.headers, Timestamp::now()));
     findings.extend(permissions());
+    let kind = match client.credential() {
+        Credential::Key(key) => key::kind(key.expose()),
+        Credential::None | Credential::Session(_) => None,
+    };
+    let wrong = kind.as_ref().filter(|kind| kind.is_broken());
+    let wrong = wrong.map(|kind| Failure::Other(kind.detail.clone()));
+    findings.extend(kind);
     let failure = match probe(client).await {
         Ok(()) => {
             findings.push(Finding::ok("credentials", credentials(client).await));
             let asked = client.send(&Call::get(&["tasks"]).query("limit", Some(1))).await;
             findings
-                .extend(asked.ok().and_then(|answer| key_end(&answer.headers, Timestamp::now())));
+                .extend(asked.ok().and_then(|answer| key::end(&answer.headers, Timestamp::now())));
             findings.extend(provider::paused(client).await);
+            findings.extend(stream::check(client).await);
             None
         }
         Err(failure) => {
@@ -131,7 +212,7 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
             Some(failure)
         }
     };
-    (findings, failure)
+    (findings, failure.or(wrong))
 }
 
 fn address(client: &Client) -> Finding {
@@ -177,17 +258,6 @@ fn components(components: &Value) -> Vec<Finding> {
             }
         })
         .collect()
-}
-
-/// A warning if the key that is used ends within two weeks, which the server says.
-fn key_end(headers: &HeaderMap, now: Timestamp) -> Option<Finding> {
-    let ends_at: Timestamp =
-        headers.get("callboard-key-expires-at")?.to_str().ok()?.parse().ok()?;
-    let hours = (ends_at.as_second() - now.as_second()) / 3_600;
-    let left = if hours < 48 { format!("{hours} hours") } else { format!("{} days", hours / 24) };
-    let detail = format!("the API key ends in {left}, at {ends_at}");
-    let advice = "make its successor: callboard keys rotate ID --overlap 1d";
-    Some(Finding::warn("key", detail, advice))
 }
 
 /// The settings of the server that do not go together.
@@ -250,21 +320,6 @@ fn shown(finding: &Finding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_key_that_ends_soon_is_a_warning() {
-        let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
-        let end = |at: &'static str| {
-            let name = "callboard-key-expires-at".parse().unwrap();
-            key_end(&HeaderMap::from_iter([(name, at.parse().unwrap())]), now)
-        };
-        let warned = end("2026-11-21T11:40:00.000Z").expect("a warning");
-        assert_eq!((warned.check, warned.state), ("key", "warn"));
-        assert!(warned.detail.starts_with("the API key ends in 1 hours"), "{}", warned.detail);
-        let warned = end("2026-12-01T10:00:00.000Z").expect("a warning");
-        assert!(warned.detail.starts_with("the API key ends in 10 days"), "{}", warned.detail);
-        assert!(key_end(&HeaderMap::new(), now).is_none());
-    }
 
     #[test]
     fn clocks_that_differ_are_named_with_their_direction() {

@@ -15,13 +15,14 @@ mod budgets;
 mod bulk;
 mod cluster;
 pub mod completions;
-mod doctor;
+pub mod doctor;
 pub mod early;
 mod events;
 mod executions;
 mod failure;
 mod functions;
 mod gate;
+mod health;
 mod hitl;
 mod input;
 mod keys;
@@ -112,7 +113,9 @@ pub enum Command {
     /// Its tools submit tasks, deploy templates, and show what they made and what waits for a reviewer. They may do
     /// what your credentials may, and decide no approval. Give this command to the assistant, with an API key.
     Mcp(mcp::Mcp),
-    /// Check the server, the connection, the credentials, the clock and the model provider.
+    /// Show whether a server works; the exit code says so too.
+    Health(Access),
+    /// Check the server, the connection, the credentials, the clock and the model provider; on a server, its machine too.
     Doctor(Box<doctor::Doctor>),
 }
 
@@ -146,8 +149,15 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Functions(asked) => block_on(functions::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),
         Command::Mcp(asked) => block_on(mcp::run(asked)),
-        Command::Doctor(asked) => block_on(doctor::run(&asked)),
+        Command::Health(access) => block_on(async { health::run(&access).await }),
+        Command::Doctor(asked) => examine(*asked, None),
     }
+}
+
+/// Runs `doctor`, beside the checks of this machine. Returns the exit code.
+#[must_use]
+pub fn examine(asked: doctor::Doctor, machine: Option<doctor::Machine>) -> u8 {
+    block_on(doctor::run(asked, machine))
 }
 
 /// Runs a command on this thread.

@@ -18,7 +18,7 @@ const END: usize = 16;
 /// The members of bodies and files that hold a credential.
 const MEMBERS: [&str; 7] = ["token", "refreshToken", "key", "secret", "password", "current", "new"];
 /// The files in which a secret of the server belongs.
-const SECRET_FILES: [&str; 2] = ["signing.key", "webhook.secret"];
+const SECRET_FILES: [&str; 3] = ["signing.key", "webhook.secret", "worker.key"];
 
 /// True if every server is searched.
 pub(crate) fn are_searched() -> bool {

@@ -13,6 +13,7 @@ use super::link::Link;
 use super::schema;
 use super::session::Address;
 use crate::sled::SledStore;
+use crate::version::{PROGRAM, ROWS};
 use crate::{Error, LogId, Partition, Store};
 
 /// The rows of one call.
@@ -147,7 +148,7 @@ async fn copy(from: &SledStore, client: &Client) -> Result<Migrated, Error> {
     }
 }
 
-/// Writes the numbers from which logs, stamps and epochs go on.
+/// Writes the numbers from which logs, stamps and epochs go on, and the version of the rows.
 async fn note(from: &SledStore, client: &Client) -> Result<(), Error> {
     for id in 0..=u8::MAX {
         let (_, newest) = from.log_bounds(LogId(id)).await?;
@@ -158,8 +159,10 @@ async fn note(from: &SledStore, client: &Client) -> Result<(), Error> {
         }
     }
     let epoch = from.epoch(Partition(0)).map_or(0, |epoch| epoch.0.cast_signed());
-    let tenure = client.execute("UPDATE callboard.meta SET tenure = $1", &[&epoch]).await;
-    tenure.map_err(|error| failed(&error)).map(drop)
+    let meta = "UPDATE callboard.meta SET tenure = $1, rows = $2, program = $3, \
+                oldest_reader = GREATEST(oldest_reader, 3)";
+    let noted = client.execute(meta, &[&epoch, &ROWS.cast_signed(), &PROGRAM]).await;
+    noted.map_err(|error| failed(&error)).map(drop)
 }
 
 async fn compare(from: &SledStore, client: &Client, migrated: Migrated) -> Result<(), Error> {

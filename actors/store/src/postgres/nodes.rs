@@ -8,12 +8,13 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::PostgresStore;
 use super::link::Link;
+use super::schema;
 use crate::batch::{Epoch, Partition};
 use crate::ownership::{NodeId, NodeRow, Ownership, PartitionRow, PartitionSet, View};
+use crate::version::{PROGRAM, ROWS};
 use crate::{Error, ReadFuture};
 
 const PARTITIONS: usize = 256;
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The number of the node's last group and its right to commit the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,7 +259,7 @@ impl Ownership for PostgresStore {
         Box::pin(async move {
             let node = self.owned.writer().node;
             let join = "SELECT * FROM callboard.join_1($1, $2, $3, make_interval(secs => $4))";
-            let rows = self.call(join, &[&node, &address, &VERSION, &self.term_ms()]).await?;
+            let rows = self.call(join, &[&node, &address, &PROGRAM, &self.term_ms()]).await?;
             let row = rows.first().ok_or(Error::Stopped)?;
             let mut state = self.owned.state();
             state.writer =
@@ -298,9 +299,15 @@ impl Ownership for PostgresStore {
             let Writer { node, incarnation, .. } = self.owned.writer();
             let before = self.owned.tenure();
             let claim = "SELECT gained, claimed FROM \
-                         callboard.claim_1($1, $2, $3, make_interval(secs => $4))";
-            let asked = numbers(wanted);
-            let rows = self.call(claim, &[&node, &incarnation, &asked, &self.term_ms()]).await?;
+                         callboard.claim_3($1, $2, $3, make_interval(secs => $4), $5, $6)";
+            let (asked, term, version) = (numbers(wanted), self.term_ms(), ROWS.cast_signed());
+            let arguments: [&(dyn ToSql + Sync); 6] =
+                [&node, &incarnation, &asked, &term, &version, &PROGRAM];
+            let rows = self.call(claim, &arguments).await?;
+            if rows.is_empty() {
+                // A newer program may have been active since this node joined.
+                schema::check_rows(&self.link).await?;
+            }
             let mut claimed = Vec::with_capacity(rows.len());
             for row in &rows {
                 let at = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Error::Stopped)?;

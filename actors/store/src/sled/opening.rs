@@ -11,17 +11,20 @@ use bytes::Bytes;
 use super::checkpoint::SyncedSled;
 use super::reclaim;
 use crate::batch::Epoch;
-use crate::directory::{WITH_JOURNAL, corrupt, io_error, locked, retry};
+use crate::directory::{WITH_JOURNAL, corrupt, io_error, locked, place, retry};
 use crate::journal::{self, Checkpoint};
 use crate::overlay::Rows;
 use crate::row::META;
 use crate::shutdown::{self, Shutdown};
+use crate::version::{self, ROWS, Written};
 use crate::{Error, anchor, mark, panics, repair, scrub};
 
 pub(super) const EPOCH: [u8; 2] = [META, b'e'];
 /// The last group of the journal whose rows are in sled.
 pub(super) const CHECKPOINT: [u8; 2] = [META, b'j'];
 pub(super) const SALT: [u8; 2] = [META, b's'];
+/// The version of the rows.
+const WRITTEN: [u8; 2] = [META, b'f'];
 
 /// The interval of sled's garbage collection, in milliseconds. sled's own thread collects between two
 /// flushes, one segment of 512 KB at a time (`SegmentCleaner::pop` ends a turn with each). With sled's
@@ -100,6 +103,27 @@ pub(super) fn next_epoch(
     tree.insert(EPOCH, &(last + 1).to_le_bytes()).map_err(|error| sled_error(&error))?;
     reclaim::flush(tree).map_err(|error| sled_error(&error))?;
     Ok(Epoch(last + 1))
+}
+
+/// The version of the rows; refuses that of a newer program.
+pub(super) fn check_rows(tree: &sled::Db, path: &Path) -> Result<Written, Error> {
+    let found = match tree.get(WRITTEN).map_err(|error| sled_error(&error))? {
+        Some(note) => Written::decode(&note)
+            .ok_or_else(|| corrupt(path, "the note about its rows is malformed"))?,
+        None => Written { rows: 0, program: String::new() },
+    };
+    found.check(&place(path)).map(|()| found)
+}
+
+/// Notes durably that this program writes the rows. From then on, a program whose rows are older refuses them.
+pub(super) fn note_rows(tree: &sled::Db, path: &Path, found: &Written) -> Result<(), Error> {
+    if found.rows == ROWS {
+        return version::write(path, found);
+    }
+    let own = Written::by_this_program();
+    tree.insert(WRITTEN, own.encode()).map_err(|error| sled_error(&error))?;
+    reclaim::flush(tree).map_err(|error| sled_error(&error))?;
+    version::write(path, &own)
 }
 
 /// The last checkpoint. A directory without a journal gets its first note of one here.
