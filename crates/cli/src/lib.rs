@@ -52,7 +52,7 @@ mod workers;
 pub use login::TemporaryLogin;
 pub use templates::ValidateTemplate;
 
-use access::Remote;
+use access::{Access, Remote};
 use failure::Failure;
 
 /// A command that talks to a server.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use callboard_domain::bulk::{self, Action, Item, Job, Kind};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{BulkId, Environment, ExecutionId};
+use callboard_domain::id::{BulkId, Environment, ExecutionId, TaskId};
 use callboard_domain::query::{Executions, Page, Tasks, Window};
 use callboard_domain::{Error, Rule};
 
