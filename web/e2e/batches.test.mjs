@@ -133,6 +133,8 @@ test("an empty list teaches, and a file becomes a batch whose progress moves to 
   await eventually(async () => assert.equal((await batch(id)).progress.running, 25));
   await pill(page, "running").waitFor();
   await pill(page, "invalid").waitFor();
+  // The pointer shows no tip.
+  await page.mouse.move(0, 0);
   await loaded(page);
   await looksOf(page, "batch-running");
   // What it is said to have at each moment is what the server says, without a reload.

@@ -267,7 +267,9 @@ function Sums({ comparison: { cost, agreement, failed } }: { comparison: Compari
       <caption className="hide">Figures of both batches</caption>
       <thead>
         <tr>
-          <td />
+          <th scope="col">
+            <span className="hide">Figure</span>
+          </th>
           <th scope="col" className="num">
             A
           </th>
@@ -337,7 +339,7 @@ function ByField({
                   <td className="num">{found ? count(found.equal) : "–"}</td>
                   <td className="num">{found ? count(found.differs) : "–"}</td>
                   <td>
-                    <span className="row">
+                    <span className="row batches-percent">
                       <span className="bar batches-share" aria-hidden="true">
                         <i style={{ width: `${share * 100}%` }} />
                       </span>
@@ -373,8 +375,20 @@ const COLUMNS: Column<Item>[] = [
     ),
   },
   { id: "outcome", header: "Rows", width: "110px", cell: ({ outcome }) => <OutcomeMark outcome={outcome} /> },
-  { id: "a", header: "A", width: "minmax(200px, 4fr)", cell: (it) => <Cells of={it.a} item={it} /> },
-  { id: "b", header: "B", width: "minmax(200px, 4fr)", cell: (it) => <Cells of={it.b} item={it} /> },
+  {
+    id: "a",
+    header: "A",
+    width: "minmax(200px, 4fr)",
+    named: true,
+    cell: (it) => <Cells of={it.a} item={it} />,
+  },
+  {
+    id: "b",
+    header: "B",
+    width: "minmax(200px, 4fr)",
+    named: true,
+    cell: (it) => <Cells of={it.b} item={it} />,
+  },
 ];
 
 /** The fields that are shown of an output beside those that differ. */

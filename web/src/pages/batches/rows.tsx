@@ -191,7 +191,7 @@ export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }:
               {
                 id: "confidence",
                 header: "Confidence",
-                width: "88px",
+                width: "104px",
                 number: true,
                 cell: ({ row }: Place) => row && ratio(row.steps?.[of]?.confidence),
               },
