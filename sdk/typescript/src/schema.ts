@@ -121,6 +121,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/keys/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke many keys: all, those of a maker with all that they made in turn, those of a user, or old ones. The key of
+         *     the request stays.
+         */
+        post: operations["auth_revoke_keys"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/keys/{id}": {
         parameters: {
             query?: never;
@@ -759,8 +779,8 @@ export interface paths {
         get: operations["bulk_list"];
         put?: never;
         /**
-         * Cancel, retry, reprioritize or reject every task that a filter matches now; a dry run returns their
-         *     number.
+         * Cancel, retry, reprioritize or reject every task or execution that a filter matches now, or erase its texts; a dry
+         *     run returns their number. An erasure needs an admin.
          */
         post: operations["bulk_start"];
         delete?: never;
@@ -780,7 +800,7 @@ export interface paths {
         get: operations["bulk_get"];
         put?: never;
         post?: never;
-        /** Stop a bulk job: it acts on no further task, and what it has done stays. */
+        /** Stop a bulk job: it acts on no further item, and what it has done stays. */
         delete: operations["bulk_stop"];
         options?: never;
         head?: never;
@@ -1322,6 +1342,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/plans/executions/{id}/texts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase the texts of an ended execution: its input, title and idempotency key, the payloads of its signals, and the
+         *     texts of all its tasks. Status, usage, cost, tags and the hashes of histories stay.
+         */
+        delete: operations["executions_erase"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/plans/{id}": {
         parameters: {
             query?: never;
@@ -1611,7 +1651,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Templates, each in its highest version, the newest first. */
+        /** Templates, each in its latest version, the newest first. */
         get: operations["templates_list"];
         put?: never;
         /** Make a template, or a version of one. */
@@ -1629,7 +1669,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A template, whole, in its highest version or another. */
+        /** A template, whole, in its latest version or another. */
         get: operations["templates_get"];
         put?: never;
         post?: never;
@@ -1637,7 +1677,8 @@ export interface paths {
         delete: operations["templates_delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Retire a version of a template: no deploy, execute or fork takes it any more, and its runs go on. Or restore it. */
+        patch: operations["templates_change"];
         trace?: never;
     };
     "/api/templates/{id}/deploy": {
@@ -1652,6 +1693,24 @@ export interface paths {
         /** Make a plan of a template and start it, or, with `options.dryRun`, make a dry run. */
         post: operations["templates_deploy"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}/latest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Set the latest version of a template: deploys without a version take it, whatever is published later. */
+        put: operations["templates_set_latest"];
+        post?: never;
+        /** Let the latest version of a template be the highest again that is not retired. */
+        delete: operations["templates_follow_highest"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1739,6 +1798,23 @@ export interface paths {
         get: operations["webhooks_secret"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/secret/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a new secret that signs webhooks; the old one signs beside it until the overlap ends. */
+        post: operations["webhooks_rotate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2212,7 +2288,7 @@ export interface components {
         };
         /** @description A bulk job, or the result of a dry run. */
         Bulk: {
-            /** @description cancel, retry, reprioritize or reject. */
+            /** @description cancel, retry, reprioritize, reject or erase. */
             action: string;
             /**
              * Format: date-time
@@ -2228,38 +2304,42 @@ export interface components {
             createdBy?: string;
             /**
              * Format: int32
-             * @description The tasks that were acted on.
+             * @description The items that were acted on.
              */
             done: number;
+            /** @description The texts that are erased so far, of erase. */
+            erased?: components["schemas"]["ErasureCounts"];
             /**
              * Format: int32
-             * @description The tasks on which the action failed.
+             * @description The items on which the action failed.
              */
             failed: number;
             /** @description `blk_…`; not in a dry run. */
             id?: string;
+            /** @description tasks, executions or all. */
+            of: string;
             /**
              * Format: int32
              * @description The new priority.
              */
             priority?: number;
-            /** @description The reason why a cancelled job ended before it had acted on every task. */
+            /** @description The reason why a cancelled job ended before it had acted on every item. */
             reason?: string;
             /**
              * Format: int32
-             * @description The tasks that the action does not fit, such as ended ones for cancel.
+             * @description The items that the action does not fit, such as ended ones for cancel.
              */
             skipped: number;
             /** @description running, completed or cancelled; `dry_run` of a dry run. */
             status: string;
             /**
              * Format: int32
-             * @description The tasks that are as the action wants them.
+             * @description The items that are as the action wants them.
              */
             succeeded: number;
             /**
              * Format: int64
-             * @description The tasks that matched.
+             * @description The items that matched.
              */
             total: number;
         };
@@ -2647,6 +2727,48 @@ export interface components {
             /** @description The status, which stays. */
             status: string;
         };
+        /** @description An execution whose texts are erased. */
+        ErasedExecution: {
+            /**
+             * Format: date-time
+             * @description The time of the first erasure.
+             */
+            erasedAt?: string;
+            /** @description `dt_exec_…` */
+            id: string;
+            /**
+             * Format: int64
+             * @description The payloads of signals that this request has erased.
+             */
+            signals: number;
+            /** @description The status, which stays. */
+            status: string;
+            /** @description The places where the texts still are, and until when. */
+            stays: string;
+            /**
+             * Format: int64
+             * @description The tasks whose texts this request has erased.
+             */
+            tasks: number;
+        };
+        /** @description The texts that a job has erased, by item. */
+        ErasureCounts: {
+            /**
+             * Format: int64
+             * @description Executions.
+             */
+            executions: number;
+            /**
+             * Format: int64
+             * @description Payloads of signals.
+             */
+            signals: number;
+            /**
+             * Format: int64
+             * @description Tasks, those of the executions among them.
+             */
+            tasks: number;
+        };
         /** @description The estimated usage of a run. */
         Estimate: {
             /** @description The basis of the estimate: history or prices. */
@@ -2680,6 +2802,11 @@ export interface components {
              * @description The time of the end.
              */
             completedAt?: string;
+            /**
+             * Format: date-time
+             * @description The time at which the texts were erased.
+             */
+            erasedAt?: string;
             /** @description The error, once it has failed. */
             error?: components["schemas"]["ExecutionError"];
             /** @description The execution that it is a fork of. */
@@ -3261,6 +3388,18 @@ export interface components {
              */
             validUntil?: string;
         };
+        /** @description A secret that signs webhooks beside its successor. */
+        PreviousSecret: {
+            /** @description `whsec_…`, which signs the webhooks of the sandbox. */
+            sandboxSecret: string;
+            /** @description `whsec_…` */
+            secret: string;
+            /**
+             * Format: date-time
+             * @description The instant from which it signs no more.
+             */
+            validUntil: string;
+        };
         /** @description The prices, in USD per token. */
         Price: {
             /**
@@ -3468,6 +3607,17 @@ export interface components {
             id: string;
             /** @description The name. */
             name: string;
+        };
+        /** @description The keys that were revoked together, or would be. */
+        RevokedKeys: {
+            /** @description True if nothing was done. */
+            dryRun: boolean;
+            /** @description The key of the request, which stays; revoke it by its id. */
+            kept?: string;
+            /** @description The keys, at most 1,000. */
+            keys: components["schemas"]["KeySummary"][];
+            /** @description The number of the keys. */
+            total: number;
         };
         /** @description The members as they were given; none where nothing was. */
         Routing: {
@@ -4094,12 +4244,21 @@ export interface components {
             industry: string;
             /** @description JSON Schema (draft 2020-12) of the input; not in lists. */
             inputSchema?: Record<string, unknown>;
+            /** @description True if a deploy without a version takes this one. */
+            latest: boolean;
+            /** @description True if it was set as the latest. */
+            latestSet?: boolean;
             /** @description Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists. */
             metadata?: Record<string, unknown>;
             /** @description The name: 1 to 100 characters. */
             name: string;
             /** @description JSON Schema of the last step's output; not in lists. */
             outputSchema?: Record<string, unknown>;
+            /**
+             * Format: date-time
+             * @description The time at which it was retired: no deploy takes it any more.
+             */
+            retiredAt?: string;
             /** @description 1 to 500 steps; not in lists. */
             steps?: components["schemas"]["Step"][];
             /** @description The number of steps. */
@@ -4281,6 +4440,8 @@ export interface components {
         };
         /** @description The secret that signs webhooks. */
         WebhookSecret: {
+            /** @description The secret before it, as long as both sign. */
+            previous?: components["schemas"]["PreviousSecret"];
             /** @description `whsec_…`, which signs the webhooks of the sandbox. */
             sandboxSecret: string;
             /** @description `whsec_…` */
@@ -4374,10 +4535,16 @@ export interface components {
         BulkFilter: {
             /** @description One of these statuses. */
             status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[] | null;
-            /** @description Only items of this model. */
+            /** @description Only tasks of this model. */
             model?: string | null;
-            /** @description Only items of this queue. */
+            /** @description Only tasks of this queue. */
             queue?: string | null;
+            /** @description Only executions of this template. */
+            templateId?: string | null;
+            /** @description Only executions of this version of the template. */
+            version?: string | null;
+            /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
+            search?: string | null;
             /** @description Only items with all of these tags. */
             tags?: string[] | null;
             /**
@@ -4464,6 +4631,12 @@ export interface components {
             enabled?: boolean | null;
             /** @description The work that an occurrence starts. */
             target?: components["schemas"]["ScheduleTarget"] | null;
+        };
+        ChangeTemplate: {
+            /** @description The version. */
+            version: string;
+            /** @description True if no deploy is to take the version any more; false if deploys may take it again. */
+            retired: boolean;
         };
         ChangeUser: {
             /**
@@ -4823,7 +4996,7 @@ export interface components {
             queueOverrides?: {
                 [key: string]: string;
             } | null;
-            /** @description Another version than the highest. */
+            /** @description Another version than the latest. */
             version?: string | null;
         };
         EraseTexts: {
@@ -5109,12 +5282,35 @@ export interface components {
             /** @description The longest wait between two attempts, in milliseconds; by default 300000. */
             maxBackoffMs?: number | null;
         };
+        RevokeKeys: {
+            /** @description True for every key; without it, one of the next members is required. */
+            all?: boolean | null;
+            /** @description Keys that this user or key made, and those that they made in turn; a key counts as made by itself. */
+            madeBy?: string | null;
+            /** @description Keys that this user answers for. */
+            userId?: string | null;
+            /**
+             * Format: date-time
+             * @description Keys that were made before this instant.
+             */
+            before?: (Date | string) | null;
+            /** @description The reason, which the audit log keeps with each key. */
+            reason?: string | null;
+            /** @description The number of keys that must match; with another one nothing is done. */
+            expect?: number | null;
+            /** @description True only lists them; by default false. */
+            dryRun?: boolean | null;
+        };
         RotateKey: {
             /** @description The time for which the old key stays valid, such as 30s, 15m, 1h or 7d; by default none. */
             overlap?: string | null;
         };
         RotateSigningKey: {
             /** @description The time for which tokens and sessions of the old key stay valid, such as 0s, 1h or 7d; by default 24h. */
+            overlap?: string | null;
+        };
+        RotateWebhookSecret: {
+            /** @description The time for which the old secret signs beside the new one, such as 0s, 1h or 7d; by default 24h. */
             overlap?: string | null;
         };
         RunOptions: {
@@ -5169,6 +5365,10 @@ export interface components {
             /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
             callbackDetails?: boolean | null;
         };
+        SetLatestVersion: {
+            /** @description The version. */
+            version: string;
+        };
         SetModelLimits: {
             /** @description Requests in any minute; unlimited if left out, as each of these. */
             requestsPerMinute?: number | null;
@@ -5208,17 +5408,22 @@ export interface components {
         };
         StartBulk: {
             /**
-             * @description cancel, retry, reprioritize or reject.
+             * @description cancel, retry, reprioritize, reject or erase.
              * @enum {string}
              */
-            action: "cancel" | "retry" | "reprioritize" | "reject";
-            /** @description The tasks; an empty filter needs `expect`. */
+            action: "cancel" | "retry" | "reprioritize" | "reject" | "erase";
+            /**
+             * @description tasks, executions or all; by default tasks, for erase all that the filter can match.
+             * @enum {string|null}
+             */
+            of?: "tasks" | "executions" | "all" | null;
+            /** @description The items; an empty filter needs `expect`. */
             filter: components["schemas"]["BulkFilter"];
             /** @description The new priority, for reprioritize. */
             priority?: number | null;
-            /** @description The reason, for reject. */
+            /** @description The reason, for reject and erase; the audit log keeps 256 characters of that of an erasure. */
             reason?: string | null;
-            /** @description The number of tasks that must match; with another one nothing is done. */
+            /** @description The number of items that must match; with another one nothing is done. */
             expect?: number | null;
             /** @description True only counts; by default false. */
             dryRun?: boolean | null;
@@ -5429,6 +5634,8 @@ export type DryRun = components['schemas']['DryRun'];
 export type DryStep = components['schemas']['DryStep'];
 export type Entry = components['schemas']['Entry'];
 export type Erased = components['schemas']['Erased'];
+export type ErasedExecution = components['schemas']['ErasedExecution'];
+export type ErasureCounts = components['schemas']['ErasureCounts'];
 export type Estimate = components['schemas']['Estimate'];
 export type Execution = components['schemas']['Execution'];
 export type ExecutionError = components['schemas']['ExecutionError'];
@@ -5461,6 +5668,7 @@ export type OpenSession = components['schemas']['OpenSession'];
 export type Pause = components['schemas']['Pause'];
 export type Plan = components['schemas']['Plan'];
 export type PreviousKey = components['schemas']['PreviousKey'];
+export type PreviousSecret = components['schemas']['PreviousSecret'];
 export type Price = components['schemas']['Price'];
 export type ProgramAnswer = components['schemas']['ProgramAnswer'];
 export type Program = components['schemas']['Program'];
@@ -5473,6 +5681,7 @@ export type Retry = components['schemas']['Retry'];
 export type ReviewedTask = components['schemas']['ReviewedTask'];
 export type Reviewer = components['schemas']['Reviewer'];
 export type ReviewerName = components['schemas']['ReviewerName'];
+export type RevokedKeys = components['schemas']['RevokedKeys'];
 export type Routing = components['schemas']['Routing'];
 export type Sampling = components['schemas']['Sampling'];
 export type Schedule = components['schemas']['Schedule'];
@@ -5507,6 +5716,7 @@ export type ChangeNode = components['schemas']['ChangeNode'];
 export type ChangePassword = components['schemas']['ChangePassword'];
 export type ChangeQueue = components['schemas']['ChangeQueue'];
 export type ChangeSchedule = components['schemas']['ChangeSchedule'];
+export type ChangeTemplate = components['schemas']['ChangeTemplate'];
 export type ChangeUser = components['schemas']['ChangeUser'];
 export type ConfidenceRequest = components['schemas']['ConfidenceRequest'];
 export type CreateBatch = components['schemas']['CreateBatch'];
@@ -5540,10 +5750,13 @@ export type Reject = components['schemas']['Reject'];
 export type ResetPassword = components['schemas']['ResetPassword'];
 export type RetryBatch = components['schemas']['RetryBatch'];
 export type RetryRequest = components['schemas']['RetryRequest'];
+export type RevokeKeys = components['schemas']['RevokeKeys'];
 export type RotateKey = components['schemas']['RotateKey'];
 export type RotateSigningKey = components['schemas']['RotateSigningKey'];
+export type RotateWebhookSecret = components['schemas']['RotateWebhookSecret'];
 export type RunOptions = components['schemas']['RunOptions'];
 export type ScheduleTarget = components['schemas']['ScheduleTarget'];
+export type SetLatestVersion = components['schemas']['SetLatestVersion'];
 export type SetModelLimits = components['schemas']['SetModelLimits'];
 export type SetUp = components['schemas']['SetUp'];
 export type SignalRequest = components['schemas']['SignalRequest'];
@@ -5561,7 +5774,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "backup.started" | "template.published" | "template.deleted" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: Date | string;
                 /** @description Only entries before this instant. */
@@ -5819,6 +6032,35 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Key"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    auth_revoke_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RevokeKeys"];
+            };
+        };
+        responses: {
+            /** @description they are refused from now on, or would be */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["RevokedKeys"];
                         meta: components["schemas"]["Meta"];
                     };
                 };
@@ -8000,6 +8242,8 @@ export interface operations {
                 planId?: string;
                 /** @description Only items of this template. */
                 templateId?: string;
+                /** @description Only items of this version of the template; needs `templateId`. */
+                version?: string;
                 /** @description Only items with all of these tags. */
                 tags?: string[];
                 /** @description Started at this instant or later. */
@@ -8271,6 +8515,38 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": Record<string, unknown>;
+                };
+            };
+        };
+    };
+    executions_erase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the execution */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EraseTexts"];
+            };
+        };
+        responses: {
+            /** @description no read shows the texts any more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ErasedExecution"];
+                        meta: components["schemas"]["Meta"];
+                    };
                 };
             };
         };
@@ -9074,7 +9350,7 @@ export interface operations {
     templates_get: {
         parameters: {
             query?: {
-                /** @description The version; by default the highest. */
+                /** @description The version; by default the latest. */
                 version?: string;
             };
             header?: never;
@@ -9105,7 +9381,7 @@ export interface operations {
     templates_delete: {
         parameters: {
             query?: {
-                /** @description The version; by default the highest. */
+                /** @description The version; by default the latest. */
                 version?: string;
             };
             header?: never;
@@ -9127,6 +9403,38 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Deleted"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    templates_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeTemplate"];
+            };
+        };
+        responses: {
+            /** @description deploys follow the choice, also after a restart */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
                         meta: components["schemas"]["Meta"];
                     };
                 };
@@ -9173,6 +9481,66 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Execution"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    templates_set_latest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetLatestVersion"];
+            };
+        };
+        responses: {
+            /** @description deploys take the version, also after a restart */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    templates_follow_highest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the template */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the version that is the latest now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
                         meta: components["schemas"]["Meta"];
                     };
                 };
@@ -9321,6 +9689,35 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookSecret"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    webhooks_rotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateWebhookSecret"];
+            };
+        };
+        responses: {
+            /** @description both secrets sign, also after a restart */
             200: {
                 headers: {
                     [name: string]: unknown;

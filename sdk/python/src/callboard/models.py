@@ -176,37 +176,6 @@ class BudgetMatch(Base):
     """The model."""
 
 
-class Bulk(Base):
-    """A bulk job, or the result of a dry run."""
-
-    action: str
-    """cancel, retry, reprioritize or reject."""
-    completed_at: AwareDatetime | None = None
-    """The end."""
-    created_at: AwareDatetime | None = None
-    """The start."""
-    created_by: str | None = None
-    """The account that started the job."""
-    done: int
-    """The tasks that were acted on."""
-    failed: int
-    """The tasks on which the action failed."""
-    id: str | None = None
-    """`blk_…`; not in a dry run."""
-    priority: int | None = None
-    """The new priority."""
-    reason: str | None = None
-    """The reason why a cancelled job ended before it had acted on every task."""
-    skipped: int
-    """The tasks that the action does not fit, such as ended ones for cancel."""
-    status: str
-    """running, completed or cancelled; `dry_run` of a dry run."""
-    succeeded: int
-    """The tasks that are as the action wants them."""
-    total: int
-    """The tasks that matched."""
-
-
 class Cancelled(Base):
     """A cancelled task."""
 
@@ -422,6 +391,34 @@ class Erased(Base):
     """The task."""
     status: str
     """The status, which stays."""
+
+
+class ErasedExecution(Base):
+    """An execution whose texts are erased."""
+
+    erased_at: AwareDatetime | None = None
+    """The time of the first erasure."""
+    id: str
+    """`dt_exec_…`"""
+    signals: int
+    """The payloads of signals that this request has erased."""
+    status: str
+    """The status, which stays."""
+    stays: str
+    """The places where the texts still are, and until when."""
+    tasks: int
+    """The tasks whose texts this request has erased."""
+
+
+class ErasureCounts(Base):
+    """The texts that a job has erased, by item."""
+
+    executions: int
+    """Executions."""
+    signals: int
+    """Payloads of signals."""
+    tasks: int
+    """Tasks, those of the executions among them."""
 
 
 class Estimate(Base):
@@ -826,6 +823,17 @@ class PreviousKey(Base):
     """The instant from which its tokens and sessions are refused."""
 
 
+class PreviousSecret(Base):
+    """A secret that signs webhooks beside its successor."""
+
+    sandbox_secret: str
+    """`whsec_…`, which signs the webhooks of the sandbox."""
+    secret: str
+    """`whsec_…`"""
+    valid_until: AwareDatetime
+    """The instant from which it signs no more."""
+
+
 class Price(Base):
     """The prices, in USD per token."""
 
@@ -952,6 +960,19 @@ class ReviewerName(Base):
     """`usr_…`, as approvals and histories name it."""
     name: str
     """The name."""
+
+
+class RevokedKeys(Base):
+    """The keys that were revoked together, or would be."""
+
+    dry_run: bool
+    """True if nothing was done."""
+    kept: str | None = None
+    """The key of the request, which stays; revoke it by its id."""
+    keys: list[KeySummary]
+    """The keys, at most 1,000."""
+    total: int
+    """The number of the keys."""
 
 
 class Routing(Base):
@@ -1252,6 +1273,8 @@ class User(Base):
 class WebhookSecret(Base):
     """The secret that signs webhooks."""
 
+    previous: PreviousSecret | None = None
+    """The secret before it, as long as both sign."""
     sandbox_secret: str
     """`whsec_…`, which signs the webhooks of the sandbox."""
     secret: str
@@ -1352,9 +1375,15 @@ class BulkFilter(Base):
     ] = None
     """One of these statuses."""
     model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
-    """Only items of this model."""
+    """Only tasks of this model."""
     queue: Annotated[str | None, Field(max_length=128, min_length=1)] = None
-    """Only items of this queue."""
+    """Only tasks of this queue."""
+    template_id: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """Only executions of this template."""
+    version: Annotated[str | None, Field(max_length=64, min_length=1)] = None
+    """Only executions of this version of the template."""
+    search: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """The id of the item, or beginnings of words of its title, tags or keys: an item has all of them."""
     tags: Annotated[list[str] | None, Field(max_length=32)] = None
     """Only items with all of these tags."""
     created_after: AwareDatetime | None = None
@@ -1407,6 +1436,23 @@ class ChangeQueue(Base):
     """The most of its tasks that run at the same time; 0 removes the limit."""
     requests_per_minute: Annotated[int | None, Field(ge=0, le=1000000)] = None
     """The most leases in any 60 seconds; 0 removes the limit."""
+
+
+class ChangeTemplate(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    version: Annotated[
+        str,
+        Field(
+            max_length=64,
+            min_length=1,
+            pattern="^[0-9]{1,18}\\.[0-9]{1,18}\\.[0-9]{1,18}$",
+        ),
+    ]
+    """The version."""
+    retired: bool
+    """True if no deploy is to take the version any more; false if deploys may take it again."""
 
 
 class ChangeUser(Base):
@@ -1787,6 +1833,26 @@ class RetryRequest(Base):
     """The longest wait between two attempts, in milliseconds; by default 300000."""
 
 
+class RevokeKeys(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    all: bool | None = None
+    """True for every key; without it, one of the next members is required."""
+    made_by: Annotated[str | None, Field(max_length=64, min_length=1)] = None
+    """Keys that this user or key made, and those that they made in turn; a key counts as made by itself."""
+    user_id: Annotated[str | None, Field(max_length=64, min_length=1)] = None
+    """Keys that this user answers for."""
+    before: AwareDatetime | None = None
+    """Keys that were made before this instant."""
+    reason: Annotated[str | None, Field(max_length=256, min_length=1)] = None
+    """The reason, which the audit log keeps with each key."""
+    expect: Annotated[int | None, Field(ge=0, le=4294967295)] = None
+    """The number of keys that must match; with another one nothing is done."""
+    dry_run: bool | None = None
+    """True only lists them; by default false."""
+
+
 class RotateKey(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1809,6 +1875,17 @@ class RotateSigningKey(Base):
     """The time for which tokens and sessions of the old key stay valid, such as 0s, 1h or 7d; by default 24h."""
 
 
+class RotateWebhookSecret(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    overlap: Annotated[
+        str | None,
+        Field(max_length=16, min_length=1, pattern="^(0|[1-9][0-9]{0,9})[smhd]$"),
+    ] = None
+    """The time for which the old secret signs beside the new one, such as 0s, 1h or 7d; by default 24h."""
+
+
 class RunOptions(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1821,6 +1898,21 @@ class RunOptions(Base):
     """True if the first failure cancels all other steps."""
     max_cost: Annotated[float | None, Field(ge=0.0, le=1000000000.0)] = None
     """The most that it may cost, in USD."""
+
+
+class SetLatestVersion(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    version: Annotated[
+        str,
+        Field(
+            max_length=64,
+            min_length=1,
+            pattern="^[0-9]{1,18}\\.[0-9]{1,18}\\.[0-9]{1,18}$",
+        ),
+    ]
+    """The version."""
 
 
 class SetModelLimits(Base):
@@ -1869,16 +1961,18 @@ class StartBulk(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
-    action: Literal["cancel", "retry", "reprioritize", "reject"]
-    """cancel, retry, reprioritize or reject."""
+    action: Literal["cancel", "retry", "reprioritize", "reject", "erase"]
+    """cancel, retry, reprioritize, reject or erase."""
+    of: Literal["tasks", "executions", "all"] | None = None
+    """tasks, executions or all; by default tasks, for erase all that the filter can match."""
     filter: BulkFilter
-    """The tasks; an empty filter needs `expect`."""
+    """The items; an empty filter needs `expect`."""
     priority: Annotated[int | None, Field(ge=1, le=10)] = None
     """The new priority, for reprioritize."""
     reason: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
-    """The reason, for reject."""
+    """The reason, for reject and erase; the audit log keeps 256 characters of that of an erasure."""
     expect: Annotated[int | None, Field(ge=0, le=4294967295)] = None
-    """The number of tasks that must match; with another one nothing is done."""
+    """The number of items that must match; with another one nothing is done."""
     dry_run: bool | None = None
     """True only counts; by default false."""
 
@@ -2127,6 +2221,41 @@ class Budget(Base):
     """The costs in the period, in USD."""
     timezone: str
     """The zone whose midnights count."""
+
+
+class Bulk(Base):
+    """A bulk job, or the result of a dry run."""
+
+    action: str
+    """cancel, retry, reprioritize, reject or erase."""
+    completed_at: AwareDatetime | None = None
+    """The end."""
+    created_at: AwareDatetime | None = None
+    """The start."""
+    created_by: str | None = None
+    """The account that started the job."""
+    done: int
+    """The items that were acted on."""
+    erased: ErasureCounts | None = None
+    """The texts that are erased so far, of erase."""
+    failed: int
+    """The items on which the action failed."""
+    id: str | None = None
+    """`blk_…`; not in a dry run."""
+    of: str
+    """tasks, executions or all."""
+    priority: int | None = None
+    """The new priority."""
+    reason: str | None = None
+    """The reason why a cancelled job ended before it had acted on every item."""
+    skipped: int
+    """The items that the action does not fit, such as ended ones for cancel."""
+    status: str
+    """running, completed or cancelled; `dry_run` of a dry run."""
+    succeeded: int
+    """The items that are as the action wants them."""
+    total: int
+    """The items that matched."""
 
 
 class Decile(Tally):
@@ -2554,12 +2683,18 @@ class Template(Base):
     """legal, finance, devops, marketing, healthcare or custom."""
     input_schema: dict[str, Any] | None = None
     """JSON Schema (draft 2020-12) of the input; not in lists."""
+    latest: bool
+    """True if a deploy without a version takes this one."""
+    latest_set: bool | None = None
+    """True if it was set as the latest."""
     metadata: dict[str, Any] | None = None
     """Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists."""
     name: str
     """The name: 1 to 100 characters."""
     output_schema: dict[str, Any] | None = None
     """JSON Schema of the last step's output; not in lists."""
+    retired_at: AwareDatetime | None = None
+    """The time at which it was retired: no deploy takes it any more."""
     steps: list[Step] | None = None
     """1 to 500 steps; not in lists."""
     steps_count: int
@@ -2727,7 +2862,7 @@ class DeployTemplate(Base):
             pattern="^[0-9]{1,18}\\.[0-9]{1,18}\\.[0-9]{1,18}$",
         ),
     ] = None
-    """Another version than the highest."""
+    """Another version than the latest."""
 
 
 class ExecutePlan(Base):
@@ -3030,6 +3165,8 @@ class Execution(Labels):
     """The receiver of webhooks."""
     completed_at: AwareDatetime | None = None
     """The time of the end."""
+    erased_at: AwareDatetime | None = None
+    """The time at which the texts were erased."""
     error: ExecutionError | None = None
     """The error, once it has failed."""
     forked_from: ForkedFrom | None = None

@@ -42,6 +42,9 @@ class BulkFilter(TypedDict):
     status: NotRequired[list[Literal["pending", "running", "completed", "failed", "cancelled", "rejected"]] | None]
     model: NotRequired[str | None]
     queue: NotRequired[str | None]
+    template_id: NotRequired[str | None]
+    version: NotRequired[str | None]
+    search: NotRequired[str | None]
     tags: NotRequired[list[str] | None]
     created_after: NotRequired[datetime | str | None]
     created_before: NotRequired[datetime | str | None]
@@ -68,6 +71,11 @@ class ChangeQueue(TypedDict):
     paused: NotRequired[bool | None]
     concurrent: NotRequired[int | None]
     requests_per_minute: NotRequired[int | None]
+
+
+class ChangeTemplate(TypedDict):
+    version: str
+    retired: bool
 
 
 class ChangeUser(TypedDict):
@@ -244,6 +252,16 @@ class RetryRequest(TypedDict):
     max_backoff_ms: NotRequired[int | None]
 
 
+class RevokeKeys(TypedDict):
+    all: NotRequired[bool | None]
+    made_by: NotRequired[str | None]
+    user_id: NotRequired[str | None]
+    before: NotRequired[datetime | str | None]
+    reason: NotRequired[str | None]
+    expect: NotRequired[int | None]
+    dry_run: NotRequired[bool | None]
+
+
 class RotateKey(TypedDict):
     overlap: NotRequired[str | None]
 
@@ -252,11 +270,19 @@ class RotateSigningKey(TypedDict):
     overlap: NotRequired[str | None]
 
 
+class RotateWebhookSecret(TypedDict):
+    overlap: NotRequired[str | None]
+
+
 class RunOptions(TypedDict):
     timeout_ms: NotRequired[int | None]
     dry_run: NotRequired[bool | None]
     fail_fast: NotRequired[bool | None]
     max_cost: NotRequired[float | None]
+
+
+class SetLatestVersion(TypedDict):
+    version: str
 
 
 class SetModelLimits(TypedDict):
@@ -280,7 +306,8 @@ class SignalRequest(TypedDict):
 
 
 class StartBulk(TypedDict):
-    action: Literal["cancel", "retry", "reprioritize", "reject"]
+    action: Literal["cancel", "retry", "reprioritize", "reject", "erase"]
+    of: NotRequired[Literal["tasks", "executions", "all"] | None]
     filter: BulkFilter
     priority: NotRequired[int | None]
     reason: NotRequired[str | None]
