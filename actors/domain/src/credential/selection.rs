@@ -34,7 +34,7 @@ impl KeySelection {
         keys: impl Iterator<Item = &'k ApiKey> + Clone,
         now: Timestamp,
     ) -> Vec<&'k ApiKey> {
-        let made = self.made_by.map(|maker| made_by(maker, keys.clone()));
+        let made = self.made_by.map(|maker| made_by(maker, &keys));
         let matches = |key: &&ApiKey| {
             made.as_ref().is_none_or(|made| made.contains(&key.id))
                 && self.user.is_none_or(|user| key.user == Some(user))
@@ -47,7 +47,10 @@ impl KeySelection {
 }
 
 /// The keys that the account made, and those that they made, to the last.
-fn made_by<'k>(maker: Account, keys: impl Iterator<Item = &'k ApiKey> + Clone) -> BTreeSet<KeyId> {
+fn made_by<'k>(
+    maker: Account,
+    keys: &(impl Iterator<Item = &'k ApiKey> + Clone),
+) -> BTreeSet<KeyId> {
     let mut made = BTreeSet::new();
     if let Account::Key(key) = maker {
         made.insert(key);
