@@ -96,7 +96,7 @@ mod tests {
             prefix: kind.prefix().to_owned(),
             last4: secret.last4().to_owned(),
             created_at: Timestamp::from_millis(u64::try_from(number).expect("small")),
-            expires_at: NOW.after(Duration::from_secs(60)),
+            expires_at: NOW.after(Duration::from_mins(1)),
             revoked_at: None,
             created_by: Some(by),
             user: Some(UserId::from_u128(1 << 10)),
