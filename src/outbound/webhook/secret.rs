@@ -309,7 +309,7 @@ mod tests {
     fn a_rotation_lets_the_old_secret_sign_until_its_end_also_after_a_restart() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("webhook.secret");
-        let (now, hour) = (Timestamp::from_millis(1_000), Duration::from_secs(3_600));
+        let (now, hour) = (Timestamp::from_millis(1_000), Duration::from_hours(1));
         let secrets = WebhookSecrets::kept(&path).expect("a writable directory");
         let text = |pair: &SecretPair| pair.in_environment(Environment::Live).expose().to_owned();
         let first = text(&secrets.at(now).current);

@@ -70,7 +70,7 @@ async fn the_steps_after_a_leak_stop_the_key_and_all_that_it_made() {
                 home.keep_logins();
             }
             ["audit", "list", "--actor", ..] => {
-                assert!(printed.contains("key.created"), "{printed}")
+                assert!(printed.contains("key.created"), "{printed}");
             }
             _ => {}
         }

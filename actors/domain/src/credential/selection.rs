@@ -34,7 +34,7 @@ impl KeySelection {
         keys: impl Iterator<Item = &'k ApiKey> + Clone,
         now: Timestamp,
     ) -> Vec<&'k ApiKey> {
-        let made = self.made_by.map(|maker| made_by(maker, keys.clone()));
+        let made = self.made_by.map(|maker| made_by(maker, &keys));
         let matches = |key: &&ApiKey| {
             made.as_ref().is_none_or(|made| made.contains(&key.id))
                 && self.user.is_none_or(|user| key.user == Some(user))
@@ -47,7 +47,10 @@ impl KeySelection {
 }
 
 /// The keys that the account made, and those that they made, to the last.
-fn made_by<'k>(maker: Account, keys: impl Iterator<Item = &'k ApiKey> + Clone) -> BTreeSet<KeyId> {
+fn made_by<'k>(
+    maker: Account,
+    keys: &(impl Iterator<Item = &'k ApiKey> + Clone),
+) -> BTreeSet<KeyId> {
     let mut made = BTreeSet::new();
     if let Account::Key(key) = maker {
         made.insert(key);
@@ -93,7 +96,7 @@ mod tests {
             prefix: kind.prefix().to_owned(),
             last4: secret.last4().to_owned(),
             created_at: Timestamp::from_millis(u64::try_from(number).expect("small")),
-            expires_at: NOW.after(Duration::from_secs(60)),
+            expires_at: NOW.after(Duration::from_mins(1)),
             revoked_at: None,
             created_by: Some(by),
             user: Some(UserId::from_u128(1 << 10)),

@@ -64,7 +64,9 @@ impl Execution {
         for items in next.items.values_mut().map(Arc::make_mut) {
             let touched: Vec<_> =
                 items.rows.iter().filter(has_texts).map(|(item, _)| item).collect();
-            touched.into_iter().for_each(|item| erase(items.rows.at(item), true));
+            for item in touched {
+                erase(items.rows.at(item), true);
+            }
         }
         Ok(Step { next, facts: Vec::new(), effects: Vec::new() })
     }

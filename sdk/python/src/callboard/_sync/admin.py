@@ -13,7 +13,8 @@ from typing_extensions import Unpack
 
 from .. import _core, models
 from ..params import (
-    ChangeBudget, ChangeQueue, ChangeUser, CreateBudget, CreateInvitation, CreateKey, CreateUser, SetModelLimits, StartBulk,
+    ChangeBudget, ChangeQueue, ChangeUser, CreateBudget, CreateInvitation, CreateKey, CreateUser, RevokeKeys,
+    SetModelLimits, StartBulk,
 )
 from .transport import Bound, Pages, Resource
 
@@ -150,10 +151,10 @@ class Queues(Resource):
 
 
 class Bulk(Resource):
-    """`cb.bulk`: jobs over all tasks that match."""
+    """`cb.bulk`: jobs over all tasks and executions that match."""
 
     def start(self, *, idempotency_key: str | None = None, **fields: Unpack[StartBulk]) -> models.Bulk:
-        """Cancels, retries, reprioritizes or rejects all tasks that match, in the background."""
+        """Cancels, retries, reprioritizes, rejects or erases all items that match, in the background."""
         body = _core.checked(models.StartBulk, fields)
         return self._one(models.Bulk, "POST", "/api/bulk", body=body, key=idempotency_key)
 
@@ -297,6 +298,10 @@ class Webhooks(Resource):
         """The secret that signs webhooks. Requires the role admin."""
         return self._one(models.WebhookSecret, "GET", "/api/webhooks/secret")
 
+    def rotate_secret(self, *, overlap: str | None = None) -> models.WebhookSecret:
+        """Makes another secret; the earlier one signs too for the `overlap`, such as `24h`. Requires the role admin."""
+        return self._one(models.WebhookSecret, "POST", "/api/webhooks/secret/rotate", body=given(overlap=overlap))
+
 
 class Workers(Resource):
     """`cb.workers`: the connected workers. `callboard.Worker` is one."""
@@ -383,6 +388,11 @@ class Keys(Resource):
     def revoke(self, id: str) -> models.KeySummary:
         """Revokes a key."""
         return self._one(models.KeySummary, "DELETE", "/api/auth/keys/{id}", id=id)
+
+    def revoke_many(self, **fields: Unpack[RevokeKeys]) -> models.RevokedKeys:
+        """Revokes all keys, those of a maker with all that they made, those of a user, or old ones."""
+        body = _core.checked(models.RevokeKeys, fields)
+        return self._one(models.RevokedKeys, "POST", "/api/auth/keys/revoke", body=body)
 
     def rotate(self, id: str, *, overlap: str | None = None) -> models.Key:
         """Makes a key in another's place; the earlier one counts for the `overlap`, such as `24h`."""

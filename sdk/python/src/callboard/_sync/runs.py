@@ -84,7 +84,7 @@ class Executions(Resource):
 
     def list(
         self, *, status: str | Sequence[str] | None = None, plan_id: str | None = None,
-        template_id: str | None = None, tags: Sequence[str] | None = None,
+        template_id: str | None = None, version: str | None = None, tags: Sequence[str] | None = None,
         created_after: datetime | None = None, created_before: datetime | None = None,
         search: str | None = None, ended_after: datetime | None = None, ended_before: datetime | None = None,
         error: str | Sequence[str] | None = None, except_error: str | Sequence[str] | None = None,
@@ -92,7 +92,7 @@ class Executions(Resource):
     ) -> Pages[Execution]:
         """Lists executions without their steps, the newest first unless ordered otherwise."""
         return self._pages(Execution, "GET", "/api/plans/executions", query={
-            "status": status, "planId": plan_id, "templateId": template_id, "tags": tags,
+            "status": status, "planId": plan_id, "templateId": template_id, "version": version, "tags": tags,
             "createdAfter": created_after, "createdBefore": created_before,
             "search": search, "endedAfter": ended_after, "endedBefore": ended_before,
             "error": error, "exceptError": except_error, "orderBy": order_by, "order": order,
@@ -113,6 +113,11 @@ class Executions(Resource):
     def cancel(self, id: str) -> Execution:
         """Cancels an execution."""
         return self._one(Execution, "DELETE", "/api/plans/executions/{id}", id=id)
+
+    def erase(self, id: str, reason: str) -> models.ErasedExecution:
+        """Erases the texts of an ended execution and of its tasks. Requires the role admin."""
+        return self._one(models.ErasedExecution, "DELETE", "/api/plans/executions/{id}/texts", id=id,
+                               body={"reason": reason})
 
     def retry(self, id: str) -> Execution:
         """Runs failed and cancelled steps again."""
@@ -197,20 +202,33 @@ class Templates(Resource):
         return self._one(models.Template, "POST", "/api/templates", body=body)
 
     def get(self, id: str, version: str | None = None) -> models.Template:
-        """Reads a template in its highest version, or another."""
+        """Reads a template in its latest version, or another."""
         return self._one(models.Template, "GET", "/api/templates/{id}", id=id, query={"version": version})
 
     def list(
         self, *, industry: str | None = None, tags: Sequence[str] | None = None, search: str | None = None,
         visibility: str | None = None,
     ) -> Pages[models.Template]:
-        """Lists templates, each in its highest version."""
+        """Lists templates, each in its latest version."""
         return self._pages(models.Template, "GET", "/api/templates", query={
             "industry": industry, "tags": tags, "search": search, "visibility": visibility})
 
     def versions(self, id: str) -> Sequence[models.Template]:
         """The versions of a template, the highest first."""
         return self._all(models.Template, "GET", "/api/templates/{id}/versions", id=id)
+
+    def set_latest(self, id: str, version: str) -> models.Template:
+        """Makes deploys without a version take this one, whatever is published later."""
+        return self._one(models.Template, "PUT", "/api/templates/{id}/latest", id=id, body={"version": version})
+
+    def follow_highest(self, id: str) -> models.Template:
+        """Makes the highest version that is not retired the latest again."""
+        return self._one(models.Template, "DELETE", "/api/templates/{id}/latest", id=id)
+
+    def retire(self, id: str, version: str, retired: bool = True) -> models.Template:
+        """Retires a version, which no deploy takes any more; `retired=False` brings it back."""
+        body = {"version": version, "retired": retired}
+        return self._one(models.Template, "PATCH", "/api/templates/{id}", id=id, body=body)
 
     def delete(self, id: str, version: str | None = None) -> models.Deleted:
         """Deletes a template of one's own, or one version."""
