@@ -2,7 +2,6 @@
 //!
 //! The commit comes from `CALLBOARD_COMMIT`, or from git in a build with optimisations. A debug build asks neither,
 //! so that a commit compiles nothing again.
-#![expect(clippy::print_stdout, reason = "cargo reads it")]
 
 use std::process::Command;
 

@@ -148,7 +148,8 @@ fn ahead(listener: &TcpListener) {
     for stream in listener.incoming() {
         let mut stream = stream.expect("a connection");
         let mut read = [0; 4096];
-        let _ = stream.read(&mut read);
+        let length = stream.read(&mut read).unwrap_or(0);
+        assert!(length > 0, "the doctor sends a request");
         let length = body.len();
         let _ = write!(
             stream,

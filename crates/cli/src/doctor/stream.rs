@@ -14,7 +14,7 @@ const FIRST_BYTES: Duration = Duration::from_secs(5);
 
 /// Opens the event log and waits for its first bytes; `None` if the caller may not read events.
 pub(super) async fn check(client: &Client) -> Option<Finding> {
-    let call = Call::get(&["events"]).at_once();
+    let call = Call::get(&["events"]).events_after(None).at_once();
     let first = async {
         let mut response = client.stream(&call).await.ok()?;
         Some(response.chunk().await.is_ok_and(|chunk| chunk.is_some()))
