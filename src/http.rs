@@ -105,7 +105,7 @@ fn table() -> Routes {
         .post  ("/api/tasks",                       may(A::TasksCreate),      tasks::create)
         .get   ("/api/tasks",                       may(A::TasksRead),        tasks::list)
         .post  ("/api/tasks/batch",                 may(A::TasksCreate),      tasks::create_batch)
-        .post  ("/api/tasks/bulk",                  may(A::TasksCreate),      loads::create)
+        .post  ("/api/tasks/bulk",                  may(A::TasksCreate),      loads::create_bulk)
         .get   ("/api/tasks/batch/{id}",            may(A::TasksRead),        tasks::get_batch)
         .get   ("/api/tasks/{id}",                  may(A::TasksRead),        tasks::get)
         .delete("/api/tasks/{id}",                  may(A::TasksCancel),      tasks::cancel)

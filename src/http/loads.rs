@@ -84,7 +84,7 @@ impl Input for Load {
         content((String = "application/x-ndjson")),
     )),
 )]
-pub(super) async fn create(
+pub(super) async fn create_bulk(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     trace: Trace,

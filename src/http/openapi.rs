@@ -30,7 +30,7 @@ use crate::ws;
         tasks::create,
         tasks::list,
         tasks::create_batch,
-        loads::create,
+        loads::create_bulk,
         tasks::get,
         tasks::get_batch,
         tasks::cancel,

@@ -115,11 +115,11 @@ impl ServerHandler for Bridge {
     ) -> Result<CallToolResponse, ErrorData> {
         let result = match self.call(&name, arguments.unwrap_or_default(), context).await {
             Ok(Called { text, data, is_error }) => {
-                let content = vec![ContentBlock::text(text)];
+                let blocks = vec![ContentBlock::text(text)];
                 let mut result = if is_error {
-                    CallToolResult::error(content)
+                    CallToolResult::error(blocks)
                 } else {
-                    CallToolResult::success(content)
+                    CallToolResult::success(blocks)
                 };
                 result.structured_content = Some(data);
                 result

@@ -1572,6 +1572,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Submit up to 100,000 tasks, each a line with the body of a task. The answer has a line for each, in order, once
+         *     its task is durable: `{line, id}` or `{line, error}`. A line with a fault stops no other.
+         */
+        post: operations["tasks_create_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{id}": {
         parameters: {
             query?: never;
@@ -9150,6 +9170,30 @@ export interface operations {
                         data: components["schemas"]["BatchStatus"];
                         meta: components["schemas"]["Meta"];
                     };
+                };
+            };
+        };
+    };
+    tasks_create_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-ndjson": string;
+            };
+        };
+        responses: {
+            /** @description a line for each task, as it becomes durable */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
                 };
             };
         };

@@ -1,4 +1,14 @@
-import { type CallOptions, type Call as Request, call, type Data, type KeyOptions, randomKey, refusal, sleep, type WaitOptions } from "./call.js";
+import {
+  type CallOptions,
+  call,
+  type Data,
+  type KeyOptions,
+  type Call as Request,
+  randomKey,
+  refusal,
+  sleep,
+  type WaitOptions,
+} from "./call.js";
 import { checked, encoded } from "./check.js";
 import * as errors from "./errors.js";
 import { itemOf, Resource } from "./item.js";

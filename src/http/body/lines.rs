@@ -4,6 +4,7 @@
 pub(in crate::http) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A line that is not blank.
+#[derive(Clone, Copy)]
 pub(in crate::http) struct Line<'t> {
     /// The number of the line, from 1; blank lines count.
     pub(in crate::http) number: u64,

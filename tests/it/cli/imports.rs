@@ -47,7 +47,8 @@ async fn each_line_is_imported_once_over_kills_of_the_program_and_the_server() {
     let operator = server.key("operator").await;
     let address = Arc::new(Mutex::new(server.url.clone()));
     let home = Home::new(&relay(&address).await).with_key(&operator);
-    let text: String = (0..LINES).map(|at| format!("{{\"prompt\":\"line {at}\"}}\n")).collect();
+    let text: Vec<_> = (0..LINES).map(|at| format!("{{\"prompt\":\"line {at}\"}}\n")).collect();
+    let text = text.concat();
     let file = home.file("tasks.jsonl", &text);
     let client = Client::new(&server.url, &operator);
 

@@ -98,9 +98,9 @@ async fn an_assistant_runs_work_reads_it_and_decides_nothing() {
     assert_eq!(said[0]["name"], "callboard");
 
     let tools = said[1]["answer"]["tools"].as_array().expect("tools");
-    let names: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let shown: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert_eq!(
-        names,
+        shown,
         [
             "submit_task",
             "read_task",

@@ -1572,6 +1572,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Submit up to 100,000 tasks, each a line with the body of a task. The answer has a line for each, in order, once
+         *     its task is durable: `{line, id}` or `{line, error}`. A line with a fault stops no other.
+         */
+        post: operations["tasks_create_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{id}": {
         parameters: {
             query?: never;
@@ -10447,6 +10467,43 @@ export interface operations {
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    tasks_create_bulk: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The trace context of the caller (W3C Trace Context); ignored if it is none. */
+                traceparent?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-ndjson": string;
+            };
+        };
+        responses: {
+            /** @description a line for each task, as it becomes durable */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

@@ -72,19 +72,17 @@ impl<'c> Follow<'c> {
         let Some(token) = self.context.meta.get_progress_token() else { return };
         let status = item["status"].as_str().unwrap_or_default();
         let count = |of: &str| item["progress"][of].as_u64();
-        let (message, at, total) = match (count("total"), count("pending"), count("running")) {
-            (Some(total), Some(pending), Some(running)) => {
-                let done = total.saturating_sub(pending + running);
-                let held = count("awaitingApproval").filter(|held| *held > 0);
-                let held = held.map_or_else(String::new, |held| format!(", {held} for a reviewer"));
-                let says = format!("{status}: {done} of {total} steps, {running} running{held}");
-                (says, precise(done), Some(precise(total)))
-            }
-            _ => {
-                let waits = item["waitingFor"].as_str();
-                let waits = waits.map_or_else(String::new, |waits| format!(", waits for {waits}"));
-                (format!("{status}{waits}"), self.told + 1.0, None)
-            }
+        let steps = (count("total"), count("pending"), count("running"));
+        let (message, at, total) = if let (Some(total), Some(pending), Some(running)) = steps {
+            let done = total.saturating_sub(pending + running);
+            let held = count("awaitingApproval").filter(|held| *held > 0);
+            let held = held.map_or_else(String::new, |held| format!(", {held} for a reviewer"));
+            let says = format!("{status}: {done} of {total} steps, {running} running{held}");
+            (says, precise(done), Some(precise(total)))
+        } else {
+            let waits = item["waitingFor"].as_str();
+            let waits = waits.map_or_else(String::new, |waits| format!(", waits for {waits}"));
+            (format!("{status}{waits}"), self.told + 1.0, None)
         };
         if message == self.last {
             return;

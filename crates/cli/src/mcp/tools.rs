@@ -213,10 +213,7 @@ fn id_in(given: &mut Map<String, Value>, name: &str) -> Result<String, Failure> 
 }
 
 fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
+    if let Value::Object(members) = value { members } else { Map::new() }
 }
 
 fn text(item: &Value, member: &str) -> String {
@@ -279,10 +276,10 @@ fn state(item: &Value, read: &str) -> Option<String> {
 
 fn of_task(task: Value) -> Called {
     let is_error = has_ended(&task) && task["status"] != "completed";
-    let words = state(&task, "read_task").unwrap_or_else(|| match &task["output"] {
-        Value::String(output) => output.clone(),
-        output => output.to_string(),
-    });
+    let output = &task["output"];
+    let words = state(&task, "read_task");
+    let words =
+        words.unwrap_or_else(|| output.as_str().map_or_else(|| output.to_string(), str::to_owned));
     Called { text: words, data: task, is_error }
 }
 
@@ -329,12 +326,9 @@ pub(super) async fn templates(client: &Client, named: &[String]) -> Result<Vec<E
         let is_taken =
             Own::of(&name).is_some() || exposed.iter().any(|other| other.tool.name == name);
         let name = if is_taken { format!("template_{}", exposed.len() + 1) } else { name };
-        let schema = match &template["inputSchema"] {
-            Value::Object(schema) if schema.get("type").is_some_and(|it| it == "object") => {
-                schema.clone()
-            }
-            _ => object(json!({"type": "object"})),
-        };
+        let schema = template["inputSchema"].as_object();
+        let schema = schema.filter(|schema| schema.get("type").is_some_and(|it| it == "object"));
+        let schema = schema.cloned().unwrap_or_else(|| object(json!({"type": "object"})));
         let says = format!("{}: {}", text(&template, "name"), text(&template, "description"));
         let annotations = ToolAnnotations::new().read_only(false).destructive(false);
         let mut tool = Tool::new(name, says, schema).with_annotations(annotations);

@@ -277,17 +277,16 @@ fn batch_line(task: &Value) -> Value {
     let name = format!("batch_req_{id}");
     if task["status"] != "completed" {
         let status = task["status"].as_str().unwrap_or_default();
-        let (code, message) = match &task["error"] {
-            Value::Object(error) => (error["code"].clone(), error["message"].clone()),
-            _ => (json!(status), json!(format!("the task is {status}"))),
+        let (code, message) = if task["error"].is_object() {
+            (task["error"]["code"].clone(), task["error"]["message"].clone())
+        } else {
+            (json!(status), json!(format!("the task is {status}")))
         };
         let error = json!({"code": code, "message": message});
         return json!({"id": name, "custom_id": custom, "response": null, "error": error});
     }
-    let output = match &task["output"] {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    };
+    let output = &task["output"];
+    let output = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
     let created = task["createdAt"].as_str().and_then(|at| at.parse::<jiff::Timestamp>().ok());
     let count = |of: &str| task["usage"][of].as_u64().unwrap_or(0);
     let body = json!({

@@ -3,6 +3,7 @@
 //! The memory follows the longest record, which is bounded. Deliberately absent: the check of a task, which is
 //! the server's.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
@@ -99,7 +100,11 @@ impl Records {
 
     /// The digest of the records that were read.
     pub(super) fn digest(&self) -> String {
-        self.digest.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        let digest = self.digest.clone().finalize();
+        digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a string takes every write");
+            text
+        })
     }
 
     /// The next record, with a key that follows from the import and its number, unless it has one.

@@ -47,6 +47,7 @@ impl ChatLine {
 
 /// A line that was read.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum LoadLine {
     /// A body of `POST /api/tasks`.
     Task(Reading<CreateTask>),

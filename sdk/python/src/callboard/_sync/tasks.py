@@ -3,20 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+import json
+import uuid
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
 from typing import Any, TypeVar, overload
 
+import time
 from typing_extensions import Self, Unpack
 
 from .. import _core, errors, models
 from ..params import NewTask, TaskOptions
-from .transport import Bound, Pages, Resource
+from .transport import Bound, Pages, Resource, Outage
 
 T = TypeVar("T")
 PATH = "/api/tasks/{id}"
+NDJSON = "application/x-ndjson"
+# A load of this size is answered in the buffers of a connection: the library reads only when all is sent.
+LOAD_LINES, LOAD_BYTES = 1000, 1 << 20
 
 
 class Task(Bound, models.Task):
@@ -89,6 +96,18 @@ class Task(Bound, models.Task):
     def erase(self, reason: str) -> models.Erased:
         """Erases the texts of the ended task. Requires the role admin."""
         return Tasks(self._transport).erase(self.id, reason)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of a task of `import_lines`."""
+
+    index: int
+    """The place of the task among those that were given, from 0."""
+    id: str | None
+    """The id of the task, which is on the server's disk; None if it was refused."""
+    error: errors.CallboardError | None
+    """The reason why the task was refused, by the server or before it was sent."""
 
 
 class Tasks(Resource):
@@ -181,6 +200,66 @@ class Tasks(Resource):
         """Submits up to 100 tasks, all or none."""
         body = _core.checked(models.CreateBatch, {"tasks": list(tasks)})
         return self._one(models.Batch, "POST", "/api/tasks/batch", body=body, key=idempotency_key)
+
+    def import_lines(
+        self, tasks: Iterable[NewTask | Mapping[str, Any]]
+    ) -> Generator[Imported, None, None]:
+        """Submits any number of tasks, read as they are needed, and yields what became of each, in their order.
+
+        A refused task stops no other. Each has an idempotency key (`idempotency_key` of the task, or one that the
+        library makes), so tasks whose answer did not arrive are sent again, for at most `patience` seconds.
+        """
+        call = _core.call("POST", "/api/tasks/bulk", content=b"", content_type=NDJSON, accept=NDJSON)
+        load: dict[int, bytes] = {}
+        done: dict[int, Imported] = {}
+        size = 0
+        for index, task in enumerate(tasks):
+            try:
+                body = {"idempotencyKey": str(uuid.uuid4()), **_core.checked(models.CreateTask, dict(task))}
+                load[index] = _core.encoded(body) + b"\n"
+                size += len(load[index])
+            except errors.InvalidArgument as error:
+                done[index] = Imported(index, None, error)
+            if len(load) + len(done) >= LOAD_LINES or size >= LOAD_BYTES:
+                for imported in self._imported(call, load, done):
+                    yield imported
+                load, done, size = {}, {}, 0
+        for imported in self._imported(call, load, done):
+            yield imported
+
+    def _imported(
+        self, call: _core.Call, load: dict[int, bytes], done: dict[int, Imported]
+    ) -> list[Imported]:
+        outage = Outage(self._transport._patience)
+        while left := [index for index in load if index not in done]:
+            before = len(done)
+            call = replace(call, content=b"".join(load[index] for index in left))
+            failure: errors.ApiError | errors.ServerUnreachable = errors.ServerUnreachable(
+                f"{self._transport.server} has not answered every line"
+            )
+            try:
+                response = self._transport.open(call, read_timeout=_core.SILENCE)
+                rest = b""
+                with closing(self._transport.chunks(response)) as chunks:
+                    for chunk in chunks:
+                        *lines, rest = (rest + chunk).split(b"\n")
+                        for line in lines:
+                            answer = json.loads(line)
+                            error = _core.refusal(answer["error"], 400) if "error" in answer else None
+                            if "line" not in answer:
+                                failure = error or failure
+                            elif error is None or not error.retryable:
+                                index = left[answer["line"] - 1]
+                                done[index] = Imported(index, answer.get("id"), error)
+                            else:
+                                failure = error
+            except (errors.ApiError, errors.ServerUnreachable) as error:
+                failure = error
+            if len(done) > before:
+                outage.over()
+            if any(index not in done for index in left):
+                time.sleep(outage.pause(failure))
+        return [done[index] for index in sorted(done)]
 
     def batch(self, id: str) -> models.BatchStatus:
         """Reads a batch: the status of its tasks."""
