@@ -721,7 +721,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A page of the rows of a batch, in their order. */
+        /** A page of the rows of a batch. */
         get: operations["batches_rows"];
         put?: never;
         post?: never;
@@ -2192,7 +2192,7 @@ export interface components {
             /** @description pending. */
             status: string;
         };
-        /** @description The number of rows in each status; the sum without `total` is `total`. */
+        /** @description The number of rows in each status; the sum without `total` and `reused` is `total`. */
         BatchProgress: {
             /**
              * Format: int32
@@ -2231,6 +2231,11 @@ export interface components {
             rejected: number;
             /**
              * Format: int32
+             * @description Of the completed ones: those whose every answer was taken over from the batch `reuse`.
+             */
+            reused: number;
+            /**
+             * Format: int32
              * @description Running, and not held.
              */
             running: number;
@@ -2255,6 +2260,8 @@ export interface components {
             key: string;
             /** @description The output of the last step: an object or a list if it is JSON of one, else a text. */
             output?: unknown;
+            /** @description True if every answer was taken over from another batch. */
+            reused?: boolean;
             /**
              * Format: int32
              * @description The number of the row, from 1.
@@ -2277,7 +2284,7 @@ export interface components {
              * @description The `cursor` of the next page; left out on the last one. A page may be short, or empty, and have a next one.
              */
             nextCursor?: number;
-            /** @description The rows, in their order. */
+            /** @description The rows, in the order that was asked for. */
             rows: components["schemas"]["BatchRow"][];
         };
         /** @description A batch as it is. */
@@ -2435,6 +2442,8 @@ export interface components {
              * @description The items that matched.
              */
             total: number;
+            /** @description The reason why tasks that match do not count, or why the first task was skipped or failed. */
+            why?: string;
         };
         /** @description The calibration of confidences. */
         Calibration: {
@@ -2944,6 +2953,37 @@ export interface components {
             durationMs: number;
             /** @description True if a model has no price, which counts as 0. */
             priceUnknown?: boolean;
+        };
+        /** @description A cost with its range, in USD. */
+        EstimatedCost: {
+            /**
+             * Format: double
+             * @description The expected cost.
+             */
+            expected: number;
+            /**
+             * Format: double
+             * @description The upper end of the range.
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description The lower end of the range.
+             */
+            low: number;
+        };
+        /** @description The expected tokens. */
+        EstimatedUsage: {
+            /**
+             * Format: int64
+             * @description Input tokens.
+             */
+            input: number;
+            /**
+             * Format: int64
+             * @description Output tokens.
+             */
+            output: number;
         };
         /** @description An execution; a member that does not exist yet is left out. */
         Execution: components["schemas"]["Labels"] & {
@@ -4378,6 +4418,8 @@ export interface components {
              * @description The rows that a retry runs anew; in its answer only.
              */
             retried?: number;
+            /** @description The batch whose answers are taken over. */
+            reuse?: string;
             /**
              * Format: int32
              * @description The number of rows.
@@ -4398,6 +4440,61 @@ export interface components {
             usage: components["schemas"]["Usage"];
             /** @description The version of the template. */
             version: string;
+        };
+        /** @description The estimated cost of rows: of an upload that was tried, or those of a batch that wait to be started. */
+        TemplateBatchEstimate: {
+            /** @description history: past runs of every step; prices: for a step at least, its maxTokens and the price of its model. */
+            basis: string;
+            /** @description The cost of the rows, in USD. */
+            cost: components["schemas"]["EstimatedCost"];
+            /**
+             * Format: double
+             * @description The expected cost of one row, in USD.
+             */
+            costPerRow: number;
+            /** @description The first 20 of these. */
+            faults?: components["schemas"]["TemplateBatchFault"][];
+            /**
+             * Format: int32
+             * @description Rows with a fault, which never run; of an upload that was tried.
+             */
+            invalid?: number;
+            /** @description The past executions of the template that were looked at. */
+            pastRuns: number;
+            /** @description True if a model has no price and no past run: it counts as 0. */
+            priceUnknown?: boolean;
+            /**
+             * Format: int32
+             * @description Rows beside these that will take over all their answers, which costs nothing.
+             */
+            reused?: number;
+            /**
+             * Format: int32
+             * @description The rows that ask something.
+             */
+            rows: number;
+            /**
+             * Format: double
+             * @description The cost of the batch so far, in USD; of a batch.
+             */
+            spent?: number;
+            /**
+             * Format: int32
+             * @description Rows whose prompts cannot be rendered: they will fail at no cost.
+             */
+            unrenderable: number;
+            /** @description The expected tokens. */
+            usage: components["schemas"]["EstimatedUsage"];
+        };
+        /** @description A row with a fault. */
+        TemplateBatchFault: {
+            /** @description The fault. */
+            message: string;
+            /**
+             * Format: int32
+             * @description The number of the row, from 1.
+             */
+            row: number;
         };
         /** @description A template. */
         Template: {
@@ -5253,10 +5350,17 @@ export interface components {
             /** @description The most rows that run at a time; by default 100. */
             concurrency?: number | null;
             /**
+             * @description A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
+             *      settings were answered there takes these answers over, which costs nothing.
+             */
+            reuse?: string | null;
+            /**
              * @description keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
              * @enum {string|null}
              */
             onInvalid?: "keep" | "reject" | null;
+            /** @description true: rows are checked and their cost is estimated, and nothing is kept. */
+            dryRun?: boolean | null;
             /** @description The column of a CSV file that has the keys; by default a row's key is its number. */
             keyColumn?: string | null;
             rows: unknown[];
@@ -7570,8 +7674,15 @@ export interface operations {
                 maxCost?: number;
                 /** @description The most rows that run at a time; by default 100. */
                 concurrency?: number;
+                /**
+                 * @description A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
+                 *      settings were answered there takes these answers over, which costs nothing.
+                 */
+                reuse?: string;
                 /** @description keep (by default): a row with a fault is kept as invalid; reject: nothing is kept. */
                 onInvalid?: "keep" | "reject";
+                /** @description true: rows are checked and their cost is estimated, and nothing is kept. */
+                dryRun?: boolean;
                 /** @description The column of a CSV file that has the keys; by default a row's key is its number. */
                 keyColumn?: string;
             };
@@ -7590,6 +7701,21 @@ export interface operations {
             };
         };
         responses: {
+            /** @description dryRun: nothing is kept */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatchEstimate"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
             /** @description every row is durable, and the first ones start */
             201: {
                 headers: {
@@ -7895,6 +8021,20 @@ export interface operations {
                 status?: ("pending" | "running" | "awaiting_approval" | "completed" | "failed" | "rejected" | "cancelled" | "invalid" | "removed")[];
                 /** @description One of these codes of errors. */
                 errorCode?: string[];
+                /** @description The step of decision, minConfidence, maxConfidence and orderBy=confidence; by default the last one. */
+                step?: string;
+                /** @description One of these decisions on the output of the step. */
+                decision?: ("approved" | "edited" | "rejected" | "none")[];
+                /** @description The least confidence in the output of the step. */
+                minConfidence?: number;
+                /** @description The greatest confidence in the output of the step. */
+                maxConfidence?: number;
+                /** @description Only rows whose output differs from that of the row with the same key of this batch. */
+                differsFrom?: string;
+                /** @description The order; by default that of the rows. Rows without the value come last. */
+                orderBy?: "row" | "key" | "confidence" | "cost" | "duration";
+                /** @description asc (by default) or desc. */
+                order?: "asc" | "desc";
                 /** @description The most rows of the page; by default 20. */
                 limit?: number;
                 /** @description The `nextCursor` of the page before. */
@@ -9305,7 +9445,7 @@ export interface operations {
                 createdAfter?: string;
                 /** @description Started before this instant. */
                 createdBefore?: string;
-                /** @description Only rows of this batch. */
+                /** @description Only rows of this batch; or none, for executions that are no rows of batches. */
                 batch?: string;
                 /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
                 search?: string;

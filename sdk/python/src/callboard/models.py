@@ -108,7 +108,7 @@ class BatchItem(Base):
 
 
 class BatchProgress(Base):
-    """The number of rows in each status; the sum without `total` is `total`."""
+    """The number of rows in each status; the sum without `total` and `reused` is `total`."""
 
     awaiting_approval: int
     """Held for a reviewer."""
@@ -124,6 +124,8 @@ class BatchProgress(Base):
     """Not started."""
     rejected: int
     """Rejected by a reviewer."""
+    reused: int
+    """Of the completed ones: those whose every answer was taken over from the batch `reuse`."""
     running: int
     """Running, and not held."""
     total: int
@@ -436,6 +438,26 @@ class Estimate(Base):
     """The duration, in milliseconds, without reviews and queues."""
     price_unknown: bool | None = None
     """True if a model has no price, which counts as 0."""
+
+
+class EstimatedCost(Base):
+    """A cost with its range, in USD."""
+
+    expected: float
+    """The expected cost."""
+    high: float
+    """The upper end of the range."""
+    low: float
+    """The lower end of the range."""
+
+
+class EstimatedUsage(Base):
+    """The expected tokens."""
+
+    input: int
+    """Input tokens."""
+    output: int
+    """Output tokens."""
 
 
 class ExecutionError(Base):
@@ -1131,6 +1153,15 @@ class TaskError(Base):
     """The text for people."""
 
 
+class TemplateBatchFault(Base):
+    """A row with a fault."""
+
+    message: str
+    """The fault."""
+    row: int
+    """The number of the row, from 1."""
+
+
 class Threshold(Base):
     """The result of a threshold: each output is in `reviews`, `reviewsSaved` or `unreviewed`."""
 
@@ -1518,8 +1549,20 @@ class CreateTemplateBatch(Base):
     """The cost in USD from which no further row is started."""
     concurrency: Annotated[int | None, Field(ge=1, le=1000)] = None
     """The most rows that run at a time; by default 100."""
+    reuse: Annotated[
+        str | None,
+        Field(
+            max_length=64, min_length=1, pattern="^(latest|bat_[0-9a-hjkmnp-tv-z]{26})$"
+        ),
+    ] = None
+    """
+    A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
+     settings were answered there takes these answers over, which costs nothing.
+    """
     on_invalid: Literal["keep", "reject"] | None = None
     """keep (by default): a row with a fault is kept as invalid; reject: nothing is kept."""
+    dry_run: bool | None = None
+    """true: rows are checked and their cost is estimated, and nothing is kept."""
     key_column: Annotated[str | None, Field(max_length=200, min_length=1)] = None
     """The column of a CSV file that has the keys; by default a row's key is its number."""
     rows: list[Any]
@@ -1997,6 +2040,8 @@ class BatchRow(Base):
     """The key, unique in the batch."""
     output: Any | None = None
     """The output of the last step: an object or a list if it is JSON of one, else a text."""
+    reused: bool | None = None
+    """True if every answer was taken over from another batch."""
     row: int
     """The number of the row, from 1."""
     status: str
@@ -2014,7 +2059,7 @@ class BatchRows(Base):
     next_cursor: int | None = None
     """The `cursor` of the next page; left out on the last one. A page may be short, or empty, and have a next one."""
     rows: list[BatchRow]
-    """The rows, in their order."""
+    """The rows, in the order that was asked for."""
 
 
 class Budget(Base):
@@ -2081,6 +2126,8 @@ class Bulk(Base):
     """The items that are as the action wants them."""
     total: int
     """The items that matched."""
+    why: str | None = None
+    """The reason why tasks that match do not count, or why the first task was skipped or failed."""
 
 
 class Decile(Tally):
@@ -2505,6 +2552,8 @@ class TemplateBatch(Base):
     """The reason why the service paused the batch, or puts rows off."""
     retried: int | None = None
     """The rows that a retry runs anew; in its answer only."""
+    reuse: str | None = None
+    """The batch whose answers are taken over."""
     rows: int
     """The number of rows."""
     started_at: AwareDatetime | None = None
@@ -2519,6 +2568,35 @@ class TemplateBatch(Base):
     """The usage of all model calls so far, held outputs among them."""
     version: str
     """The version of the template."""
+
+
+class TemplateBatchEstimate(Base):
+    """The estimated cost of rows: of an upload that was tried, or those of a batch that wait to be started."""
+
+    basis: str
+    """history: past runs of every step; prices: for a step at least, its maxTokens and the price of its model."""
+    cost: EstimatedCost
+    """The cost of the rows, in USD."""
+    cost_per_row: float
+    """The expected cost of one row, in USD."""
+    faults: list[TemplateBatchFault] | None = None
+    """The first 20 of these."""
+    invalid: int | None = None
+    """Rows with a fault, which never run; of an upload that was tried."""
+    past_runs: int
+    """The past executions of the template that were looked at."""
+    price_unknown: bool | None = None
+    """True if a model has no price and no past run: it counts as 0."""
+    reused: int | None = None
+    """Rows beside these that will take over all their answers, which costs nothing."""
+    rows: int
+    """The rows that ask something."""
+    spent: float | None = None
+    """The cost of the batch so far, in USD; of a batch."""
+    unrenderable: int
+    """Rows whose prompts cannot be rendered: they will fail at no cost."""
+    usage: EstimatedUsage
+    """The expected tokens."""
 
 
 class Template(Base):

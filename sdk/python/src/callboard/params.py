@@ -125,7 +125,9 @@ class CreateTemplateBatch(TypedDict):
     tags: NotRequired[list[str] | None]
     max_cost: NotRequired[float | None]
     concurrency: NotRequired[int | None]
+    reuse: NotRequired[str | None]
     on_invalid: NotRequired[Literal["keep", "reject"] | None]
+    dry_run: NotRequired[bool | None]
     key_column: NotRequired[str | None]
     rows: list[Any]
 

@@ -178,18 +178,32 @@ class Batches(Resource):
         self, template_id: str, rows: Iterable[Mapping[str, Any]], *, version: str | None = None,
         name: str | None = None, tags: Sequence[str] | None = None, max_cost: float | None = None,
         concurrency: int | None = None, on_invalid: Literal["keep", "reject"] | None = None,
-        idempotency_key: str | None = None,
+        reuse: str | None = None, idempotency_key: str | None = None,
     ) -> models.TemplateBatch:
         """Uploads rows, `{"key": …, "input": {…}}` each, and starts the template over them.
 
-        All rows are durable when it returns. They are held in memory until then.
+        All rows are durable when it returns. They are held in memory until then. `reuse` is the id of a batch, or
+        `latest`: answers to the same questions are taken over from it.
         """
         lines = b"".join(_core.encoded(dict(row)) + b"\n" for row in rows)
         return self._one(
             models.TemplateBatch, "POST", "/api/batches", content=lines, content_type="application/x-ndjson",
             key=idempotency_key, query={
                 "templateId": template_id, "version": version, "name": name, "tags": tags, "maxCost": max_cost,
-                "concurrency": concurrency, "onInvalid": on_invalid})
+                "concurrency": concurrency, "onInvalid": on_invalid, "reuse": reuse})
+
+    def dry_run(
+        self, template_id: str, rows: Iterable[Mapping[str, Any]], *, version: str | None = None
+    ) -> models.TemplateBatchEstimate:
+        """Checks rows and estimates their cost, and keeps nothing."""
+        lines = b"".join(_core.encoded(dict(row)) + b"\n" for row in rows)
+        return self._one(
+            models.TemplateBatchEstimate, "POST", "/api/batches", content=lines, content_type="application/x-ndjson",
+            query={"templateId": template_id, "version": version, "dryRun": "true"})
+
+    def estimate(self, id: str) -> models.TemplateBatchEstimate:
+        """The estimated cost of the rows that wait to be started."""
+        return self._one(models.TemplateBatchEstimate, "POST", "/api/batches/{id}/estimate", id=id)
 
     def list(
         self, *, status: str | Sequence[str] | None = None, template_id: str | None = None,
@@ -228,18 +242,33 @@ class Batches(Resource):
         return self._one(models.TemplateBatch, "DELETE", "/api/batches/{id}", id=id)
 
     def rows(
-        self, id: str, *, status: str | Sequence[str] | None = None, error_code: str | Sequence[str] | None = None
+        self, id: str, *, status: str | Sequence[str] | None = None, error_code: str | Sequence[str] | None = None,
+        step: str | None = None, decision: str | Sequence[str] | None = None, min_confidence: float | None = None,
+        max_confidence: float | None = None, differs_from: str | None = None,
+        order_by: Literal["row", "key", "confidence", "cost", "duration"] | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> Generator[models.BatchRow, None]:
-        """The rows, in their order, read 100 at a time."""
+        """The rows, read 100 at a time; `step` is that of the decision and the confidence."""
         cursor: int | None = None
         while True:
             page = self._one(models.BatchRows, "GET", "/api/batches/{id}/rows", id=id, query={
-                "status": status, "errorCode": error_code, "limit": 100, "cursor": cursor})
+                "status": status, "errorCode": error_code, "step": step, "decision": decision,
+                "minConfidence": min_confidence, "maxConfidence": max_confidence, "differsFrom": differs_from,
+                "orderBy": order_by, "order": order, "limit": 100, "cursor": cursor})
             for row in page.rows:
                 yield row
             if page.next_cursor is None:
                 return
             cursor = page.next_cursor
+
+    def compare(
+        self, id: str, other: str, *, step: str | None = None, fields: Sequence[str] | None = None,
+        outcome: str | Sequence[str] | None = None, limit: int | None = None, cursor: int | None = None,
+    ) -> models.BatchComparison:
+        """Compares the outputs of two batches by key. `is_complete` is false while rows are still read: ask again."""
+        return self._one(
+            models.BatchComparison, "GET", "/api/batches/{id}/compare/{other}", id=id, other=other, query={
+                "step": step, "fields": fields, "outcome": outcome, "limit": limit, "cursor": cursor})
 
     def export(
         self, id: str, *, format: Literal["csv", "jsonl"] = "csv", columns: Sequence[str] | None = None,
