@@ -136,6 +136,8 @@ use crate::ws;
         batches::delete,
         batches::rows,
         batches::export,
+        batches::compare,
+        batches::estimate,
         batches::pause,
         batches::resume,
         batches::cancel,

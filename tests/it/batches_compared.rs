@@ -182,7 +182,7 @@ async fn a_held_row_is_unfinished_and_the_decisions_measure_both_batches() {
         let mut found = HashMap::new();
         for item in waiting.body["data"].as_array().expect("a list") {
             let task = item["taskId"].as_str().expect("an id");
-            let execution = item["executionId"].as_str().expect("an id");
+            let execution = item["planExecutionId"].as_str().expect("an id");
             let key = client.execution(execution).await["key"].as_str().expect("a key").to_owned();
             found.insert(key, task.to_owned());
         }

@@ -24,6 +24,7 @@ pub(super) const EXCUSED: &[(&str, &str, &str)] = &[
         "it needs a server with an archive: tests/it/backup.rs",
     ),
     ("docs/how-to/batch.md", "", "tests/it/batches.rs follows the page"),
+    ("docs/how-to/compare-prompts.md", "", "tests/it/batches.rs follows the page"),
     ("docs/how-to/cluster.md", "", "it needs PostgreSQL, or Kubernetes: tests/it/cluster"),
     ("docs/how-to/dashboard.md", "", "it builds the dashboard and a release"),
     (
@@ -31,6 +32,8 @@ pub(super) const EXCUSED: &[(&str, &str, &str)] = &[
         "python worker.py",
         "it needs the Python library: sdk/python/tests/test_worker.py; the walk has a worker with the function",
     ),
+    ("docs/how-to/leaked-credentials.md", "", "tests/it/cli/leaked.rs runs every command"),
+    ("docs/how-to/mcp.md", "", "it needs an assistant: tests/it/cli/mcp.rs"),
     (
         "docs/how-to/measure.md",
         "",
@@ -48,6 +51,13 @@ pub(super) const EXCUSED: &[(&str, &str, &str)] = &[
     ),
     ("docs/how-to/openai.md", "", "tests/it/openai.rs runs the script with the published library"),
     ("docs/how-to/python.md", "", "sdk/python/tests/test_package.py installs the library"),
+    ("docs/how-to/install.md", "", "packaging/test installs the package and follows the page"),
+    (
+        "docs/how-to/schedule.md",
+        "callboard schedules create nightly-report",
+        "the plan is the reader's own: tests/it/schedules.rs",
+    ),
+    ("docs/how-to/schedule.md", "dt_sched_…", "the schedule of that plan: tests/it/schedules.rs"),
     (
         "docs/how-to/schedule.md",
         "callboard executions signal",
@@ -75,4 +85,15 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
     ("docs/how-to/http.md", "$API/auth/refresh", "INVALID_TOKEN"),
     ("docs/how-to/http.md", "$API/auth/users", "WEAK_PASSWORD"),
     ("docs/how-to/map.md", "callboard executions retry", "exit 6"),
+    // The walk has no file of settings, no such directory, no such customer and no such template.
+    ("docs/how-to/operate.md", "doctor --config /etc/callboard", "exit 1"),
+    ("docs/how-to/operate.md", "compact --data-dir /var/lib/callboard", "exit 1"),
+    ("docs/how-to/operate.md", "--expect 12", "exit 6"),
+    ("docs/how-to/operate.md", "templates retire claims-v1", "exit 3"),
+    ("docs/how-to/operate.md", "templates latest claims-v1", "exit 3"),
+    ("docs/how-to/operate.md", "templates versions claims-v1", "exit 3"),
+    ("docs/how-to/operate.md", "executions list --template claims-v1", "exit 3"),
+    ("docs/how-to/nightly.md", "$CALLBOARD_SERVER/api/schedules", "NOT_FOUND"),
+    // Nothing was reviewed yet.
+    ("docs/how-to/threshold.md", "callboard hitl backtest", "exit 1"),
 ];

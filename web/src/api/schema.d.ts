@@ -646,6 +646,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/batches/{id}/compare/{other}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare the outputs of the rows of two batches that have the same key. */
+        get: operations["batches_compare"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/batches/{id}/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Estimate the cost of the rows of a batch that wait to be started, from the length of their prompts and past outputs. */
+        post: operations["batches_estimate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/batches/{id}/export": {
         parameters: {
             query?: never;
@@ -2140,6 +2174,19 @@ export interface components {
             /** @description The id of the subject. */
             target?: string;
         };
+        /** @description The agreement of outputs with the reviewers' decisions. */
+        BatchAgreement: {
+            /**
+             * Format: int32
+             * @description Those that are right.
+             */
+            agrees: number;
+            /**
+             * Format: int32
+             * @description Outputs that a decision tells right or wrong.
+             */
+            decided: number;
+        };
         /** @description A batch as it was created. */
         Batch: {
             /** @description `dt_batch_…` */
@@ -2150,6 +2197,54 @@ export interface components {
             total: number;
             /** @description Work that no connected worker takes now. */
             warnings?: string[];
+        };
+        /** @description Two batches side by side; rows with the same key are compared. */
+        BatchComparison: {
+            /** @description The first batch. */
+            a: string;
+            /** @description The agreement of the outputs with the reviewers' decisions. */
+            agreement: components["schemas"]["ComparedAgreement"];
+            /** @description The second batch. */
+            b: string;
+            /** @description The members of the outputs, in the order of their first appearance. */
+            byField: components["schemas"]["ComparedField"][];
+            /**
+             * Format: int32
+             * @description The number of rows that were looked at so far.
+             */
+            compared: number;
+            /** @description The cost of each batch, in USD. */
+            cost: components["schemas"]["ComparedCost"];
+            /**
+             * Format: int32
+             * @description Rows of both batches whose outputs differ.
+             */
+            differs: number;
+            /**
+             * Format: int32
+             * @description Rows of both batches with equal outputs.
+             */
+            equal: number;
+            /** @description Rows of both batches that ended without an output. */
+            failed: components["schemas"]["ComparedFailures"];
+            /** @description False while rows are still being read: the figures are those of the first `compared` rows. */
+            isComplete: boolean;
+            /** @description Rows with the outcomes that were asked for, in the order of the first batch. */
+            items: components["schemas"]["ComparedItem"][];
+            /**
+             * Format: int32
+             * @description The `cursor` of the next page; left out on the last one.
+             */
+            nextCursor?: number;
+            /** @description The rows by batch. */
+            rows: components["schemas"]["ComparedRows"];
+            /** @description The step that was asked for; left out for the last one of each batch. */
+            step?: string;
+            /**
+             * Format: int32
+             * @description Rows of both batches of which one waits, runs, is held, or has an output that is no longer kept.
+             */
+            unfinished: number;
         };
         /** @description The cost of a batch, in USD. */
         BatchCost: {
@@ -2568,6 +2663,90 @@ export interface components {
              * @description The time before which no call begins.
              */
             until: string;
+        };
+        /** @description The agreement of two batches with the decisions. */
+        ComparedAgreement: {
+            /** @description Of the first. */
+            a: components["schemas"]["BatchAgreement"];
+            /** @description Of the second. */
+            b: components["schemas"]["BatchAgreement"];
+        };
+        /** @description The cost of two batches, in USD. */
+        ComparedCost: {
+            /**
+             * Format: double
+             * @description Of the first.
+             */
+            a: number;
+            /**
+             * Format: double
+             * @description Of the second.
+             */
+            b: number;
+        };
+        /** @description The number of rows of both batches that ended without an output. */
+        ComparedFailures: {
+            /**
+             * Format: int32
+             * @description In the first.
+             */
+            a: number;
+            /**
+             * Format: int32
+             * @description In the second.
+             */
+            b: number;
+            /**
+             * Format: int32
+             * @description Rows that have ended in both, and so in at least one.
+             */
+            either: number;
+        };
+        /** @description A member of the outputs. */
+        ComparedField: {
+            /**
+             * Format: int32
+             * @description Compared rows in which it differs.
+             */
+            differs: number;
+            /**
+             * Format: int32
+             * @description Compared rows in which it is equal, or absent on both sides.
+             */
+            equal: number;
+            /** @description The name. */
+            field: string;
+        };
+        /** @description A key of one or both batches. */
+        ComparedItem: {
+            /** @description The row of the first batch. */
+            a?: components["schemas"]["BatchRow"];
+            /** @description The row of the second batch. */
+            b?: components["schemas"]["BatchRow"];
+            /** @description The members that differ. */
+            fields: string[];
+            /** @description The key. */
+            key: string;
+            /** @description equal, differs, unfinished, failed, onlyA or onlyB. */
+            outcome: string;
+        };
+        /** @description The number of keys by batch. */
+        ComparedRows: {
+            /**
+             * Format: int32
+             * @description Keys of both.
+             */
+            both: number;
+            /**
+             * Format: int32
+             * @description Keys of the first alone.
+             */
+            onlyA: number;
+            /**
+             * Format: int32
+             * @description Keys of the second alone.
+             */
+            onlyB: number;
         };
         /** @description The state of one component. */
         Component: {
@@ -7856,6 +8035,93 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    batches_compare: {
+        parameters: {
+            query?: {
+                /** @description The step whose outputs are compared; by default the last one of each batch. */
+                step?: string;
+                /** @description The members of the outputs that are compared, separated by commas; by default all. */
+                fields?: string[];
+                /** @description The outcomes of the items, separated by commas; by default differs. */
+                outcome?: ("equal" | "differs" | "unfinished" | "failed" | "onlyA" | "onlyB")[];
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The `nextCursor` of the page before. */
+                cursor?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+                /** @description the id of the batch */
+                other: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BatchComparison"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    batches_estimate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description nothing is changed */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateBatchEstimate"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
     batches_export: {
         parameters: {
             query?: {
@@ -8025,9 +8291,9 @@ export interface operations {
                 step?: string;
                 /** @description One of these decisions on the output of the step. */
                 decision?: ("approved" | "edited" | "rejected" | "none")[];
-                /** @description The least confidence in the output of the step. */
+                /** @description The lowest confidence in the output of the step. */
                 minConfidence?: number;
-                /** @description The greatest confidence in the output of the step. */
+                /** @description The highest confidence in the output of the step. */
                 maxConfidence?: number;
                 /** @description Only rows whose output differs from that of the row with the same key of this batch. */
                 differsFrom?: string;

@@ -59,10 +59,10 @@ pub struct Rows {
     /// Decisions, separated by commas: approved, edited, rejected, none.
     #[arg(long, value_delimiter = ',')]
     decision: Vec<String>,
-    /// The least confidence, 0 to 1.
+    /// The lowest confidence, 0 to 1.
     #[arg(long, value_name = "CONFIDENCE")]
     min_confidence: Option<f64>,
-    /// The greatest confidence, 0 to 1.
+    /// The highest confidence, 0 to 1.
     #[arg(long, value_name = "CONFIDENCE")]
     max_confidence: Option<f64>,
     /// Only rows whose output differs from that of the same key in this batch.

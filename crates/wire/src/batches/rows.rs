@@ -34,9 +34,9 @@ request! {
         step: Option<String> = optional("step", step()),
         /// One of these decisions on the output of the step.
         decision: Option<Vec<RowDecision>> = optional("decision", decisions()),
-        /// The least confidence in the output of the step.
+        /// The lowest confidence in the output of the step.
         min_confidence: Option<f64> = optional("minConfidence", rule::number(0.0..=1.0)),
-        /// The greatest confidence in the output of the step.
+        /// The highest confidence in the output of the step.
         max_confidence: Option<f64> = optional("maxConfidence", rule::number(0.0..=1.0)),
         /// Only rows whose output differs from that of the row with the same key of this batch.
         differs_from: Option<TemplateBatchId> = optional("differsFrom", batch_id()),

@@ -67,6 +67,15 @@ class AuditEntry(Base):
     """The id of the subject."""
 
 
+class BatchAgreement(Base):
+    """The agreement of outputs with the reviewers' decisions."""
+
+    agrees: int
+    """Those that are right."""
+    decided: int
+    """Outputs that a decision tells right or wrong."""
+
+
 class BatchCost(Base):
     """The cost of a batch, in USD."""
 
@@ -215,6 +224,57 @@ class ClosedQueue(Base):
     """The queue."""
     until: AwareDatetime
     """The time before which no call begins."""
+
+
+class ComparedAgreement(Base):
+    """The agreement of two batches with the decisions."""
+
+    a: BatchAgreement
+    """Of the first."""
+    b: BatchAgreement
+    """Of the second."""
+
+
+class ComparedCost(Base):
+    """The cost of two batches, in USD."""
+
+    a: float
+    """Of the first."""
+    b: float
+    """Of the second."""
+
+
+class ComparedFailures(Base):
+    """The number of rows of both batches that ended without an output."""
+
+    a: int
+    """In the first."""
+    b: int
+    """In the second."""
+    either: int
+    """Rows that have ended in both, and so in at least one."""
+
+
+class ComparedField(Base):
+    """A member of the outputs."""
+
+    differs: int
+    """Compared rows in which it differs."""
+    equal: int
+    """Compared rows in which it is equal, or absent on both sides."""
+    field: str
+    """The name."""
+
+
+class ComparedRows(Base):
+    """The number of keys by batch."""
+
+    both: int
+    """Keys of both."""
+    only_a: int
+    """Keys of the first alone."""
+    only_b: int
+    """Keys of the second alone."""
 
 
 class Component(Base):
@@ -2130,6 +2190,21 @@ class Bulk(Base):
     """The reason why tasks that match do not count, or why the first task was skipped or failed."""
 
 
+class ComparedItem(Base):
+    """A key of one or both batches."""
+
+    a: BatchRow | None = None
+    """The row of the first batch."""
+    b: BatchRow | None = None
+    """The row of the second batch."""
+    fields: list[str]
+    """The members that differ."""
+    key: str
+    """The key."""
+    outcome: str
+    """equal, differs, unfinished, failed, onlyA or onlyB."""
+
+
 class Decile(Tally):
     """The decisions on outputs of some confidence."""
 
@@ -3200,6 +3275,41 @@ class Approval(Base):
     """
     waiting_ms: int
     """The wait so far, or until the decision, in milliseconds."""
+
+
+class BatchComparison(Base):
+    """Two batches side by side; rows with the same key are compared."""
+
+    a: str
+    """The first batch."""
+    agreement: ComparedAgreement
+    """The agreement of the outputs with the reviewers' decisions."""
+    b: str
+    """The second batch."""
+    by_field: list[ComparedField]
+    """The members of the outputs, in the order of their first appearance."""
+    compared: int
+    """The number of rows that were looked at so far."""
+    cost: ComparedCost
+    """The cost of each batch, in USD."""
+    differs: int
+    """Rows of both batches whose outputs differ."""
+    equal: int
+    """Rows of both batches with equal outputs."""
+    failed: ComparedFailures
+    """Rows of both batches that ended without an output."""
+    is_complete: bool
+    """False while rows are still being read: the figures are those of the first `compared` rows."""
+    items: list[ComparedItem]
+    """Rows with the outcomes that were asked for, in the order of the first batch."""
+    next_cursor: int | None = None
+    """The `cursor` of the next page; left out on the last one."""
+    rows: ComparedRows
+    """The rows by batch."""
+    step: str | None = None
+    """The step that was asked for; left out for the last one of each batch."""
+    unfinished: int
+    """Rows of both batches of which one waits, runs, is held, or has an output that is no longer kept."""
 
 
 class Calibration(Base):
