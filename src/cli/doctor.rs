@@ -66,7 +66,7 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
         SocketAddr::V6(at) if at.ip().is_unspecified() => {
             (std::net::Ipv6Addr::LOCALHOST, at.port()).into()
         }
-        at => at,
+        at @ (SocketAddr::V4(_) | SocketAddr::V6(_)) => at,
     }
 }
 

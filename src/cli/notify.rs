@@ -1,4 +1,4 @@
-//! Messages to the supervisor of the process (sd_notify(3)): ready, reading the settings again, stopping.
+//! Messages to the supervisor of the process (`sd_notify(3)`): ready, reading the settings again, stopping.
 //!
 //! Without `NOTIFY_SOCKET` nothing is sent. Deliberately absent: a watchdog, and descriptors that are kept.
 

@@ -14,16 +14,13 @@ pub(super) fn run(asked: Upgrade) -> Result<(), String> {
     let config =
         start(&Serve { listen: None, data_dir, store, config, init: false, paused: false })?;
     let directory = config.server.data_dir.join("store");
-    let (place, found) = match config.store.shared.clone() {
-        Some(address) => {
-            let found =
-                block_on(async { postgres::inspect(address).await.map_err(|it| it.to_string()) })?;
-            ("the database".to_owned(), found)
-        }
-        None => {
-            let found = inspect(&directory).map_err(|error| error.to_string())?;
-            (directory.display().to_string(), found)
-        }
+    let (place, found) = if let Some(address) = config.store.shared.clone() {
+        let found =
+            block_on(async { postgres::inspect(address).await.map_err(|it| it.to_string()) })?;
+        ("the database".to_owned(), found)
+    } else {
+        let found = inspect(&directory).map_err(|error| error.to_string())?;
+        (directory.display().to_string(), found)
     };
     let is_shared = config.store.shared.is_some();
     announce(&said(&place, found.as_ref(), is_shared));

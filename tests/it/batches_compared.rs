@@ -36,9 +36,9 @@ fn answer(prompt: &str) -> Value {
         let error = json!({"code": "PROVIDER_ERROR", "message": "no"});
         return json!({"type": "fail", "retryable": false, "error": error});
     }
-    let moved = words[0] == "after" && number % 4 == 0;
+    let moved = words[0] == "after" && number.is_multiple_of(4);
     let category = if moved { "moved".to_owned() } else { format!("c{}", number % 3) };
-    let output = json!({"category": category, "urgent": number % 2 == 0}).to_string();
+    let output = json!({"category": category, "urgent": number.is_multiple_of(2)}).to_string();
     json!({
         "type": "complete", "output": output, "confidence": f64::from(number % 10) / 10.0,
         "confidenceSource": "reported", "usage": {"input": number, "output": 1},
@@ -223,7 +223,10 @@ async fn rows_are_listed_by_confidence_cost_and_key_page_by_page() {
     let template = published(&client, "1.0.0", "before", false).await;
     let mail = |n: u32| {
         let bad = if n == 7 { " bad" } else { "" };
-        (format!("{}{n}", if n % 2 == 0 { "even" } else { "odd" }), format!("mail {n}{bad}"))
+        (
+            format!("{}{n}", if n.is_multiple_of(2) { "even" } else { "odd" }),
+            format!("mail {n}{bad}"),
+        )
     };
     let id = uploaded(&client, (&template, "1.0.0"), (0..25).map(mail)).await;
     worked(&server).await;
@@ -449,7 +452,7 @@ async fn the_how_to_of_comparing_prompts_can_be_followed() {
         let yaml = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
         std::fs::write(dir.path().join(name), yaml.expect("the page has a file")).expect("a file");
     }
-    let subject = |n: u32| if n % 7 == 0 { "a refund" } else { "a parcel" };
+    let subject = |n: u32| if n.is_multiple_of(7) { "a refund" } else { "a parcel" };
     let mails: Vec<_> = (0..300).map(|n| format!("{n},{},text\n", subject(n))).collect();
     std::fs::write(dir.path().join("mails.csv"), format!("id,subject,body\n{}", mails.concat()))
         .expect("a file");

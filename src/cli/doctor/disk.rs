@@ -40,7 +40,7 @@ const SLOW_SYNC: Duration = Duration::from_millis(50);
 const SYNCS: usize = 9;
 const LEAST_SPACE: u64 = 1 << 30;
 /// The time by which a file may be ahead of the clock.
-const AHEAD: Duration = Duration::from_secs(60);
+const AHEAD: Duration = Duration::from_mins(1);
 
 /// Checks the disk of the data directory, or of the nearest directory above it.
 pub(super) fn check(data_dir: &Path) -> Vec<Finding> {
@@ -254,7 +254,7 @@ mod tests {
         fs::write(directory.path().join("journal.0"), "x").expect("it is written");
         let now = SystemTime::now();
         assert!(clock(directory.path(), now).is_ok());
-        let found = clock(directory.path(), now - Duration::from_secs(3600));
+        let found = clock(directory.path(), now - Duration::from_hours(1));
         assert!(found.is_broken() && found.detail().contains("clock is wrong"), "{found:?}");
     }
 }

@@ -114,7 +114,9 @@ fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(one), Value::Number(other)) => {
             one == other
-                || one.as_f64().zip(other.as_f64()).is_some_and(|(one, other)| one == other)
+                || one.as_f64().zip(other.as_f64()).is_some_and(|(one, other)| {
+                    one.partial_cmp(&other).is_some_and(std::cmp::Ordering::is_eq)
+                })
         }
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len()
@@ -221,7 +223,9 @@ impl Figures {
         }
         for field in differing {
             let known = self.fields.iter_mut().find(|(name, _)| *name == field);
-            known.into_iter().for_each(|(_, differs)| *differs += 1);
+            if let Some((_, differs)) = known {
+                *differs += 1;
+            }
         }
         for (side, agreement) in [a, b].into_iter().zip(&mut self.agreement) {
             if let Some(is_right) = is_right(a, b, side, fields) {

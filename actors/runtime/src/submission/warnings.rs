@@ -53,7 +53,9 @@ fn needs<'w>(work: &'w NewWork, default_model: &'w str) -> Vec<(Cow<'w, str>, &'
     };
     match work {
         NewWork::Tasks(requests, _) => {
-            requests.iter().for_each(|request| add(Cow::Borrowed(&request.model), &request.queue));
+            for request in requests {
+                add(Cow::Borrowed(&request.model), &request.queue);
+            }
         }
         NewWork::Retry(request, _) => add(Cow::Borrowed(&request.model), &request.queue),
         NewWork::Plan(..) => {}

@@ -83,7 +83,7 @@ pub(crate) struct Compared {
     figures: Figures,
     pairs: Vec<Pair>,
     /// The number of pairs that were looked at.
-    compared: usize,
+    looked_at: usize,
 }
 
 /// The numbers of the rows of a pair; `None` if a batch has no such row.
@@ -111,14 +111,14 @@ pub(crate) async fn page(
         let so_far = walk.result();
         let first = compare.after.map_or(0, |after| after as usize + 1);
         let wanted = |(_, pair): &(usize, &Pair)| compare.outcomes.contains(&pair.outcome);
-        let pairs = so_far.pairs.iter().take(so_far.compared).enumerate().skip(first);
+        let pairs = so_far.pairs.iter().take(so_far.looked_at).enumerate().skip(first);
         let mut found: Vec<_> =
             pairs.filter(wanted).map(|(at, pair)| (at, *pair)).take(compare.limit + 1).collect();
         let more = found.len() > compare.limit;
         found.truncate(compare.limit);
         let last = if more { found.last().map(|(at, _)| *at) } else { None };
-        let rest = (!is_complete).then(|| so_far.compared.max(first).saturating_sub(1));
-        (so_far.figures.clone(), so_far.compared, found, last.or(rest))
+        let rest = (!is_complete).then(|| so_far.looked_at.max(first).saturating_sub(1));
+        (so_far.figures.clone(), so_far.looked_at, found, last.or(rest))
     };
     let read = async |(_, pair): &(usize, Pair)| {
         pair_of(node, environment, own, steps, (*pair, &compare.fields)).await.map(Some)
@@ -218,14 +218,14 @@ async fn fill(
         let sides = together(LOADED, part.iter().map(read)).await?;
         {
             let mut compared = walk.result();
-            let Compared { figures, pairs, compared } = &mut *compared;
+            let Compared { figures, pairs, looked_at } = &mut *compared;
             for ((pair, sides), at) in part.iter().zip(sides).zip(at..) {
                 match sides {
                     Some((a, b)) => pairs[at].outcome = figures.add(&a, &b, &fields),
                     None => figures.add_single(pair.outcome),
                 }
             }
-            *compared = at + part.len();
+            *looked_at = at + part.len();
         }
         tokio::task::yield_now().await;
     }

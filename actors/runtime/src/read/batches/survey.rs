@@ -137,7 +137,9 @@ async fn fill(
             let read = together(LOADED, rows.iter().map(read)).await?;
             {
                 let mut survey = walk.result();
-                read.into_iter().for_each(|(row, code)| survey.add(row, code));
+                for (row, code) in read {
+                    survey.add(row, code);
+                }
             }
             tokio::task::yield_now().await;
         }
