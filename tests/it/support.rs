@@ -195,6 +195,10 @@ fn launch(
         .env("CALLBOARD_ADMIN_EMAIL", ADMIN)
         .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
         .stdout(Stdio::piped());
+    // They are the tests' own, and the server warns of names that it does not know.
+    for own in ["CALLBOARD_TEST_LOGS", "CALLBOARD_TEST_STRICT", "CALLBOARD_VERSION"] {
+        command.env_remove(own);
+    }
     for (name, value) in settings {
         credentials::keep_setting(name, value);
         let name = format!("CALLBOARD_{name}");
