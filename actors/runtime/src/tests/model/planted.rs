@@ -62,7 +62,7 @@ fn a_failed_commit_that_is_not_undone_is_found() {
 
 #[test]
 fn a_recovery_beside_the_work_is_found() {
-    found_within(1725..1726, Bug::Inside(Fault::ActsWhileRecovering), "");
+    found_within(190..200, Bug::Inside(Fault::ActsWhileRecovering), "");
 }
 
 #[test]
@@ -87,5 +87,5 @@ fn a_task_without_a_price_that_waits_for_its_budget_is_found() {
 
 #[test]
 fn a_bound_that_is_that_of_the_newest_task_is_found() {
-    found_within(60..120, Bug::Inside(Fault::BoundOfTheTask), "");
+    found_within(110..170, Bug::Inside(Fault::BoundOfTheTask), "");
 }
