@@ -595,7 +595,9 @@ test("a key that ends soon is announced above every page, to those who can repla
   await page.waitForURL(/\/admin\/keys$/);
   await page.getByRole("button", { name: "Rotate" }).first().waitFor();
   await close(page);
-  const viewer = await open(browser, server, "/tasks", { user: await server.user("viewer") });
+  const viewer = await open(browser, server, "/tasks", {
+    user: await server.user("viewer", "keyless@example.com"),
+  });
   await loaded(viewer);
   assert.equal(await viewer.locator("[data-key-ends]").count(), 0);
   await close(viewer);
@@ -617,7 +619,7 @@ test("the documentation is whole without a network, and links within itself", as
   await page.goto("/docs/reference/templates#faults-of-a-definition");
   await page.getByText("UNDECLARED_DEPENDENCY").waitFor();
   await page.goto("/docs/api");
-  await page.getByLabel("Search operations").fill("deploy template");
+  await page.getByLabel("Search operations").fill("templates_deploy");
   await page.getByText(/^1 of/).waitFor();
   await page.getByText("/api/templates/{id}/deploy").click();
   await page.getByText("modelOverrides").waitFor();

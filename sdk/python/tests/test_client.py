@@ -38,7 +38,7 @@ def test_a_task_shows_usage_confidence_and_times(cb: Any, worker: RunningWorker)
 
 
 def test_a_failure_is_an_exception_with_its_code(cb: Any, worker: RunningWorker) -> None:
-    with pytest.raises(errors.TaskFailed, match="is failed: as asked") as failed:
+    with pytest.raises(errors.TaskFailed, match="failed: as asked") as failed:
         cb.tasks.run("fail")
     assert failed.value.code == "PROVIDER_ERROR"
     assert cb.tasks.get(failed.value.item.id).wait(check=False).status == "failed"

@@ -70,16 +70,17 @@ export class Batches extends Resource {
    * Uploads rows, and starts the template over them. All rows are durable when it resolves. They are held in memory
    * until then.
    */
-  create(templateId: string, rows: Iterable<NewRow>, options: BatchOptions = {}): Promise<models.TemplateBatch> {
+  async create(templateId: string, rows: Iterable<NewRow>, options: BatchOptions = {}): Promise<models.TemplateBatch> {
     const { signal, idempotencyKey: value, ...settings } = options;
     const content = Array.from(rows, (row) => `${encoded({ ...row })}\n`).join("");
     const body = { content, contentType: "application/x-ndjson" };
     const query = { templateId, ...settings };
-    return this.transport.send("POST", "/api/batches", { ...body, query, key: { value }, signal });
+    const made = await this.transport.send("POST", "/api/batches", { ...body, query, key: { value }, signal });
+    return made as models.TemplateBatch; // Only a dry run is answered with an estimate.
   }
 
   /** Checks rows and estimates their cost, and keeps nothing. */
-  dryRun(
+  async dryRun(
     templateId: string,
     rows: Iterable<NewRow>,
     options: CallOptions & { version?: string } = {},
@@ -88,7 +89,8 @@ export class Batches extends Resource {
     const content = Array.from(rows, (row) => `${encoded({ ...row })}\n`).join("");
     const body = { content, contentType: "application/x-ndjson" };
     const query = { templateId, version, dryRun: true };
-    return this.transport.send("POST", "/api/batches", { ...body, query, signal });
+    const estimate = await this.transport.send("POST", "/api/batches", { ...body, query, signal });
+    return estimate as models.TemplateBatchEstimate;
   }
 
   /** The estimated cost of the rows that wait to be started. */
