@@ -151,8 +151,11 @@ test("an empty list teaches, and a file becomes a batch whose progress moves to 
   });
   await page.getByText(/% used$/).waitFor();
   assert.equal(cost.max, 5);
-  const heads = await page.locator('.table-head [role="columnheader"]').allInnerTexts();
-  assert.deepEqual(heads, ["Key", "Status", "category", "urgent", "Confidence", "Cost", "Fault"]);
+  // The rows are read again a moment after the batch has ended.
+  await eventually(async () => {
+    const heads = await page.locator('.table-head [role="columnheader"]').allInnerTexts();
+    assert.deepEqual(heads, ["Key", "Status", "category", "urgent", "Confidence", "Cost", "Fault"]);
+  });
   const [first] = await rows(id);
   const shown = await page.locator('.table-body [data-index="0"]').innerText();
   for (const text of [first.key, first.output.category, String(first.output.urgent)])
