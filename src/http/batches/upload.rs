@@ -43,7 +43,7 @@ enum Rows {
     Given(Vec<Value>),
 }
 
-/// What became of an upload.
+/// The outcome of an upload.
 pub(in crate::http) enum Uploaded {
     /// A batch; true if an earlier upload made it.
     Batch(Box<Batch>, bool),

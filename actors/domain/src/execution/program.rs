@@ -498,8 +498,8 @@ fn rendered(step: &Step, scope: &impl Scope) -> Result<Inputs, render::Error> {
     })
 }
 
-/// What a reviewer sees beside the output, [`MAX_SHOWN_BYTES`] in all. A text without the value of a placeholder is
-/// left out; no execution fails of it.
+/// The texts that a reviewer sees beside the output, [`MAX_SHOWN_BYTES`] in all. A text without the value of a
+/// placeholder is left out; no execution fails of it.
 fn shown(step: &Step, scope: &impl Scope) -> Vec<String> {
     let mut left = MAX_SHOWN_BYTES;
     let render = |text: &PromptTemplate| {

@@ -358,7 +358,7 @@ impl StepChecker<'_, '_, '_> {
         messages.iter().enumerate().map(content).collect()
     }
 
-    /// What a reviewer sees beside the output.
+    /// The texts that a reviewer sees beside the output.
     fn shown(&mut self) -> Vec<PromptTemplate> {
         let review = self.source.review.as_ref().filter(|_| self.source.wait.is_none());
         let Some(review) = review else { return Vec::new() };

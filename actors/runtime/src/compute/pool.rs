@@ -46,7 +46,7 @@ struct State {
     /// The bytes of all requests.
     bytes: usize,
     lines: HashMap<Arc<str>, Line>,
-    /// What a computation takes, on average.
+    /// The time that a computation takes, on average.
     usual: Average,
     /// The number of the next turn.
     next: u64,
