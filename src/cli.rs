@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use callboard_cli::Access;
 use callboard_cli::completions::{self, Shell};
 use callboard_cli::early;
 use callboard_cli::process::exit;
@@ -25,6 +26,7 @@ mod manual;
 mod migrate;
 mod notify;
 mod serve;
+mod support;
 mod upgrade;
 
 /// The version, with the commit if the build knows it: `0.1.0 (4f1c2d3e5a6b)`.
@@ -63,6 +65,10 @@ pub enum Command {
     #[command(after_help = "Examples:
   callboard migrate --from ./callboard-data --to postgres://callboard@db.example.com/callboard")]
     Migrate(Migrate),
+    /// Write a file for a ticket: versions, settings without secrets, health, metrics, checks and limits.
+    ///
+    /// It holds no text of a task and no secret. Run it on the server, as the user that the server runs as.
+    SupportBundle(SupportBundle),
     /// Say what the next start of this program changes in the data, and whether there is a way back.
     Upgrade(Upgrade),
     /// Print the completion script of a shell.
@@ -93,6 +99,7 @@ impl Command {
             | Self::Client(_)
             | Self::Completions { .. }
             | Self::Upgrade(_)
+            | Self::SupportBundle(_)
             | Self::Manual { .. } => false,
         }
     }
@@ -118,6 +125,10 @@ pub struct Serve {
     /// --data-dir and --store become settings in it.
     #[arg(long, conflicts_with = "paused")]
     pub init: bool,
+    /// Check the settings, say what the start would change in the data, and end; the server may run. `callboard doctor`
+    /// checks the machine too.
+    #[arg(long, conflicts_with_all = ["init", "paused"])]
+    pub check: bool,
     /// Stand still, for a look at a restored copy: no webhook or mail leaves, no task is leased, no schedule runs, and
     /// nothing is removed by age.
     #[arg(long)]
@@ -177,6 +188,26 @@ pub struct Upgrade {
     /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// The sources of a support bundle, and its destination.
+#[derive(Debug, Clone, Args)]
+pub struct SupportBundle {
+    /// The server, the credentials and the format.
+    #[command(flatten)]
+    pub access: Access,
+    /// File with the server's settings.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The server's data directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub data_dir: Option<PathBuf>,
+    /// File with the server's log, whose last 500 lines are taken; keys in them are blotted out.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// The file to write; by default callboard-support-TIME.json.
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
 }
 
 /// The store to copy, and its destination.
@@ -244,6 +275,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Admin { command } => exit(admin::run(command)),
         Command::Compact(asked) => exit(compact::run(asked)),
         Command::Migrate(asked) => exit(migrate::run(asked)),
+        Command::SupportBundle(asked) => exit(support::run(asked)),
         Command::Upgrade(asked) => exit(upgrade::run(asked)),
         Command::Completions { shell } => completions::run(shell),
         Command::Manual { directory } => exit(manual::run(&directory)),

@@ -1,7 +1,4 @@
 //! Several nodes on one database: one is active, the others forward to it and take over from it.
-//!
-//! Deliberately absent: ownership, which is the store's, and the loop that keeps it, which is the
-//! runtime's.
 
 mod front;
 mod identity;

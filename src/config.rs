@@ -118,6 +118,8 @@ pub struct Server {
     pub bodies_max_bytes: usize,
     /// The longest wait of a chat completion for the end of its task.
     pub chat_wait: Duration,
+    /// The memory of the process; `None` is the limit of the control group.
+    pub memory_bytes: Option<u64>,
     /// The filter of the log; `CALLBOARD_LOG` takes precedence.
     pub log: String,
 }
@@ -213,6 +215,8 @@ pub struct Store {
     pub cache_bytes: u64,
     /// The directory that gets a copy of the journal.
     pub archive: Option<PathBuf>,
+    /// Free bytes of the disk below which new work is refused.
+    pub min_free_bytes: u64,
 }
 
 /// `[cluster]`.

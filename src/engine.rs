@@ -1,6 +1,4 @@
 //! The store that several nodes share, named by the settings.
-//!
-//! Deliberately absent: the embedded store, which is the service's, and the choice of partitions to own.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -47,6 +47,7 @@ pub(crate) mod origin;
 mod pages;
 mod pause;
 mod plans;
+mod pressure;
 mod queues;
 mod revocation;
 mod routes;
@@ -82,6 +83,7 @@ pub(crate) use middleware::Refusal;
 pub use middleware::{Edge, Middleware};
 pub use oidc::SignOn;
 pub use openapi::document;
+pub use pressure::Bounds;
 pub(crate) use system::without_active;
 
 use routes::{Access, Own, Routes};
@@ -245,6 +247,8 @@ fn table() -> Routes {
         .get   ("/api/events",                      may(A::EventsRead),       events::follow)
         .get   ("/ws",                              may_later(A::EventsRead), ws::clients::connect)
 
+        .get   ("/api/system/backup",               may(A::BackupsRead),      backup::backup_status)
+        .post  ("/api/system/backup",               may(A::BackupsCreate),    backup::report_backup)
         .get   ("/api/system/pause",                may(A::QueuesRead),       pause::show)
         .post  ("/api/system/pause",                may(A::QueuesManage),     pause::pause)
         .delete("/api/system/pause",                may(A::QueuesManage),     pause::resume)

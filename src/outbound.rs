@@ -1,7 +1,4 @@
 //! The clients for other services: mails, webhooks, traces, and calls to an identity provider.
-//!
-//! Deliberately absent: the time and the outcome of a delivery, which are durable and the
-//! runtime's.
 
 pub mod email;
 pub mod guard;

@@ -1,9 +1,7 @@
 //! The sandbox's worker: runs the tasks of test keys on the simulated model (docs/reference/sandbox.md).
 //!
-//! The worker connects within the process when the sandbox is first used, serves every queue and
-//! every model, and is a worker as any other: it holds leases, sends heartbeats, and is listed in
-//! the sandbox.
-//! Deliberately absent: the model's behaviour, which is [`callboard_worker::provider::simulated`].
+//! The worker connects within the process when the sandbox is first used, serves every queue and every model, and is a
+//! worker as any other: it holds leases, sends heartbeats, and is listed in the sandbox.
 
 use std::collections::HashMap;
 use std::sync::Arc;

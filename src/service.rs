@@ -39,7 +39,7 @@ use crate::auth::token::key::{Keyring, SigningKey};
 use crate::config::{self, Auth, Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
 use crate::http::serve::Limits;
-use crate::http::{self, App, Browsers, ClusterDoor, Edge, Parts, SignOn};
+use crate::http::{self, App, Bounds, Browsers, ClusterDoor, Edge, Parts, SignOn};
 use crate::outbound::guard::Guard;
 use crate::outbound::webhook::{self, WebhookSecret, WebhookSecrets, Webhooks};
 use crate::outbound::{self, oidc::Provider};
@@ -166,7 +166,13 @@ impl Assembled {
             bodies_max_bytes: config.server.bodies_max_bytes,
             ..Edge::default()
         };
+        let bounds = Bounds {
+            directory: opened.cluster.is_none().then(|| dir.clone()),
+            min_free_bytes: config.store.min_free_bytes,
+            memory_bytes: config.server.memory_bytes,
+        };
         let app = App::new(Parts {
+            bounds,
             handle,
             mail,
             defaults: Defaults {

@@ -1,7 +1,6 @@
 //! The templates that come with the program.
 //!
-//! The templates are files like a user's, read by the same code. Deliberately absent: the rules
-//! that make them valid.
+//! The templates are files like a user's, read by the same code.
 
 use callboard_domain::template::Template;
 use callboard_wire::read::Format;

@@ -3,8 +3,6 @@
 //!
 //! A client may connect without a certificate; a route that needs one asks for [`Certificate`]. A
 //! certificate that the authority has not signed ends the handshake.
-//!
-//! Deliberately absent: TLS as a client, which is [`callboard_common::tls`].
 
 mod validity;
 

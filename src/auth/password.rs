@@ -1,10 +1,8 @@
 //! Hashing and checking passwords with argon2id (docs/reference/accounts.md).
 //!
-//! A hash takes some 20 ms of a core and 19 MiB, on purpose. So hashes run on the blocking threads,
-//! at most as many at once as half the cores, and only so many may queue behind them, for a while:
-//! a flood of sign-ins is turned away and takes neither the memory nor the time of other requests.
-//! Deliberately absent: the rules about passwords, and the limit of tries; both are the domain's
-//! (`account`).
+//! A hash takes some 20 ms of a core and 19 MiB, on purpose. So hashes run on the blocking threads, at most as many at
+//! once as half the cores, and only so many may queue behind them, for a while: a flood of sign-ins is turned away and
+//! takes neither the memory nor the time of other requests.
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A code counts only with its [`Proof`]: the cookie of its attempt, so that nobody is signed in by the code of
-//! somebody else, or the verifier of the program that began. State, nonce and PKCE verifier are derived from the cookie with a key of this process, so a sign-in that
-//! is never finished costs the server nothing. Deliberately absent: the provider.
+//! somebody else, or the verifier of the program that began. State, nonce and PKCE verifier are derived from the
+//! cookie with a key of this process, so a sign-in that is never finished costs the server nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

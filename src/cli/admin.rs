@@ -15,8 +15,15 @@ const PASSWORD: &str = "CALLBOARD_NEW_PASSWORD";
 /// Runs a command.
 pub(super) fn run(command: AdminCommand) -> Result<(), String> {
     let AdminCommand::Reset(Reset { email, data_dir, store, config }) = command;
-    let config =
-        start(&Serve { listen: None, data_dir, store, config, init: false, paused: false })?;
+    let config = start(&Serve {
+        listen: None,
+        data_dir,
+        store,
+        config,
+        init: false,
+        check: false,
+        paused: false,
+    })?;
     let reset = AdminReset { email, password: password()? };
     let done = block_on(async { reset.run(&config).await.map_err(|error| error.to_string()) })?;
     announce(&format!(

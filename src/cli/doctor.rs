@@ -4,7 +4,7 @@
 //! absent: the checks through the server's interface, which are the command line's, and repairs.
 
 mod disk;
-mod files;
+pub(super) mod files;
 mod services;
 
 use std::io;
@@ -31,7 +31,8 @@ pub(super) fn run(asked: Doctor) -> u8 {
     }
 }
 
-async fn machine(flags: Flags) -> Machine {
+/// Checks the machine of a server with these settings.
+pub(super) async fn machine(flags: Flags) -> Machine {
     let config = match Config::load(flags, Config::environment()) {
         Ok(config) => config,
         Err(error) => {

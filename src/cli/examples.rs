@@ -241,9 +241,9 @@ fn of(path: &str) -> &'static [&'static str] {
             "keys rotate key_01m7ydhr2c7n0k4q8w3e5rtv6p --overlap 1h > worker.key",
         ],
         "users list" => &["users list", "users list --limit 100 -o json"],
-        "users create" => &["users create --email ann@example.com --role operator --name Ann"],
+        "users create" => &["users create ann@example.com --role operator --name Ann"],
         "users invite" => &[
-            "users invite --role reviewer --email ann@example.com",
+            "users invite ann@example.com --role reviewer",
             "users invite --role viewer --expires-in 1d -o json",
         ],
         "users invitations" => &["users invitations"],
@@ -263,6 +263,11 @@ fn of(path: &str) -> &'static [&'static str] {
             "audit list --action key.created,key.revoked --limit 100",
         ],
         "audit verify" => &["audit verify", "audit verify -o json"],
+        "backup init" => &[
+            "backup init --in /var/backups/callboard",
+            "backup init --archive /mnt/other-disk/callboard-journal",
+        ],
+        "backup status" => &["backup status", "backup status -o json"],
         "backup create" => &[
             "backup create --in /var/backups/callboard",
             "backup create --in /var/backups/callboard --data-dir ./callboard-data",
@@ -282,6 +287,7 @@ fn of(path: &str) -> &'static [&'static str] {
         ],
         "backup prune" => &[
             "backup prune --in /var/backups/callboard --keep 30",
+            "backup prune --in /var/backups/callboard --keep-daily 7 --keep-weekly 4 --keep-monthly 12",
             "backup prune --in /var/backups/callboard --keep 30 \\\n      \
              --archive /var/backups/callboard-journal",
         ],
@@ -378,6 +384,10 @@ fn of(path: &str) -> &'static [&'static str] {
             "doctor --base-url http://127.0.0.1:11434/v1 --models llama3.2",
             "doctor --server https://callboard.example -o json",
             "doctor --config /etc/callboard/callboard.toml",
+        ],
+        "support-bundle" => &[
+            "support-bundle --config /etc/callboard/callboard.toml",
+            "support-bundle --data-dir ./callboard-data --log callboard.log --to bundle.json",
         ],
         "upgrade" => &[
             "upgrade --check --data-dir /var/lib/callboard",

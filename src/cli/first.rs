@@ -1,7 +1,7 @@
 //! The first start of a server: the key of the first worker, and the command that starts it.
 //!
 //! The key is made while there is no admin who could make one, and stands in a file of mode 0600 in the data
-//! directory, beside the server's other secrets. Deliberately absent: the setup link, which is the service's.
+//! directory, beside the server's other secrets.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

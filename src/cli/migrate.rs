@@ -15,6 +15,7 @@ pub(super) fn run(asked: Migrate) -> Result<(), String> {
         store: Some(to),
         config,
         init: false,
+        check: false,
         paused: false,
     })?;
     let done = block_on(engine::migrate(&config))?;

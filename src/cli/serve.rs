@@ -12,7 +12,7 @@ use callboard_store::postgres::Address;
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
-use super::{Serve, first, notify};
+use super::{Serve, first, notify, upgrade};
 use crate::cluster::Node;
 use crate::config::{Config, Flags};
 use crate::service::{Error, Reload, Service};
@@ -25,6 +25,12 @@ type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) fn run(serve: &Serve) -> u8 {
     if serve.init {
         return exit(init(serve));
+    }
+    if serve.check {
+        return exit(start(serve).and_then(|config| {
+            announce("settings    every setting is known and valid");
+            upgrade::look(&config)
+        }));
     }
     exit(start(serve).and_then(|config| {
         block_on(async {

@@ -1,18 +1,29 @@
 //! `callboard upgrade --check`: what the next start of this program changes in the data, said before it.
-//!
-//! Deliberately absent: the upgrade, which is the start of the new program.
 
 use callboard_cli::process::{announce, block_on};
 use callboard_store::{Inspected, ROWS, Written, inspect, postgres};
 
 use super::serve::start;
 use super::{Serve, Upgrade, VERSION};
+use crate::config::Config;
 
 /// Looks at the store, and prints the result.
 pub(super) fn run(asked: Upgrade) -> Result<(), String> {
     let Upgrade { check: _, data_dir, store, config } = asked;
-    let config =
-        start(&Serve { listen: None, data_dir, store, config, init: false, paused: false })?;
+    let config = start(&Serve {
+        listen: None,
+        data_dir,
+        store,
+        config,
+        init: false,
+        check: false,
+        paused: false,
+    })?;
+    look(&config)
+}
+
+/// Looks at the store of these settings, and prints the result.
+pub(super) fn look(config: &Config) -> Result<(), String> {
     let directory = config.server.data_dir.join("store");
     let (place, found) = if let Some(address) = config.store.shared.clone() {
         let found =

@@ -6,8 +6,8 @@
 //!               └ no node is, as during a takeover ─▶ held for up to 10 s, then 503; health is told at once
 //! ```
 //!
-//! A request that was not sent, or that a node was not active to answer, may be sent again; one whose answer
-//! was lost is a 503, and its caller knows whether to repeat it. Deliberately absent: the choice of the active node.
+//! A request that was not sent, or that a node was not active to answer, may be sent again; one whose answer was lost
+//! is a 503, and its caller knows whether to repeat it.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};

@@ -1,7 +1,6 @@
 //! A node of a cluster: while it is active it runs the actors and the edge, otherwise it forwards.
 //!
 //! Every tenure begins like a start of the server, from the store alone, and ends like a stop of it.
-//! Deliberately absent: the choice of the active node, which is [`callboard_runtime::membership`]'s.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};

@@ -1,8 +1,7 @@
 //! Connections to other nodes.
 //!
-//! HTTP/1.1, a request at a time on each, kept open between requests. A connection ends when its node
-//! is not the one to ask any more, or is not heard any more, so that no answer is awaited for ever.
-//! Deliberately absent: the choice of the node.
+//! HTTP/1.1, a request at a time on each, kept open between requests. A connection ends when its node is not the one
+//! to ask any more, or is not heard any more, so that no answer is awaited for ever.
 
 use std::collections::HashMap;
 use std::io;

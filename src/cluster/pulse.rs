@@ -1,8 +1,7 @@
 //! The sign that another node can be heard: a question a second, on a connection of its own.
 //!
-//! A network that drops packets closes no connection, so nothing else tells of it. A long answer is no silence:
-//! the question is one that a node answers by itself, active or not. Deliberately absent: the end of the
-//! connections to a silent node, which is [`super::peers`]'s.
+//! A network that drops packets closes no connection, so nothing else tells of it. A long answer is no silence: the
+//! question is one that a node answers by itself, active or not.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,4 @@
 //! `[oidc]`, read: only with an issuer is there single sign-on.
-//!
-//! Deliberately absent: defaults, which stand in `config/callboard.toml` alone, and a try whether the
-//! provider answers, which a start does not wait for.
 
 use callboard_domain::access::Role;
 use callboard_domain::account::external::Policy;
@@ -123,7 +120,7 @@ fn mapping(raw: &Raw) -> Result<(String, Role), String> {
     let text = rule::text(raw).map_err(|_| right())?;
     let (value, role) = text.rsplit_once('=').ok_or_else(right)?;
     match Role::parse(role.trim()) {
-        Some(role) if role != Role::Worker && !value.trim().is_empty() => {
+        Some(role) if !matches!(role, Role::Worker | Role::Backup) && !value.trim().is_empty() => {
             Ok((value.trim().to_owned(), role))
         }
         Some(_) | None => Err(right()),

@@ -59,6 +59,11 @@ impl Server {
                 "bodies_max_bytes",
                 rule::whole(2 * body::MAX_BODY..=1 << 40),
             )?,
+            memory_bytes: source.optional(
+                SECTION,
+                "memory_bytes",
+                rule::whole(1 << 20..=1 << 50),
+            )?,
             chat_wait: source.get(SECTION, "chat_wait", rule::duration(SECOND..=DAY))?,
             log: source.get(SECTION, "log", rule::log_filter)?,
         })

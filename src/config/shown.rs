@@ -31,6 +31,10 @@ impl Config {
             ("server.max_connections", server.max_connections.to_string()),
             ("server.connections_per_address", server.connections_per_address().to_string()),
             ("server.bodies_max_bytes", server.bodies_max_bytes.to_string()),
+            (
+                "server.memory_bytes",
+                server.memory_bytes.map_or_else(|| "automatic".to_owned(), |it| it.to_string()),
+            ),
             ("server.chat_wait", duration::format(server.chat_wait)),
             ("server.log", server.log.clone()),
             ("server.paused", self.paused.to_string()),
@@ -100,6 +104,7 @@ impl Config {
                 "store.archive",
                 store.archive.as_ref().map_or_else(off, |path| path.display().to_string()),
             ),
+            ("store.min_free_bytes", store.min_free_bytes.to_string()),
             ("events.keep", duration::format(events.keep)),
             ("events.keep_max", events.keep_max.to_string()),
             ("retention.ended", forever(retention.ended)),

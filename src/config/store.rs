@@ -24,6 +24,7 @@ impl Store {
         Ok(Self {
             cache_bytes: source.get(SECTION, "cache_bytes", rule::whole(1_048_576..=1 << 50))?,
             archive: source.optional(SECTION, "archive", rule::path)?,
+            min_free_bytes: source.get(SECTION, "min_free_bytes", rule::whole(0..=1 << 50))?,
             shared: shared.transpose()?,
         })
     }

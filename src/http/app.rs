@@ -34,6 +34,7 @@ use super::item_reads::ItemReads;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::HttpMetrics;
 use super::oidc::SignOn;
+use super::pressure::{Bounds, Pressure};
 use crate::auth::password::Passwords;
 use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
@@ -101,6 +102,8 @@ pub struct Parts {
     pub metrics_public: bool,
     /// The directory of everything that is stored.
     pub data_dir: PathBuf,
+    /// The disk and the memory that new work needs.
+    pub bounds: Bounds,
     /// The store, for backups.
     pub store: Weak<SledStore>,
     /// The cluster, if the server is a node of one.
@@ -142,6 +145,7 @@ pub struct App {
     pub(super) surface: HttpMetrics,
     pub(super) metrics_public: bool,
     pub(super) data_dir: PathBuf,
+    pub(super) pressure: Arc<Pressure>,
     /// The embedded store; dropped once the service stops.
     pub(super) store: Weak<SledStore>,
     pub(super) cluster: Option<ClusterDoor>,
@@ -185,6 +189,7 @@ impl App {
             surface: HttpMetrics::default(),
             metrics_public: parts.metrics_public,
             data_dir: parts.data_dir,
+            pressure: Pressure::watch(parts.bounds),
             store: parts.store,
             cluster: parts.cluster,
             traces: parts.traces,

@@ -3,8 +3,6 @@
 //! ```text
 //!   credential ─▶ caller ─▶ counted, or 429 ─▶ no caller: 401, not allowed: 403 ─▶ handler
 //! ```
-//!
-//! Deliberately absent: the table of permissions, which is [`callboard_domain::access`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +21,7 @@ use callboard_domain::credential;
 use super::body_budget::Share;
 use super::limit::{self, Counted};
 use super::routes::{Access, AccessTable, Own};
-use super::{App, Edge, Failure, browser, pages};
+use super::{App, Edge, Failure, browser, pages, pressure};
 
 /// The header of answers to a key that ends within two weeks: its end.
 const KEY_EXPIRES_AT: HeaderName = HeaderName::from_static("callboard-key-expires-at");
@@ -100,7 +98,12 @@ pub(super) async fn guard(
             (Err(Error::from(refused)), standing)
         }
         (Ok(standing), Some(Access::Allowed(action)), Some(caller)) => {
-            let allowed = caller.and_then(|caller| caller.may(action).map(|()| caller));
+            let is_new = path
+                .as_ref()
+                .is_some_and(|path| pressure::is_new_work(action, request.method(), path.as_str()));
+            let room = || if is_new { app.pressure.check() } else { Ok(()) };
+            let allowed =
+                caller.and_then(|caller| caller.may(action).and_then(|()| room()).map(|()| caller));
             (allowed.map(Some), standing)
         }
         (Ok(standing), Some(Access::Own(own)), Some(caller)) => {

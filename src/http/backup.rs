@@ -1,10 +1,10 @@
-//! Backups of the store in use: translate only.
+//! Backups of the store in use, and what can be restored: translate only.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::body::Body;
+use axum::body::Body as ResponseBody;
 use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -14,16 +14,73 @@ use callboard_backup::encode;
 use callboard_domain::Error;
 use callboard_domain::access::{Action as PermissionWatch, Caller};
 use callboard_domain::audit::{Action, Record};
-use callboard_store::sled::Snapshot;
+use callboard_store::sled::{SledStore, Snapshot};
+use callboard_wire::backup::{BackupReport, BackupStatusBody};
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
 use super::extract::Asker;
 use super::serve::ConnectionHandle;
-use super::{App, Failure};
+use super::{Answer, App, Body, Failure, Reply};
 
 /// Frames that wait for a slow reader.
 const WAITING: usize = 4;
+
+/// The last backup, the archive behind it, and the moments to which the two restore the server.
+#[utoipa::path(
+    get, path = "/api/system/backup", tag = "system",
+    responses(
+        (status = 200, body = BackupStatusBody),
+        (status = 409, description = "the data is in PostgreSQL"),
+    ),
+)]
+pub(super) async fn backup_status(State(app): State<Arc<App>>) -> Answer {
+    let store = embedded(&app)?;
+    Ok(Reply::ok(&BackupStatusBody::of(&store.protection(), app.handle.now())))
+}
+
+/// Say that a backup is complete, as `callboard backup create` does. It covers every gap of the archive before it.
+#[utoipa::path(
+    post, path = "/api/system/backup", tag = "system",
+    responses(
+        (status = 200, description = "the report is durable", body = BackupStatusBody),
+        (status = 409, description = "the backup is of other data, or the data is in PostgreSQL"),
+    ),
+)]
+pub(super) async fn report_backup(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Body(BackupReport { id, lineage, group }): Body<BackupReport>,
+) -> Answer {
+    let store = embedded(&app)?;
+    let own = store.protection().lineage;
+    if lineage != own {
+        let says = format!(
+            "the backup is of the data directory with lineage {lineage}, and this server's has {own}"
+        );
+        return Err(Error::InvalidState(says).into());
+    }
+    let now = app.handle.now();
+    let noting = Arc::clone(&store);
+    let noted = spawn_blocking(move || noting.note_backup(now.as_millis(), group)).await;
+    noted
+        .map_err(|_| Error::Unavailable("the server is stopping"))?
+        .map_err(|error| Error::InvalidState(error.to_string()))?;
+    let record = Record::new(Action::BackupCompleted, by).with("backup", id);
+    app.record(record.with("group", group)).await;
+    Ok(Reply::ok(&BackupStatusBody::of(&store.protection(), now)))
+}
+
+/// The embedded store.
+fn embedded(app: &App) -> Result<Arc<SledStore>, Error> {
+    if app.cluster.is_some() {
+        let elsewhere =
+            "the data is in PostgreSQL: back it up there, with pg_dump or point-in-time recovery";
+        return Err(Error::InvalidState(elsewhere.into()));
+    }
+    app.store.upgrade().ok_or(Error::Unavailable("the server is stopping"))
+}
 
 /// Stream the whole store, as it is at the end of the stream, for `callboard backup create`.
 ///
@@ -39,18 +96,13 @@ pub(super) async fn create(
     Extension(connection): Extension<ConnectionHandle>,
     Asker(by): Asker,
 ) -> Result<Response, Failure> {
-    if app.cluster.is_some() {
-        let elsewhere =
-            "the data is in PostgreSQL: back it up there, with pg_dump or point-in-time recovery";
-        return Err(Error::InvalidState(elsewhere.into()).into());
-    }
+    let store = embedded(&app)?;
     let permit = app.streams.open(caller.account)?;
-    let store = app.store.upgrade().ok_or(Error::Unavailable("the server is stopping"))?;
     let snapshot = store.snapshot().map_err(|error| Error::InvalidState(error.to_string()))?;
     drop(store);
     app.record(Record::new(Action::BackupStarted, by)).await;
     let (sender, mut frames) = mpsc::channel(WAITING);
-    tokio::task::spawn_blocking(move || send(snapshot, &sender));
+    spawn_blocking(move || send(snapshot, &sender));
     let mut right = app.handle.right(&caller, PermissionWatch::BackupsCreate);
     let mut ends = right.clone();
     let over = async move { drop(ends.lost().await) };
@@ -71,7 +123,7 @@ pub(super) async fn create(
         (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    Ok((headers, Body::from_stream(frames)).into_response())
+    Ok((headers, ResponseBody::from_stream(frames)).into_response())
 }
 
 /// Reads the snapshot to its end, or until the client leaves.

@@ -1,6 +1,4 @@
 //! Request bodies: their size, their time, their kind.
-//!
-//! Deliberately absent: the meaning of the bytes.
 
 pub(super) mod lines;
 pub(super) mod pieces;

@@ -5,9 +5,8 @@
 //!                                                   └▶ held, or chat_wait is over: 422
 //! ```
 //!
-//! Client libraries retry 408, 409, 429 and 5xx by themselves. Once the task is durable, every refusal
-//! is therefore 422, and names the task. The task outlives its client. Deliberately absent: the shapes,
-//! which are [`callboard_wire::chat`], and the shape of errors, which the middleware writes.
+//! Client libraries retry 408, 409, 429 and 5xx by themselves. Once the task is durable, every refusal is therefore
+//! 422, and names the task. The task outlives its client.
 
 mod follow;
 mod stream;

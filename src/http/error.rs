@@ -101,6 +101,7 @@ pub fn row(error: &Error) -> Row {
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE")
         }
         Error::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
+        Error::DiskLow { .. } => (StatusCode::INSUFFICIENT_STORAGE, "INSUFFICIENT_STORAGE"),
         Error::Unavailable(_) | Error::Paused { .. } => {
             (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE")
         }
@@ -117,6 +118,7 @@ pub fn row(error: &Error) -> Row {
             | Error::TooMuchWaits { .. }
             | Error::Unavailable(_)
             | Error::Paused { .. }
+            | Error::DiskLow { .. }
     );
     Row { status, code, retryable }
 }
@@ -128,7 +130,7 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
     if let Error::MethodNotAllowed { allow, .. } = error {
         return HeaderValue::from_str(allow).ok().map(|allow| (ALLOW, allow));
     }
-    if let Error::Paused { .. } = error {
+    if let Error::Paused { .. } | Error::DiskLow { .. } = error {
         return Some((RETRY_AFTER, HeaderValue::from(PAUSED_FOR)));
     }
     if let Error::RateLimited { retry_after, .. } = error {
@@ -351,6 +353,7 @@ mod tests {
             (Error::HeadersTooLarge { limit: 1 }, 431, "HEADERS_TOO_LARGE", false),
             (Error::Internal, 500, "INTERNAL_ERROR", false),
             (Error::Unavailable("draining"), 503, "UNAVAILABLE", true),
+            (Error::DiskLow { free: 1, needed: 2 }, 507, "INSUFFICIENT_STORAGE", true),
         ];
         for (error, status, code, retryable) in table {
             let row = row(&error);

@@ -1,6 +1,4 @@
 //! The events that a caller asked for, as far as the caller's role permits them.
-//!
-//! Deliberately absent: the transport.
 
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};

@@ -1,6 +1,4 @@
 //! The header `Idempotency-Key`, and the header that marks a repeated answer.
-//!
-//! Deliberately absent: the comparison of a key, which is the runtime's.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

@@ -22,9 +22,10 @@ use super::error::row;
 use super::extract::Asker;
 use super::{Answer, App, Body, Id, Query, Reply, accounts};
 use crate::auth::sign_on::{Brought, Proof};
-use crate::outbound::email::PasswordMail;
+use crate::outbound::email::{Link, LinkMail};
 
-/// Invite a person; the link is returned only here.
+/// Invite a person; the link is returned only here. If the invitation is to an e-mail and the server sends mail, the
+/// person gets the link by mail too.
 #[utoipa::path(
     post, path = "/api/auth/invitations", tag = "auth",
     responses(
@@ -38,8 +39,19 @@ pub(super) async fn create(
     Body(asked): Body<CreateInvitation>,
 ) -> Answer {
     let (open, secret) = app.handle.invite(asked.into(), by).await?;
-    let page = app.browsers.sign_in_page();
-    Ok(Reply::created(&NewInvitationBody::new(&open, &secret, &page)).secret())
+    let mail = app.mail.clone().zip(open.email.clone());
+    let made = NewInvitationBody::new(&open, &secret, &app.browsers.sign_in_page(), mail.is_some());
+    if let Some((mail, to)) = mail {
+        let (link, at) = (made.url().to_owned(), app.handle.now());
+        let what = Link::Invitation(open.role, open.expires_at);
+        let (letter, id) = (LinkMail { to, name: open.name, link, at, what }, open.id);
+        tokio::spawn(async move {
+            if let Err(error) = mail.send_link(&letter).await {
+                tracing::warn!(invitation = %id, error = error.message, "an invitation was not sent by mail");
+            }
+        });
+    }
+    Ok(Reply::created(&made).secret())
 }
 
 /// The open invitations, the newest first.
@@ -159,8 +171,9 @@ async fn send(app: Arc<App>, by: By, email: Email) {
     };
     let link = format!("{}#reset={token}", app.browsers.sign_in_page());
     app.record(Record::new(Action::PasswordForgotten, by).of(user.id)).await;
-    let letter = PasswordMail { to: user.email, name: user.name, link, at: now };
-    if let Err(error) = mail.send_password(&letter).await {
+    let (to, name, what) = (user.email, Some(user.name), Link::Password);
+    let letter = LinkMail { to, name, link, at: now, what };
+    if let Err(error) = mail.send_link(&letter).await {
         tracing::warn!(user = %user.id, error = error.message, "the mail about a forgotten password was not sent");
     }
 }

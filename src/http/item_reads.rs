@@ -6,7 +6,6 @@
 //! ```
 //!
 //! An account waits for at most one turn of each other account, however many streams that one has.
-//! Deliberately absent: room for the bytes that are read, which is [`super::body_budget`]'s.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

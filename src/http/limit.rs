@@ -1,8 +1,5 @@
 //! Rate limits: a sliding log per account, or per address where there is no credential
 //! (docs/reference/limits.md).
-//!
-//! Deliberately absent: the log itself, which is [`callboard_domain::rate`], and the choice of the
-//! counted caller.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

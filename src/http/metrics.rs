@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use callboard_wire::metrics::{Format, Process, Server, written};
+use callboard_store::Protection;
+use callboard_wire::metrics::{BackupFigures, Format, Process, Server, written};
 use tokio::sync::Semaphore;
 
 use super::{App, ClusterDoor, Failure};
@@ -79,10 +80,22 @@ impl App {
             store_bytes: store_bytes(&self.data_dir.join("store")),
             disk: disk(&self.data_dir),
             cluster: self.cluster.as_ref().and_then(ClusterDoor::figures),
+            backup: self.store.upgrade().map(|store| restorable(&store.protection())),
             spans: [spans.exported, spans.dropped],
             certificates: self.tls.iter().flat_map(Tls::left).collect(),
             process: process(),
         }
+    }
+}
+
+/// What can be restored.
+fn restorable(protection: &Protection) -> BackupFigures {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = |millis| Duration::from_millis(millis).as_secs_f64();
+    let moments = protection.restorable(u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
+    BackupFigures {
+        restorable: moments.map(|(from, to)| [seconds(from), seconds(to)]),
+        archived: protection.archive.as_ref().map(|_| protection.fault().is_none()),
     }
 }
 
@@ -104,9 +117,16 @@ fn store_bytes(directory: &Path) -> [u64; 2] {
 }
 
 /// The free and all bytes of a directory's file system.
-fn disk(directory: &Path) -> Option<[u64; 2]> {
+pub(super) fn disk(directory: &Path) -> Option<[u64; 2]> {
     let disk = rustix::fs::statvfs(directory).ok()?;
     Some([disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize])
+}
+
+/// The memory of this process, in bytes.
+pub(super) fn resident() -> Option<u64> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = pages.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
 }
 
 /// The figures of Linux; nothing elsewhere.
@@ -120,10 +140,7 @@ fn process() -> Process {
             #[expect(clippy::cast_precision_loss, reason = "exact for many years")]
             Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
         });
-    let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    let resident_bytes = pages
-        .and_then(|text| field(&text, 1))
-        .map(|pages| pages * rustix::param::page_size() as u64);
+    let resident_bytes = resident();
     let open = std::fs::read_dir("/proc/self/fd").ok();
     Process { cpu_seconds, resident_bytes, open_fds: open.map(|files| files.count() as u64) }
 }

@@ -157,6 +157,7 @@ async fn handle(
         traces.answered(place, &Answered { method: method.as_str(), route, status, began });
     }
     tracing::debug!(
+        target: "callboard::access",
         request_id = id.as_str(),
         %method,
         path = path.as_ref().map_or("-", MatchedPath::as_str),

@@ -1,8 +1,7 @@
 //! Names outside the grammar that are there already (docs/reference/api.md, Names).
 //!
-//! An older server took any text for the name of a model, a queue or a tag. Such a name goes on while
-//! something has it: a task that is stored, settings, limits, a connected worker, a plan, a template.
-//! Deliberately absent: the grammar, which is [`callboard_domain::grammar`].
+//! An older server took any text for the name of a model, a queue or a tag. Such a name goes on while something has
+//! it: a task that is stored, settings, limits, a connected worker, a plan, a template.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use utoipa::OpenApi;
 
 use super::describe::Operation;
 use super::envelope::Shape;
+use super::pressure::is_new_work;
 use super::routes::{Access, Route};
 use super::{
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
@@ -115,6 +116,8 @@ use crate::ws;
         accounts::end_session,
         audit::list,
         backup::create,
+        backup::backup_status,
+        backup::report_backup,
         cluster::nodes,
         cluster::change,
         webhooks::list,
@@ -234,6 +237,9 @@ fn complete(described: &mut Value, route: &Route, operation: &Operation) {
             described["security"] = json!([{"bearer": []}]);
             described["x-callboard-action"] = action.as_str().into();
             refusals.extend([401, 403, 429, 503]);
+            if is_new_work(action, &route.method, route.path) {
+                refusals.insert(507);
+            }
         }
         Access::Own(_) => {
             described["security"] = json!([{"bearer": []}]);

@@ -32,17 +32,20 @@ struct Built;
 const INDEX: &str = "index.html";
 const ASSETS: &str = "assets/";
 /// The first segments of the paths that the dashboard shows.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 19] = [
     "",
     "account",
     "admin",
     "batches",
+    "budgets",
     "docs",
     "executions",
     "insights",
+    "models",
     "plans",
     "queues",
     "review",
+    "schedules",
     "setup",
     "sign-in",
     "tasks",
@@ -220,11 +223,11 @@ mod tests {
             ACCEPT,
             HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8"),
         )]);
-        assert!(is_visit("/schedules", &browser) && is_visit("/schedules/1", &browser));
-        for path in ["/api", "/api/tasks", "/v1/models", "/ws", "/.env", "/x.js", "//schedules"] {
+        assert!(is_visit("/shifts", &browser) && is_visit("/shifts/1", &browser));
+        for path in ["/api", "/api/tasks", "/v1/models", "/ws", "/.env", "/x.js", "//shifts"] {
             assert!(!is_visit(path, &browser), "{path}");
         }
-        assert!(!is_visit("/schedules", &HeaderMap::new()));
+        assert!(!is_visit("/shifts", &HeaderMap::new()));
     }
 
     #[test]

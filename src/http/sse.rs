@@ -1,7 +1,7 @@
 //! A server-sent event that holds JSON.
 //!
-//! Clients that split lines as Unicode does (Python's `splitlines`, for one) would break a line at U+0085,
-//! U+2028 and U+2029, which JSON may hold unescaped. Deliberately absent: the contents of events.
+//! Clients that split lines as Unicode does (Python's `splitlines`, for one) would break a line at U+0085, U+2028 and
+//! U+2029, which JSON may hold unescaped.
 
 use axum::response::sse::Event;
 use callboard_common::text::line_json;

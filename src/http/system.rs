@@ -117,17 +117,17 @@ fn readiness(app: &App) -> Component {
     }
 }
 
-/// The store is degraded while its archive has a gap, or while a shared database does not take this node's calls:
+/// The store is degraded while its archive continues no backup, or while a shared database does not take this node's calls:
 /// the node answers until its term is over.
 fn database(app: &App) -> Component {
     if let Some(fault) = app.cluster.as_ref().and_then(ClusterDoor::fault) {
         return Component { status: "degraded", detail: Some(fault) };
     }
-    let fault = app.store.upgrade().and_then(|store| store.archive_fault());
-    fault.map_or_else(Component::ok, |fault| {
-        let detail = format!("the archive of the journal cannot be written: {fault}");
-        Component { status: "degraded", detail: Some(detail) }
-    })
+    if let Err(short) = app.pressure.check() {
+        return Component { status: "degraded", detail: Some(short.to_string()) };
+    }
+    let fault = app.store.upgrade().and_then(|store| store.protection().fault());
+    fault.map_or_else(Component::ok, |fault| Component { status: "degraded", detail: Some(fault) })
 }
 
 /// The answer to a question after the health of a cluster, by a node that knows of no active one; `None` for

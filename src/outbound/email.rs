@@ -1,8 +1,7 @@
-//! Mails, by SMTP: [`Mailer`] for the runtime, and mails about forgotten passwords.
+//! Mails, by SMTP: [`Mailer`] for the runtime, and mails with a secret link.
 //!
-//! A connection for each mail, a few at once: mails are rare, and a server has limits. A mail that
-//! is sent again after a crash has the same `Message-ID`, made of its delivery's identifier.
-//! Deliberately absent: another attempt, which is the delivery's business, and any text of a task.
+//! A connection for each mail, a few at once: mails are rare, and a server has limits. A mail that is sent again after
+//! a crash has the same `Message-ID`, made of its delivery's identifier.
 
 mod text;
 
@@ -10,6 +9,7 @@ use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use callboard_domain::Timestamp;
+use callboard_domain::access::Role;
 use callboard_domain::account::Email as Recipient;
 use callboard_domain::digest::Digest;
 use callboard_runtime::ports::{KeyEndMail, Mailer, NotSent, ReviewerMail};
@@ -38,17 +38,28 @@ const LOGIN_REFUSED: [u16; 4] = [530, 534, 535, 538];
 /// The pauses after tries of a mail that is not stored.
 const PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
-/// A mail to a user who has forgotten the password.
+/// A mail with a secret link.
 #[derive(Debug)]
-pub struct PasswordMail {
+pub struct LinkMail {
     /// The recipient.
     pub to: Recipient,
-    /// The user's name.
-    pub name: String,
-    /// The secret address at which the user sets another password.
+    /// The recipient's name, if it is known.
+    pub name: Option<String>,
+    /// The secret address.
     pub link: String,
     /// The time of the request.
     pub at: Timestamp,
+    /// What the link is for.
+    pub what: Link,
+}
+
+/// The use of a secret link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// A user who has forgotten the password sets another one.
+    Password,
+    /// An invited person makes an account in this role, until this time.
+    Invitation(Role, Timestamp),
 }
 
 /// The client of the configured server.
@@ -96,19 +107,19 @@ impl Email {
         })
     }
 
-    /// Sends a link to a user who has forgotten the password. A server that does not take it is tried
-    /// three times; nothing is stored, because the link may not be.
+    /// Sends a secret link. A server that does not take it is tried three times; nothing is stored, because the link
+    /// may not be.
     ///
     /// # Errors
     /// The reason of the last try.
-    pub async fn send_password(&self, letter: &PasswordMail) -> Result<(), NotSent> {
+    pub async fn send_link(&self, letter: &LinkMail) -> Result<(), NotSent> {
         for pause in PAUSES {
-            match self.deliver(self.password_message(letter)).await {
+            match self.deliver(self.link_message(letter)).await {
                 Err(NotSent { permanent: false, .. }) => tokio::time::sleep(pause).await,
                 sent => return sent,
             }
         }
-        self.deliver(self.password_message(letter)).await
+        self.deliver(self.link_message(letter)).await
     }
 
     /// Connects and signs in, and sends nothing.
@@ -166,15 +177,24 @@ impl Email {
         self.written(to, delivery.created_at(), &delivery.to_string(), subject, text)
     }
 
-    fn password_message(
+    fn link_message(
         &self,
-        letter: &PasswordMail,
+        letter: &LinkMail,
     ) -> Result<Message, Box<dyn std::error::Error + Send + Sync>> {
         // The name of the mail is derived from its secret, so that the tries for one are one mail.
-        let name = format!("pwd_{}", Digest::of(&letter.link));
-        let to = (&letter.to, &*letter.name);
-        let subject = "Set another password".to_owned();
-        self.written(to, letter.at, &name, subject, text::password(&letter.name, &letter.link))
+        let (kind, subject) = match letter.what {
+            Link::Password => ("pwd", "Set another password".to_owned()),
+            Link::Invitation(..) => {
+                ("inv", format!("You are invited to {}", text::host(&letter.link)))
+            }
+        };
+        let id = format!("{kind}_{}", Digest::of(&letter.link));
+        let name = letter.name.as_deref().unwrap_or_default();
+        let text = match letter.what {
+            Link::Password => text::password(name, &letter.link),
+            Link::Invitation(role, until) => text::invitation(letter, role, until),
+        };
+        self.written((&letter.to, name), letter.at, &id, subject, text)
     }
 
     fn written(
@@ -189,7 +209,7 @@ impl Email {
         let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
         let message = Message::builder()
             .from(self.from.clone())
-            .to(Mailbox::new(Some(text::one_line(name)), address))
+            .to(Mailbox::new((!name.is_empty()).then(|| text::one_line(name)), address))
             .subject(subject)
             .date(SystemTime::UNIX_EPOCH + Duration::from_millis(at.as_millis()))
             .message_id(Some(format!("<{id}@{}>", self.from.email.domain())))

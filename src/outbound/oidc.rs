@@ -6,8 +6,7 @@
 //!                                            └ an unknown key: read the keys again, at most each 10 s
 //! ```
 //!
-//! Every call is bounded in time and bytes, and no redirect is followed. Deliberately absent: the
-//! admission, which the domain decides, and the browser's cookie, which [`crate::http`] writes.
+//! Every call is bounded in time and bytes, and no redirect is followed.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,7 @@
 //! Webhooks, by HTTP: [`WebhookClient`] for the runtime.
 //!
-//! Each webhook has a connection of its own, through the [`Guard`]: no redirect is followed, and no
-//! proxy of the environment is used. Deliberately absent: another attempt, which is the delivery's
-//! business.
+//! Each webhook has a connection of its own, through the [`Guard`]: no redirect is followed, and no proxy of the
+//! environment is used.
 
 mod body;
 mod secret;

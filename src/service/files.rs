@@ -1,6 +1,4 @@
 //! The open files of the process: its limit is raised as far as the system permits, and bounds the connections.
-//!
-//! Deliberately absent: the files themselves.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

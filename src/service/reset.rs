@@ -1,7 +1,6 @@
 //! The way back in of a server whose admins have lost theirs: whoever may open the store gives an admin a password.
 //!
 //! On PostgreSQL the process joins the cluster for as long as the change takes, and writes only as its active node.
-//! Deliberately absent: the change itself, which is [`callboard_runtime::accounts::OfflineAccounts`]'s.
 
 use std::sync::Arc;
 

@@ -4,8 +4,7 @@
 //!   subscribe ─▶ Feed ─▶ Session: waits, or is too much ─▶ the socket
 //! ```
 //!
-//! One task per connection moves frames. Deliberately absent: the choice of the frames that wait,
-//! and the judgement that a client is too slow, which are `session`'s.
+//! One task per connection moves frames.
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -4,11 +4,10 @@
 //! text 40,000 FIN ─▶ text 16,384 ─ continuation 16,384 ─ continuation 7,232 FIN
 //! ```
 //!
-//! A frame reader reserves the length that a frame announces, and keeps the memory for as long as
-//! the socket lives. So a long frame reaches the reader in pieces, as if the client had sent it so,
-//! and the bytes of an unfinished message take room of the account's budget. A whole message takes
-//! room, but none of its account's, until the next read, which comes once the message was parsed.
-//! Deliberately absent: the meaning of a frame, which the reader knows.
+//! A frame reader reserves the length that a frame announces, and keeps the memory for as long as the socket lives. So
+//! a long frame reaches the reader in pieces, as if the client had sent it so, and the bytes of an unfinished message
+//! take room of the account's budget. A whole message takes room, but none of its account's, until the next read,
+//! which comes once the message was parsed.
 
 use std::io;
 use std::pin::Pin;

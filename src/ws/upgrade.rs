@@ -1,6 +1,4 @@
 //! The upgrade of a request to a WebSocket (RFC 6455).
-//!
-//! Deliberately absent: its frames.
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;

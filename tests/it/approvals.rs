@@ -1,8 +1,5 @@
 //! Human approval over HTTP: what is held, who may decide, what becomes of it, and that exactly one
 //! decision is ever made (docs/reference/approvals.md).
-//!
-//! Deliberately absent: crashes in the middle of decisions, which are
-//! [`crate::approvals_survive`]; the command line; and mails.
 
 pub(crate) mod chain;
 pub(crate) mod fixture;

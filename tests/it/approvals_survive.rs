@@ -1,7 +1,5 @@
 //! Kills in the middle of decisions: what was acknowledged stays, by the same reviewer and with the
 //! same verdict; nothing is decided twice; and what follows from a decision happens once.
-//!
-//! Deliberately absent: timers across a kill, which are `approvals/timers.rs`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

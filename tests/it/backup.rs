@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use callboard_disk::{Call, Counts, Fault, Moment, Outcome, Random, Shim};
+use callboard_disk::{Call, Counts, Fault, Moment, Outcome, Random, Shim, Timing};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -39,6 +39,11 @@ async fn done(server: &Server, token: &str, args: &[&str]) -> Value {
     let output = callboard(server, token, args).await;
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+/// Makes the repository `backups`, and an archive.
+async fn init(server: &Server) {
+    done(server, "", &["init", "--in", "backups"]).await;
 }
 
 /// A server with an archive, in the directories `data`, `backups` and `archive` of its own.
@@ -107,6 +112,7 @@ async fn a_busy_server_is_backed_up_and_restored_to_any_moment() {
     let count = async || seen.lock().await.len();
     until("some tasks are there", async || count().await > 300).await;
 
+    init(&server).await;
     let before_first = seen.lock().await.clone();
     let first = done(&server, &token, &["create", "--in", "backups"]).await;
     assert!(first["group"].as_u64() > Some(100), "{first}");
@@ -191,6 +197,7 @@ async fn kills_leave_no_gap_in_the_archive() {
     let mut server = start();
     let operator = server.key("operator").await;
     let token = server.admin().await.token().to_owned();
+    init(&server).await;
     done(&server, &token, &["create", "--in", "backups"]).await;
     let mut all = Vec::new();
     for cycle in 0..6_u64 {
@@ -233,6 +240,8 @@ async fn a_killed_command_is_in_nobodys_way_on_a_running_server() {
         let ran = tokio::process::Command::from(create).output().await.expect("it runs");
         (ran, Counts::read(&counts))
     };
+    init(&server).await;
+    done(&server, "", &["init", "--in", "counted"]).await;
     let (made, calls) = create("counted", None).await;
     assert!(made.status.success() && calls.writes > 10, "{made:?} {calls:?}");
     let mut killed = 0;
@@ -275,6 +284,8 @@ async fn backups_are_an_admins_and_damage_is_told() {
         let client = server.client(role).await;
         assert_eq!(client.post("/api/backups", &json!({})).await.refused(403), "FORBIDDEN");
     }
+    init(&server).await;
+    done(&server, "", &["init", "--in", "new"]).await;
     let refused = callboard(&server, &server.key("viewer").await, &["create", "--in", "new"]).await;
     assert_eq!(refused.status.code(), Some(4), "{refused:?}");
     assert!(!callboard(&server, "", &["list", "--in", "nothing"]).await.status.success());
@@ -311,6 +322,7 @@ async fn a_stopped_server_is_backed_up_with_its_secrets() {
     let task = Client::new(&server.url, &operator).submit(&json!({"prompt": "kept"})).await;
     assert!(server.terminate());
     let data = server.data();
+    init(&server).await;
     let args = ["create", "--in", "backups", "--data-dir", data.to_str().expect("UTF-8")];
     assert_eq!(done(&server, "", &args).await["secrets"], true);
     done(&server, "", &["restore", "--in", "backups", "--data-dir", "restored"]).await;
@@ -360,6 +372,7 @@ async fn what_a_command_writes_is_for_nobody_else_whatever_the_umask() {
         let output = command.output().await.expect("it runs");
         assert!(output.status.success(), "{line}: {output:?}");
     };
+    run("backup init --in repository").await;
     run("backup create --in repository --data-dir data --archive archive").await;
     run("backup verify --in repository").await;
     run("backup restore --in repository --archive archive --data-dir restored").await;
@@ -371,4 +384,139 @@ async fn what_a_command_writes_is_for_nobody_else_whatever_the_umask() {
         assert_eq!(open_to_others(&root.join(written)), [""; 0], "{written}");
     }
     assert!(root.join("restored/store/db").exists());
+}
+
+/// The state of the database in the health of a server.
+async fn database(client: &Client) -> (String, String) {
+    let found = client.get("/health/database").await.body;
+    let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("detail"))
+}
+
+#[tokio::test]
+async fn a_server_says_what_it_can_restore_and_a_lost_mount_becomes_no_archive() {
+    let mut server = start();
+    let admin = server.admin().await;
+    let operator = server.client("operator").await;
+    let key = server.key("backup").await;
+    let (status, detail) = database(&admin).await;
+    assert_eq!(status, "degraded");
+    assert!(detail.contains("no backup to continue: make one"), "{detail}");
+    let none = callboard(&server, &key, &["create", "--in", "backups"]).await;
+    assert_eq!(none.status.code(), Some(3), "{none:?}");
+    assert!(String::from_utf8_lossy(&none.stderr).contains("backup init --in backups"), "{none:?}");
+    assert!(!server.dir.path().join("backups").exists(), "no repository is made by chance");
+
+    // A key for backups makes them, and may nothing else.
+    init(&server).await;
+    let made = done(&server, &key, &["create", "--in", "backups"]).await;
+    assert_eq!(database(&admin).await.0, "ok");
+    let shown = done(&server, &key, &["status"]).await;
+    assert_eq!(shown["lastBackup"]["group"], made["group"], "{shown}");
+    assert_eq!(shown["archive"]["status"], "ok", "{shown}");
+    let moment = |name: &str| -> jiff::Timestamp {
+        shown["restorable"][name].as_str().expect("a time").parse().expect("a time")
+    };
+    assert!(moment("from") < moment("to"), "{shown}");
+    let backup = Client::new(&server.url, &key);
+    assert_eq!(backup.get("/api/tasks").await.refused(403), "FORBIDDEN");
+    let metrics = admin.request(Method::GET, "/metrics").send().await.expect("an answer");
+    let metrics = metrics.text().await.expect("a text");
+    assert!(metrics.contains("svc_archive_continuous 1"), "{metrics}");
+    assert!(metrics.contains("svc_restorable_to_seconds 1"), "{metrics}");
+    let audit = admin.get("/api/audit?action=backup.completed").await.expect_ok();
+    assert_eq!(audit[0]["details"]["backup"], made["id"], "{audit}");
+    let lineage = |lineage: u64, group: u64| json!({"id": "x", "lineage": lineage, "group": group});
+    for report in [lineage(1, 1), lineage(1, 1 << 50)] {
+        let refused = backup.post("/api/system/backup", &report).await;
+        assert_eq!(refused.refused(409), "INVALID_STATE");
+    }
+
+    // The disk of the archive is not mounted: an empty directory is in its place.
+    assert!(server.terminate());
+    let (archive, mounted) = (server.dir.path().join("archive"), server.dir.path().join("mounted"));
+    std::fs::rename(&archive, &mounted).expect("moved");
+    std::fs::create_dir(&archive).expect("it is ours");
+    server.restart();
+    let (admin, operator) = (admin.at(&server.url), operator.at(&server.url));
+    let (status, detail) = database(&admin).await;
+    assert!(status == "degraded" && detail.contains("mount its disk"), "{status} {detail}");
+    operator.submit(&json!({"prompt": "in the gap"})).await;
+    assert!(server.terminate());
+    assert_eq!(std::fs::read_dir(&archive).expect("it is there").count(), 0, "nothing was written");
+
+    // It is mounted again: the gap stays a fault until a backup covers it.
+    std::fs::remove_dir(&archive).expect("it is empty");
+    std::fs::rename(&mounted, &archive).expect("moved");
+    server.restart();
+    let (admin, operator) = (admin.at(&server.url), operator.at(&server.url));
+    let task = operator.submit(&json!({"prompt": "behind the gap"})).await;
+    let (status, detail) = database(&admin).await;
+    assert!(status == "degraded" && detail.contains("a gap behind the last backup"), "{detail}");
+    let shown = done(&server, &key, &["status"]).await;
+    assert_eq!(shown["archive"]["status"], "degraded", "{shown}");
+    let mut doctor = tokio::process::Command::new(PROGRAM);
+    doctor.args(["doctor", "--server", &server.url, "-o", "json"]).env_clear();
+    doctor.env("HOME", server.dir.path()).env("CALLBOARD_API_KEY", server.key("viewer").await);
+    let found = String::from_utf8(doctor.output().await.expect("it runs").stdout).expect("UTF-8");
+    assert!(found.contains("has a gap behind the last backup"), "{found}");
+    done(&server, &key, &["create", "--in", "backups"]).await;
+    assert_eq!(database(&admin).await.0, "ok");
+
+    // What was promised: a restore of the newest backup and the archive has everything.
+    let last = operator.submit(&json!({"prompt": "behind the backup"})).await;
+    server.kill();
+    server.restart();
+    assert!(server.terminate());
+    let args = ["restore", "--in", "backups", "--archive", "archive", "--data-dir", "restored"];
+    done(&server, "", &args).await;
+    exchange(&server, "restored");
+    server.restart();
+    has_all(&operator.at(&server.url), &[task, last]).await;
+}
+
+#[tokio::test]
+async fn a_full_disk_of_the_repository_is_named_and_left_as_it_was() {
+    let mut server = Server::start();
+    let operator = server.client("operator").await;
+    let token = server.admin().await.token().to_owned();
+    for number in 0..40 {
+        let mut random = Random::new(number);
+        let words: Vec<_> = (0..600).map(|_| format!("{:x}", random.draw())).collect();
+        operator.submit(&json!({"prompt": words.join(" ")})).await;
+    }
+    init(&server).await;
+    let shim = Shim::build(server.dir.path());
+    let (counts, path) = (server.dir.path().join("counts"), server.dir.path().join("backups"));
+    let repository = path.to_str().expect("a path in UTF-8");
+    let run = async |fault| {
+        let mut create = command(&server, &token, &["create", "--in", repository]);
+        shim.load(&mut create, &path);
+        Shim::fail(&mut create, fault, &counts);
+        tokio::process::Command::from(create).output().await.expect("it runs")
+    };
+    let files = || open_files(&path);
+    let before = files();
+    for at in [1, 3] {
+        let outcome = Outcome::Fails { errno: 28, timing: Timing::FromThenOn };
+        let full = run(Some(Fault { call: Call::Write, at, outcome })).await;
+        let says = String::from_utf8_lossy(&full.stderr).into_owned();
+        assert!(!full.status.success() && says.contains(repository), "{says}");
+        assert!(says.contains("the disk of this path is full"), "{says}");
+        assert!(!says.contains("data directory"), "{says}");
+        assert_eq!(files(), before, "nothing is left");
+    }
+    assert!(run(None).await.status.success());
+    assert!(server.terminate());
+}
+
+/// Every file below `path`.
+fn open_files(path: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).expect("it can be read") {
+        let entry = entry.expect("an entry").path();
+        if entry.is_dir() { found.extend(open_files(&entry)) } else { found.push(entry) }
+    }
+    found.sort();
+    found
 }

@@ -204,7 +204,7 @@ async fn pages_answer_only_where_the_dashboard_has_some() {
         assert_eq!(answer.headers()["content-type"], json, "{path}");
     }
     // A person who types an address is told by a page.
-    for (path, is_page) in [("/schedules", true), ("/api/schedules/x/y", false)] {
+    for (path, is_page) in [("/shifts", true), ("/api/schedules/x/y", false)] {
         let asked = http.request(Method::GET, path).header("accept", "text/html,*/*;q=0.8");
         let answer = asked.send().await.expect("an answer");
         assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");

@@ -1,8 +1,5 @@
 //! README.md and docs/how-to: every command that they show is run here, from an empty directory, or has a reason in
 //! [`excused`] why it is not.
-//!
-//! Deliberately absent: the tutorial, docs/how-to/batch.md and the programs of the libraries, which have tests of
-//! their own; the reasons name them.
 
 mod excused;
 mod page;

@@ -1,6 +1,4 @@
 //! Mails to reviewers, against a real SMTP server (`tests/smtp/server.py`) in a process of its own.
-//!
-//! Deliberately absent: what a mail says, which the unit tests of `outbound::email` compare.
 
 use std::process::Stdio;
 use std::time::Duration;

@@ -41,6 +41,7 @@ mod openai;
 mod openapi;
 mod overload;
 mod plans;
+mod pressure;
 mod proxies;
 mod real_model;
 mod real_model_provider;
@@ -53,6 +54,8 @@ mod soak;
 mod start_at;
 mod structure;
 mod structured;
+mod support_bundle;
+
 mod templates;
 mod tls;
 mod traces;

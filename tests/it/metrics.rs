@@ -206,7 +206,8 @@ async fn failed_attempts_lost_leases_and_deliveries_are_counted() {
     worker.assignment().await;
     drop(worker);
     let _worker = FakeWorker::connect(&server, &key, 1).await.run(|_| Ok("done".into()));
-    client.task_with_status(&id, "completed").await;
+    let task = client.task_with_status(&id, "completed").await;
+    assert_eq!((&task["workersLost"], &task["retryCount"]), (&json!(1), &json!(1)));
     let path = format!("/api/webhooks/deliveries?status=dead&taskId={id}");
     until("it is given up", async || client.get(&path).await.expect_ok() != json!([])).await;
     let counted = async || {
@@ -218,7 +219,7 @@ async fn failed_attempts_lost_leases_and_deliveries_are_counted() {
     let scrape = Scrape::of(&client).await;
     let limited = [("code", "PROVIDER_RATE_LIMITED")];
     assert_eq!(scrape.value("svc_task_retries_total", &limited), 1.0);
-    assert_eq!(scrape.value("svc_leases_lost_total", &[]), 1.0);
+    assert_eq!(scrape.value("svc_leases_lost_total", &[("queue", "default")]), 1.0);
     let failed = [("kind", "webhook"), ("outcome", "failed")];
     assert_eq!(scrape.value("svc_deliveries_total", &failed), 1.0);
     let model = ("model", "gpt-6-astra");

@@ -1,7 +1,7 @@
 //! Ten times what the server takes: it says so with 429 or 503 and when to come again, keeps its
 //! memory, still answers those who ask whether it lives, and is as before when it is over.
 //!
-//! Deliberately absent: how much it takes. Here it is made small by settings.
+//! Here it is made small by settings.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

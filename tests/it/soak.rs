@@ -6,7 +6,7 @@
 //!
 //! Disk is the most that was ever needed at once: the file is used again, and never shrinks.
 //!
-//! Deliberately absent: how fast it is. The pace is steady and far below what the server takes.
+//! The pace is steady and far below what the server takes.
 
 pub(crate) mod gauges;
 mod load;

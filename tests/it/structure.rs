@@ -1,6 +1,6 @@
 //! What the tree promises: the arrows between the packages, and that every route is described.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use callboard::http::document;
@@ -27,7 +27,7 @@ const PACKAGES: [(&str, &str, &[&str]); 13] = [
     ("backup", "crates/backup", &["store"]),
     ("bench", "benches/load", &["client", "store"]),
     ("wire", "crates/wire", &["domain", "protocol", "runtime", "store"]),
-    ("worker", "crates/worker", &["common", "domain", "otlp", "protocol"]),
+    ("worker", "crates/worker", &["client", "common", "domain", "otlp", "protocol"]),
     ("client", "sdk/rust", &["common"]),
     ("otlp", "crates/otlp", &["common", "domain"]),
     ("protocol", "crates/protocol", &["domain"]),
@@ -175,4 +175,106 @@ fn every_route_is_described_and_everything_described_is_a_route() {
         })
         .collect();
     assert_eq!(routes, described);
+}
+
+/// The layers of the runtime, from the lowest: a module names those below it alone.
+const LAYERS: [&[&str]; 11] = [
+    &["kernel"],
+    &["tables"],
+    &["limits", "observers"],
+    &["messages"],
+    &["node"],
+    &["read"],
+    &["commit"],
+    &["items"],
+    &["handle", "upkeep"],
+    &["jobs"],
+    &["system", "membership"],
+];
+
+/// The sources of a folder, without their comments and tests: each with the names of its modules from that folder on.
+fn modules(folder: &str) -> Vec<(Vec<String>, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let code = |text: &str| {
+        let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let modules = sources(&[folder], &["rs"]).into_iter().filter_map(|(path, text)| {
+        let path = path.strip_prefix(&root).expect("a path in the folder").with_extension("");
+        let names = path.iter().map(|name| name.to_string_lossy().into_owned());
+        let names: Vec<_> = names.collect();
+        let is_test = names.iter().any(|name| name == "tests" || name == "golden");
+        (!is_test).then(|| (names, code(&text)))
+    });
+    modules.collect()
+}
+
+/// The names after `prefix` in a source: of a path, or of each in braces.
+fn named<'t>(text: &'t str, prefix: &str) -> Vec<&'t str> {
+    let word = |text: &'t str| {
+        let end = text.find(|it: char| !it.is_alphanumeric() && it != '_').unwrap_or(text.len());
+        &text[..end]
+    };
+    let mut names = Vec::new();
+    for (at, _) in text.match_indices(prefix) {
+        let rest = &text[at + prefix.len()..];
+        if let Some(list) = rest.strip_prefix('{') {
+            let list = list.split(';').next().unwrap_or_default();
+            names.extend(list.split([',', '{', '\n']).map(|name| word(name.trim())));
+        } else {
+            names.push(word(rest));
+        }
+    }
+    names
+}
+
+#[test]
+fn the_layers_of_the_runtime_know_those_below_them_alone() {
+    let rank = |name: &str| LAYERS.iter().position(|layer| layer.contains(&name));
+    let modules = modules("actors/runtime/src");
+    assert!(modules.len() > 150, "{} modules were read", modules.len());
+    for (names, text) in &modules {
+        let Some(own) = rank(&names[0]) else {
+            assert_eq!(names[0], "lib", "a module without a layer");
+            continue;
+        };
+        for other in named(text, "crate::") {
+            let is_own = other == names[0];
+            let other_rank = rank(other);
+            assert!(
+                is_own || other_rank.is_some_and(|other| other < own),
+                "{} names crate::{other}, which is not below it",
+                names.join("::")
+            );
+        }
+    }
+}
+
+#[test]
+fn the_lowest_layers_of_the_runtime_have_no_cycles() {
+    for layer in ["kernel", "tables", "limits", "observers"] {
+        let modules = modules(&format!("actors/runtime/src/{layer}"));
+        let known: BTreeSet<_> = modules.iter().map(|(names, _)| names[0].clone()).collect();
+        let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (names, text) in &modules {
+            let mut others = named(text, &format!("crate::{layer}::"));
+            if names.len() == 1 {
+                others.extend(named(text, "super::"));
+            }
+            let others = others.into_iter().filter(|it| known.contains(*it) && *it != names[0]);
+            left.entry(names[0].clone()).or_default().extend(others.map(str::to_owned));
+        }
+        while !left.is_empty() {
+            let free: Vec<_> = left
+                .iter()
+                .filter(|(_, others)| others.iter().all(|other| !left.contains_key(other)))
+                .map(|(name, _)| name.clone())
+                .collect();
+            assert!(!free.is_empty(), "modules of {layer} name each other in a circle: {left:?}");
+            for name in free {
+                left.remove(&name);
+            }
+        }
+    }
 }

@@ -22,7 +22,7 @@ test("an empty server teaches: no worker, nothing waits, and the commands", asyn
   const page = await open(browser, server, "/");
   await page.getByText("No worker is connected: no task runs.").waitFor();
   await page.getByText("No output waits").waitFor();
-  await page.getByText("None failed.").waitFor();
+  await page.getByText("No execution failed.").waitFor();
   await accessible(page, "empty");
   await shot(page, "home-empty");
   await close(page);
@@ -43,6 +43,8 @@ test("every empty page has a command that the program understands, and a button 
     "/insights",
     "/insights?tab=cost",
     "/insights?tab=latency",
+    "/schedules",
+    "/budgets",
     "/admin/keys",
     "/admin/deliveries",
   ]) {

@@ -379,8 +379,9 @@ test("insights tell nothing where nothing is known, and what a threshold would h
   await page.getByRole("slider").press("ArrowRight");
   await page.waitForURL(/threshold=0.85/);
   await close(page);
+  const charted = (it) => it.locator(".uplot canvas").first().waitFor();
   const drawn = async (it) => {
-    await it.locator(".uplot canvas").first().waitFor();
+    await charted(it);
     await it.locator(".uplot canvas").nth(1).waitFor();
   };
   await looks(browser, server, "/insights", drawn, "insights");
@@ -390,7 +391,7 @@ test("insights tell nothing where nothing is known, and what a threshold would h
     steps: [{ id: "one", prompt: "x" }],
   });
   await server.call("POST", `/api/plans/${id}/execute`, {});
-  await looks(browser, server, "/insights?tab=cost", drawn, "insights-cost");
+  await looks(browser, server, "/insights?tab=cost", charted, "insights-cost");
 });
 
 test("a key is shown once, and its use ends when it is revoked", async () => {

@@ -27,9 +27,12 @@ const ENTRIES: Entry[] = [
   { path: "/tasks", name: "Tasks", icon: "tasks", needs: "tasks: read" },
   { path: "/templates", name: "Templates", icon: "templates", needs: "templates: read" },
   { path: "/plans", name: "Plans", icon: "plans", needs: "plans: read" },
+  { path: "/schedules", name: "Schedules", icon: "clock", needs: "schedules: read" },
   { path: "/workers", name: "Workers", icon: "workers", needs: "workers: read", gap: true },
   { path: "/queues", name: "Queues", icon: "queues", needs: "workers: read" },
+  { path: "/models", name: "Models", icon: "models", needs: "models: read" },
   { path: "/insights", name: "Insights", icon: "insights", needs: "hitl: read statistics" },
+  { path: "/budgets", name: "Budgets", icon: "money", needs: "budgets: read" },
   { path: "/admin", name: "Admin", icon: "admin", gap: true },
   { path: "/docs", name: "Docs", icon: "docs", needs: "tasks: read" },
 ];
@@ -107,7 +110,11 @@ function PausedBanner() {
       <div className="grow">
         <strong>Everything is paused: no task starts</strong>
         <div>
-          {data.paused}. To go on: <code>callboard resume --all</code>
+          {data.paused}. To go on:{" "}
+          <Link className="text-link" href="/queues">
+            Queues
+          </Link>
+          , or <code>callboard resume --all</code>
         </div>
       </div>
     </div>

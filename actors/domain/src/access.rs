@@ -1,8 +1,6 @@
 //! Permissions: the roles, the actions that routes ask for, and the one table of both.
 //!
 //! The table is that of docs/reference/accounts.md.
-//! Deliberately absent: authentication ([`crate::credential`], and the edge), and rules about a
-//! single resource, such as "only its author", which belong to the resource.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,6 +27,8 @@ names! {
         Viewer = "viewer",
         /// Runs tasks.
         Worker = "worker",
+        /// Makes backups.
+        Backup = "backup",
     }
 }
 
@@ -95,6 +95,8 @@ names! {
         WebhookSecretRead = "webhooks: read secret",
         /// Read the whole store, for a backup.
         BackupsCreate = "backups: create",
+        /// See what can be restored.
+        BackupsRead = "backups: read",
         /// See the nodes of a cluster, and drain them.
         ClusterManage = "cluster: manage",
         /// See workers.
@@ -136,73 +138,75 @@ const NO: bool = false;
 /// The table: for each action, the permission of each of [`Role::ALL`].
 #[rustfmt::skip]
 #[expect(clippy::match_same_arms, reason = "one line for each line of the table")]
-const fn row(action: Action) -> [bool; 5] {
+const fn row(action: Action) -> [bool; 6] {
     match action {
-        //                              admin operator reviewer viewer worker
-        Action::TasksCreate         => [YES,  YES,     NO,       NO,     NO ],
-        Action::TasksRead           => [YES,  YES,     NO,       YES,    YES],
-        Action::TasksCancel         => [YES,  YES,     NO,       NO,     NO ],
-        Action::TasksExecute        => [YES,  NO,      NO,       NO,     YES],
-        Action::PlansCreate         => [YES,  YES,     NO,       NO,     NO ],
-        Action::PlansExecute        => [YES,  YES,     NO,       NO,     NO ],
-        Action::PlansRead           => [YES,  YES,     NO,       YES,    NO ],
-        Action::TemplatesCreate     => [YES,  YES,     NO,       NO,     NO ],
-        Action::TemplatesRead       => [YES,  YES,     NO,       YES,    NO ],
-        Action::TemplatesDeploy     => [YES,  YES,     NO,       NO,     NO ],
-        Action::HitlDecide          => [YES,  YES,     YES,      NO,     NO ],
-        Action::HitlRead            => [YES,  YES,     YES,      YES,    NO ],
-        Action::HitlStatistics      => [YES,  YES,     NO,       YES,   NO ],
-        Action::WorkersManage       => [YES,  NO,      NO,       NO,     NO ],
-        Action::KeysManage          => [YES,  NO,      NO,       NO,     NO ],
-        Action::UsersManage         => [YES,  NO,      NO,       NO,     NO ],
-        Action::TextsErase          => [YES,  NO,      NO,       NO,     NO ],
+        //                              admin operator reviewer viewer worker backup
+        Action::TasksCreate         => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::TasksRead           => [YES,  YES,     NO,       YES,    YES,   NO ],
+        Action::TasksCancel         => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::TasksExecute        => [YES,  NO,      NO,       NO,     YES,   NO ],
+        Action::PlansCreate         => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::PlansExecute        => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::PlansRead           => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::TemplatesCreate     => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::TemplatesRead       => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::TemplatesDeploy     => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::HitlDecide          => [YES,  YES,     YES,      NO,     NO,    NO ],
+        Action::HitlRead            => [YES,  YES,     YES,      YES,    NO,    NO ],
+        Action::HitlStatistics      => [YES,  YES,     NO,       YES,   NO,    NO ],
+        Action::WorkersManage       => [YES,  NO,      NO,       NO,     NO,    NO ],
+        Action::KeysManage          => [YES,  NO,      NO,       NO,     NO,    NO ],
+        Action::UsersManage         => [YES,  NO,      NO,       NO,     NO,    NO ],
+        Action::TextsErase          => [YES,  NO,      NO,       NO,     NO,    NO ],
         // Everything else: writing as operator
-        Action::ExecutionsCancel    => [YES,  YES,     NO,       NO,     NO ],
-        Action::ExecutionsRetry     => [YES,  YES,     NO,       NO,     NO ],
-        Action::ExecutionsSignal    => [YES,  YES,     NO,       NO,     NO ],
-        Action::SchedulesManage     => [YES,  YES,     NO,       NO,     NO ],
-        Action::HitlClaim           => [YES,  YES,     YES,      NO,     NO ],
-        Action::HitlExtend          => [YES,  YES,     NO,       NO,    NO ],
-        Action::TemplatesDelete     => [YES,  YES,     NO,       NO,     NO ],
-        Action::DeliveriesRedeliver => [YES,  YES,     NO,       NO,     NO ],
-        Action::QueuesManage        => [YES,  YES,     NO,       NO,     NO ],
-        Action::BulkRun             => [YES,  YES,     NO,       NO,     NO ],
-        Action::BatchesRun          => [YES,  YES,     NO,       NO,     NO ],
+        Action::ExecutionsCancel    => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::ExecutionsRetry     => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::ExecutionsSignal    => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::SchedulesManage     => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::HitlClaim           => [YES,  YES,     YES,      NO,     NO,    NO ],
+        Action::HitlExtend          => [YES,  YES,     NO,       NO,    NO,    NO ],
+        Action::TemplatesDelete     => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::DeliveriesRedeliver => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::QueuesManage        => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::BulkRun             => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::BatchesRun          => [YES,  YES,     NO,       NO,     NO,    NO ],
         // ... and reading as viewer
-        Action::BudgetsRead         => [YES,  YES,     NO,       YES,    NO ],
-        Action::BulkRead            => [YES,  YES,     NO,       YES,    NO ],
-        Action::BatchesRead         => [YES,  YES,     NO,       YES,    NO ],
-        Action::QueuesRead          => [YES,  YES,     NO,       YES,    NO ],
-        Action::ExecutionsRead      => [YES,  YES,     NO,       YES,    NO ],
-        Action::SchedulesRead       => [YES,  YES,     NO,       YES,    NO ],
-        Action::DeliveriesRead      => [YES,  YES,     NO,       YES,    NO ],
-        Action::WorkersRead         => [YES,  YES,     NO,       YES,    NO ],
-        Action::MetricsRead         => [YES,  YES,     NO,       YES,    NO ],
-        Action::EventsRead          => [YES,  YES,     YES,      YES,    NO ],
-        Action::ModelsRead          => [YES,  YES,     NO,       YES,    NO ],
+        Action::BudgetsRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::BulkRead            => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::BatchesRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::QueuesRead          => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::ExecutionsRead      => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::SchedulesRead       => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::DeliveriesRead      => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::WorkersRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::MetricsRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
+        Action::EventsRead          => [YES,  YES,     YES,      YES,    NO,    NO ],
+        Action::ModelsRead          => [YES,  YES,     NO,       YES,    NO,    NO ],
         // ... but secrets, the audit log and the spending limits of operators are for admins
-        Action::BudgetsManage       => [YES,  NO,      NO,       NO,     NO ],
-        Action::WebhookSecretRead   => [YES,  NO,      NO,       NO,     NO ],
-        Action::AuditRead           => [YES,  NO,      NO,       NO,     NO ],
-        Action::BackupsCreate       => [YES,  NO,      NO,       NO,     NO ],
-        Action::ClusterManage       => [YES,  NO,      NO,       NO,     NO ],
+        Action::BudgetsManage       => [YES,  NO,      NO,       NO,     NO,    NO ],
+        Action::WebhookSecretRead   => [YES,  NO,      NO,       NO,     NO,    NO ],
+        Action::AuditRead           => [YES,  NO,      NO,       NO,     NO,    NO ],
+        Action::BackupsCreate       => [YES,  NO,      NO,       NO,     NO,    YES],
+        Action::BackupsRead         => [YES,  YES,     NO,       YES,    NO,    YES],
+        Action::ClusterManage       => [YES,  NO,      NO,       NO,     NO,    NO ],
         // ... and what cannot be brought back
-        Action::BatchesDelete       => [YES,  NO,      NO,       NO,     NO ],
+        Action::BatchesDelete       => [YES,  NO,      NO,       NO,     NO,    NO ],
         // ... and the limits of models count for all accounts
-        Action::ModelsManage        => [YES,  NO,      NO,       NO,     NO ],
+        Action::ModelsManage        => [YES,  NO,      NO,       NO,     NO,    NO ],
     }
 }
 
 /// True if the role may do this in production.
 #[must_use]
 pub const fn allows(role: Role, action: Action) -> bool {
-    let [admin, operator, reviewer, viewer, worker] = row(action);
+    let [admin, operator, reviewer, viewer, worker, backup] = row(action);
     match role {
         Role::Admin => admin,
         Role::Operator => operator,
         Role::Reviewer => reviewer,
         Role::Viewer => viewer,
         Role::Worker => worker,
+        Role::Backup => backup,
     }
 }
 
@@ -227,6 +231,7 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::ModelsManage
         | Action::AuditRead
         | Action::BackupsCreate
+        | Action::BackupsRead
         | Action::ClusterManage
         | Action::QueuesRead
         | Action::QueuesManage

@@ -1,8 +1,6 @@
 //! Users: the stored record, and the rules for e-mail, name and role (docs/reference/accounts.md).
 //!
 //! The password rules are in [`password`], the limit on failed attempts in [`throttle`].
-//! Deliberately absent: hashing, which is slow on purpose and belongs to the edge, and sessions,
-//! which are [`crate::session`].
 
 use std::fmt;
 
@@ -212,7 +210,9 @@ pub fn keep_an_admin<'a>(
     let role = subject.ok_or_else(|| Error::not_found("user", id))?;
     let verb = match change {
         Change::Role(Role::Admin) => return Ok(()),
-        Change::Role(Role::Operator | Role::Reviewer | Role::Viewer | Role::Worker) => "demoted",
+        Change::Role(
+            Role::Operator | Role::Reviewer | Role::Viewer | Role::Worker | Role::Backup,
+        ) => "demoted",
         Change::Deletion => "deleted",
     };
     if role == Role::Admin && !has_another_admin {

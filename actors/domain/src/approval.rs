@@ -12,9 +12,6 @@
 //! An approval is opened, and its first reviewer chosen, in the step of its task that brings the
 //! output. The approval's last step is committed together with that of its task, so that neither is
 //! ever decided without the other. Every step is recorded in a chained history, see [`history`].
-//!
-//! Deliberately absent: the texts (output, comment, edit), of which only hashes are here; and the rule
-//! that holds outputs, which is [`crate::task::Gate`].
 
 mod event;
 pub mod history;
@@ -23,7 +20,7 @@ mod reviewer;
 mod salt;
 #[cfg(test)]
 mod tests;
-mod turn;
+mod transition;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +40,7 @@ use crate::id::{TaskId, UserId};
 use crate::machine::{Machine, Step};
 use crate::task::{self, Channels, HoldReason};
 
-use turn::Turn;
+use transition::Transition;
 
 /// The time for which other reviewers see a claim.
 pub const CLAIM: Duration = Duration::from_mins(5);
@@ -290,9 +287,9 @@ impl Approval {
             chain: Chain::default(),
             salt: held.salt,
         };
-        let mut turn = Turn::of(&fresh, now);
-        turn.opened(asked);
-        turn.done()
+        let mut transition = Transition::of(&fresh, now);
+        transition.opened(asked);
+        transition.done()
     }
 
     /// The task's identifier, which is the approval's too.
@@ -331,10 +328,10 @@ impl Approval {
         self.state == State::Escalated && self.opening.rejects && self.is_due(now)
     }
 
-    fn then(&self, now: Timestamp, make: impl FnOnce(&mut Turn)) -> Step<Self> {
-        let mut turn = Turn::of(self, now);
-        make(&mut turn);
-        turn.done()
+    fn then(&self, now: Timestamp, make: impl FnOnce(&mut Transition)) -> Step<Self> {
+        let mut transition = Transition::of(self, now);
+        make(&mut transition);
+        transition.done()
     }
 
     /// The refusal of every event once the approval is final.
@@ -380,14 +377,14 @@ impl Machine for Approval {
                     Some(Claim { by, until }) => {
                         Err(Refusal::ClaimedBy { by: by.clone(), until: *until })
                     }
-                    None => Ok(self.then(now, |turn| turn.claimed(&by))),
+                    None => Ok(self.then(now, |it| it.claimed(&by))),
                 }
             }
             (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Released { by }) => {
                 match self.claimed(now) {
                     None => Err(Refusal::NotClaimed),
                     Some(claim) if claim.by == by.name() => {
-                        Ok(self.then(now, |turn| turn.released(&by)))
+                        Ok(self.then(now, |it| it.released(&by)))
                     }
                     Some(Claim { by, until }) => {
                         Err(Refusal::ClaimedBy { by: by.clone(), until: *until })
@@ -400,7 +397,7 @@ impl Machine for Approval {
                 Err(Refusal::AssignedTooOften)
             }
             (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Assigned { by, asked }) => {
-                Ok(self.then(now, |turn| turn.assigned(&by, asked)))
+                Ok(self.then(now, |it| it.assigned(&by, asked)))
             }
             (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Extended { .. })
                 if self.extensions >= MAX_EXTENSIONS =>
@@ -412,25 +409,25 @@ impl Machine for Approval {
                 E::Extended { by, timeout_ms, reason },
             ) => {
                 let time = Duration::from_millis(timeout_ms);
-                Ok(self.then(now, |turn| turn.extended(&by, time, reason)))
+                Ok(self.then(now, |it| it.extended(&by, time, reason)))
             }
             (
                 S::Pending | S::Assigned | S::Escalated | S::Expired,
                 E::Approved { by, edit, comment },
-            ) => Ok(self.then(now, |turn| turn.approved(by, edit, comment))),
+            ) => Ok(self.then(now, |it| it.approved(by, edit, comment))),
             (
                 S::Pending | S::Assigned | S::Escalated | S::Expired,
                 E::Rejected { by, reason, retry },
-            ) => Ok(self.then(now, |turn| turn.rejected(by, reason, retry))),
+            ) => Ok(self.then(now, |it| it.rejected(by, reason, retry))),
             (S::Pending | S::Assigned | S::Escalated | S::Expired, E::TaskEnded { by }) => {
-                Ok(self.then(now, |turn| turn.cancelled(&by)))
+                Ok(self.then(now, |it| it.cancelled(&by)))
             }
 
             (S::Pending | S::Assigned, E::TimePassed { asked }) if self.is_due(now) => {
-                Ok(self.then(now, |turn| turn.escalated(asked, MailCause::Escalated)))
+                Ok(self.then(now, |it| it.escalated(asked, MailCause::Escalated)))
             }
             (S::Escalated, E::TimePassed { asked }) if self.is_due(now) => {
-                Ok(self.then(now, |turn| turn.expired(asked)))
+                Ok(self.then(now, |it| it.expired(asked)))
             }
             (S::Pending | S::Assigned | S::Escalated | S::Expired, E::TimePassed { .. }) => {
                 Err(Refusal::NotDue)

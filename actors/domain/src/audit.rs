@@ -129,6 +129,8 @@ names! {
         WebhookSecretRotated = "webhook.secret_rotated",
         /// A backup was begun.
         BackupStarted = "backup.started",
+        /// A backup is complete, as the command that made it says.
+        BackupCompleted = "backup.completed",
         /// A version of a template was added.
         TemplatePublished = "template.published",
         /// A template was deleted, or a version of it.

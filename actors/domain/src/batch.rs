@@ -9,7 +9,6 @@
 //! ```
 //!
 //! The identifiers of the executions of a batch follow each other, so a range of identifiers is a batch.
-//! Deliberately absent: everything below a row, which is the execution's.
 
 pub mod compare;
 

@@ -9,8 +9,6 @@
 //!
 //! Amounts are integers, in billionths of a dollar: sums of `f64` depend on their order and do not
 //! return to zero when a reservation is released, so a cap would be missed by a rounding error.
-//!
-//! Deliberately absent: prices, which [`crate::usage`] has, and the fate of a step that does not fit.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, SubAssign};

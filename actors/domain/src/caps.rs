@@ -1,8 +1,7 @@
 //! The caps of an account: unfinished tasks, schedules and stored bytes (docs/reference/limits.md).
 //!
-//! The stored bytes are measured now and then, and every byte stored from the beginning of a measurement
-//! on is added: the figure is never too low, and too high by no more than the bytes added or removed
-//! since then. Deliberately absent: the measurement, and rates, which are [`crate::rate`].
+//! The stored bytes are measured now and then, and every byte stored from the beginning of a measurement on is added:
+//! the figure is never too low, and too high by no more than the bytes added or removed since then.
 
 use crate::error::Error;
 

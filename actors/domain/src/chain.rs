@@ -5,11 +5,10 @@
 //!                     `previous`, the hash of entry n - 1 (64 zeros for the first)
 //! ```
 //!
-//! All members of that object are strings, so that any language writes the same bytes. A changed,
-//! removed or added entry breaks the chain at that entry; removed last entries are detected because
-//! the length and the last hash are stored apart. A writer of the database can compute a whole new
-//! chain: to detect that too, keep the last hash elsewhere. Deliberately absent: the contents of
-//! entries, which are [`crate::approval`]'s and [`crate::audit`]'s.
+//! All members of that object are strings, so that any language writes the same bytes. A changed, removed or added
+//! entry breaks the chain at that entry; removed last entries are detected because the length and the last hash are
+//! stored apart. A writer of the database can compute a whole new chain: to detect that too, keep the last hash
+//! elsewhere.
 
 use std::collections::BTreeMap;
 

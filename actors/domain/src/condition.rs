@@ -11,11 +11,9 @@
 //! Numbers of JSON have no type (`number`). A member that is absent is an error, and `has()` is false for
 //! it and for everything below it.
 //!
-//! The library parses; the evaluator is our own, because the library's has no hook by which its work
-//! could be bounded. A condition and its data are a caller's: the check refuses nested iterations,
-//! `map` and `filter`, more than 16 additions and computed patterns; patterns are compiled once, under
-//! a size limit; the evaluation burns fuel. Deliberately absent: time (`now`), randomness, and CEL's
-//! other functions.
+//! The library parses; the evaluator is our own, because the library's has no hook by which its work could be bounded.
+//! A condition and its data are a caller's: the check refuses nested iterations, `map` and `filter`, more than 16
+//! additions and computed patterns; patterns are compiled once, under a size limit; the evaluation burns fuel.
 
 mod absent;
 mod check;

@@ -4,9 +4,8 @@
 //!   log-probabilities ─▶ MeanLogprob     samples ─▶ agreement     a judge's tokens ─▶ verdict
 //! ```
 //!
-//! A confidence from log-probabilities is exp(mean) over the tokens of the output. Without a signal there
-//! is no confidence: `None`, never 1.0. Deliberately absent: a gate's treatment of a missing confidence
-//! ([`crate::task::Gate`]), the calls, which workers make, and a figure that a model states itself.
+//! A confidence from log-probabilities is exp(mean) over the tokens of the output. Without a signal there is no
+//! confidence: `None`, never 1.0.
 
 pub mod agreement;
 pub mod ask;

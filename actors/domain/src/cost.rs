@@ -1,9 +1,7 @@
 //! The cost of compiling the schemas of a definition, counted from their text before they are compiled.
 //!
-//! A schema of a kilobyte can take a tenth of a second, and a definition may have hundreds of them. So the
-//! costs of all are added up first, and a definition beyond [`MAX`] is refused with nothing compiled.
-//! Deliberately absent: the conditions of a plan, whose text and patterns have limits of their own
-//! ([`crate::condition`]), and the limits of one schema ([`crate::schema`]).
+//! A schema of a kilobyte can take a tenth of a second, and a definition may have hundreds of them. So the costs of
+//! all are added up first, and a definition beyond [`MAX`] is refused with nothing compiled.
 
 use std::collections::HashSet;
 

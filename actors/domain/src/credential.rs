@@ -71,11 +71,12 @@ impl Kind {
     pub fn of(role: Role, environment: Environment) -> Result<Self, Error> {
         match (environment, role) {
             (Environment::Live, Role::Worker) => Ok(Self::Worker),
-            (Environment::Live, Role::Admin | Role::Operator | Role::Reviewer | Role::Viewer) => {
-                Ok(Self::Live)
-            }
+            (
+                Environment::Live,
+                Role::Admin | Role::Operator | Role::Reviewer | Role::Viewer | Role::Backup,
+            ) => Ok(Self::Live),
             (Environment::Test, Role::Operator | Role::Reviewer | Role::Viewer) => Ok(Self::Test),
-            (Environment::Test, Role::Admin | Role::Worker) => {
+            (Environment::Test, Role::Admin | Role::Worker | Role::Backup) => {
                 let message = "the role of a test key must be one of operator, reviewer, viewer";
                 Err(Error::invalid("role", Rule::Enum, message))
             }

@@ -18,7 +18,7 @@
 //! drop the second. Deliberately absent: its text and its transport, which are made anew for each
 //! attempt.
 
-mod cargo;
+mod notification;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use cargo::{Cargo, ExecutionWebhook, KeyEnd, Subject, Webhook};
+pub use notification::{ExecutionWebhook, KeyEnd, Notification, Subject, Webhook};
 
 use crate::Timestamp;
 use crate::event::EventName;
@@ -68,7 +68,8 @@ pub const TASK_ENDS: [EventName; 4] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// The message; never changes.
-    pub cargo: Cargo,
+    #[serde(rename = "cargo")]
+    pub notification: Notification,
     /// The state.
     pub state: State,
     /// Attempts that were begun.
@@ -209,11 +210,11 @@ pub enum Refusal {
 impl Delivery {
     /// A delivery whose first attempt is due at once.
     #[must_use]
-    pub fn created(cargo: Cargo, now: Timestamp) -> Step<Self> {
+    pub fn created(notification: Notification, now: Timestamp) -> Step<Self> {
         let state = State::Pending { next_attempt_at: now };
         let (last_error, last_status) = (None, None);
         let delivery =
-            Self { cargo, state, attempts: 0, last_error, last_status, attempts_before: 0 };
+            Self { notification, state, attempts: 0, last_error, last_status, attempts_before: 0 };
         Step::to(delivery).order(Effect::Begin)
     }
 

@@ -1,6 +1,4 @@
 //! SHA-256 of texts, for the look-up of keys and for the chain of an approval's history.
-//!
-//! Deliberately absent: password hashing, which is slow on purpose and belongs to the edge.
 
 use std::fmt;
 use std::str::FromStr;

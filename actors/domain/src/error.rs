@@ -214,6 +214,18 @@ pub enum Error {
         /// The reason that was given.
         reason: String,
     },
+    /// The disk has too little room for new work.
+    #[error(
+        "the disk of the data directory has {free} bytes free, and new work needs {needed} ([store] min_free_bytes): \
+         make room for {} more; running work goes on",
+        needed.saturating_sub(*free)
+    )]
+    DiskLow {
+        /// The free bytes.
+        free: u64,
+        /// The bytes that must be free.
+        needed: u64,
+    },
     /// A bug or a damaged row; the caller learns no details.
     #[error("internal error")]
     Internal,

@@ -5,8 +5,6 @@
 //!   └ ResourceKind       a machine's fact says which name it has: task::Fact, execution::Fact,
 //!                        approval::Action; workers, queues and webhooks have no facts
 //! ```
-//!
-//! Deliberately absent: the content of an event, which the wire makes of the resource.
 
 use crate::names::names;
 

@@ -5,9 +5,9 @@
 //!   shown     3  5  1  5
 //! ```
 //!
-//! A text below the level is whole; the others are cut at the level, which is the highest that the budget
-//! allows. The level only falls while texts are added, so a text can be cut at once, and memory holds the
-//! budget and one text more. Deliberately absent: the budget of an answer, which its reader knows.
+//! A text below the level is whole; the others are cut at the level, which is the highest that the budget allows. The
+//! level only falls while texts are added, so a text can be cut at once, and memory holds the budget and one text
+//! more.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

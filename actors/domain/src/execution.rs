@@ -35,7 +35,7 @@ mod rows;
 pub mod signal;
 mod step;
 mod tally;
-mod turn;
+mod transition;
 
 #[cfg(test)]
 mod model;
@@ -59,7 +59,7 @@ pub use step::{MAX_MESSAGE, MAX_STOPPING, OutputSource, Stage, StepState};
 use items::Items;
 use rows::Rows;
 use tally::Tally;
-use turn::Turn;
+use transition::Transition;
 
 use crate::Timestamp;
 use crate::budget::{Budget, Fit};
@@ -113,12 +113,12 @@ impl Execution {
         let rows: Rows = graph.steps().iter().map(|_| StepState::default()).collect();
         let tally = Tally::of(&rows);
         let unborn = Self { head, graph, rows, tally, items: BTreeMap::new() };
-        let mut turn = Turn::of(&unborn, now);
+        let mut transition = Transition::of(&unborn, now);
         match unborn.head.spec.start_at {
-            Some(at) => turn.scheduled(at),
-            None => turn.started(),
+            Some(at) => transition.scheduled(at),
+            None => transition.started(),
         }
-        turn.done()
+        transition.done()
     }
 
     /// The execution of a head row and its steps' rows, in the order of the graph. An execution that is
@@ -294,10 +294,10 @@ impl Execution {
         row.is_some_and(|row| row.stopping.contains(&report.task))
     }
 
-    fn then(&self, now: Timestamp, make: impl FnOnce(&mut Turn)) -> Step<Self> {
-        let mut turn = Turn::of(self, now);
-        make(&mut turn);
-        turn.done()
+    fn then(&self, now: Timestamp, make: impl FnOnce(&mut Transition)) -> Step<Self> {
+        let mut transition = Transition::of(self, now);
+        make(&mut transition);
+        transition.done()
     }
 }
 
@@ -341,38 +341,38 @@ impl Machine for Execution {
         use State as S;
         match (&self.head.state, event) {
             (S::Running, E::Decided { step, decision }) if self.is_ready(step) => {
-                Ok(self.then(now, |turn| turn.decided(step, decision)))
+                Ok(self.then(now, |it| it.decided(step, decision)))
             }
             (S::Running, E::ItemDecided { step, item, decision })
                 if self.is_item_open(step, item) =>
             {
-                Ok(self.then(now, |turn| turn.item_decided(step, item, decision)))
+                Ok(self.then(now, |it| it.item_decided(step, item, decision)))
             }
             (S::Scheduled { .. } | S::Running, E::Decided { .. } | E::ItemDecided { .. }) => {
                 Err(Refusal::NotReady)
             }
 
             (S::Running, E::StepCompleted { step, report }) if self.reports(step, &report) => {
-                Ok(self.then(now, |turn| turn.completed(step, &report)))
+                Ok(self.then(now, |it| it.completed(step, &report)))
             }
             (S::Running, E::StepFailed { step, report, ending }) if self.reports(step, &report) => {
-                Ok(self.then(now, |turn| turn.failed(step, &report, ending)))
+                Ok(self.then(now, |it| it.failed(step, &report, ending)))
             }
             (S::Running, E::StepRejected { step, report, ending, retried_as })
                 if self.reports(step, &report) =>
             {
-                Ok(self.then(now, |turn| turn.rejected(step, &report, ending, retried_as)))
+                Ok(self.then(now, |it| it.rejected(step, &report, ending, retried_as)))
             }
             (S::Running, E::StepCancelled { step, report }) if self.reports(step, &report) => {
-                Ok(self.then(now, |turn| turn.cancelled_alone(step, &report)))
+                Ok(self.then(now, |it| it.cancelled_alone(step, &report)))
             }
             (S::Running, E::OutputMismatched { step, report, fault })
                 if self.reports(step, &report) =>
             {
-                Ok(self.then(now, |turn| turn.mismatched(step, &report, &fault)))
+                Ok(self.then(now, |it| it.mismatched(step, &report, &fault)))
             }
             (_, E::StepRejected { step, report, retried_as, .. }) if self.knows(step, &report) => {
-                Ok(self.then(now, |turn| turn.swept(step, &report, retried_as)))
+                Ok(self.then(now, |it| it.swept(step, &report, retried_as)))
             }
             (
                 _,
@@ -381,7 +381,7 @@ impl Machine for Execution {
                 | E::StepCancelled { step, report }
                 | E::OutputMismatched { step, report, .. },
             ) if self.knows(step, &report) => {
-                Ok(self.then(now, |turn| turn.swept(step, &report, None)))
+                Ok(self.then(now, |it| it.swept(step, &report, None)))
             }
             (
                 _,
@@ -394,25 +394,27 @@ impl Machine for Execution {
 
             (_, E::Signalled(sent)) => match self.refuses(&sent) {
                 Some(refusal) => Err(refusal),
-                None => Ok(self.then(now, |turn| turn.signalled(&sent))),
+                None => Ok(self.then(now, |it| it.signalled(&sent))),
             },
 
-            (S::Scheduled { at }, E::TimePassed) if *at <= now => Ok(self.then(now, Turn::begun)),
-            (S::Scheduled { .. } | S::Running, E::CancelRequested) => Ok(self.then(now, |turn| {
+            (S::Scheduled { at }, E::TimePassed) if *at <= now => {
+                Ok(self.then(now, Transition::begun))
+            }
+            (S::Scheduled { .. } | S::Running, E::CancelRequested) => Ok(self.then(now, |it| {
                 let why = "the execution was cancelled";
-                turn.called_off(EndingCode::Cancelled, why, S::Cancelled { at: now });
+                it.called_off(EndingCode::Cancelled, why, S::Cancelled { at: now });
             })),
-            (S::Running, E::TimePassed) if self.is_due(now) => Ok(self.then(now, |turn| {
+            (S::Running, E::TimePassed) if self.is_due(now) => Ok(self.then(now, |it| {
                 let why = "the execution took longer than options.timeoutMs";
-                turn.called_off(EndingCode::ExecutionTimeout, why, S::Failed { at: now });
+                it.called_off(EndingCode::ExecutionTimeout, why, S::Failed { at: now });
             })),
             (S::Running, E::TimePassed) if !self.overdue(now).is_empty() => {
-                Ok(self.then(now, Turn::waits_over))
+                Ok(self.then(now, Transition::waits_over))
             }
             (S::Scheduled { .. } | S::Running, E::TimePassed) => Err(Refusal::NotDue),
-            (S::Scheduled { .. } | S::Running, E::GivenUp) => Ok(self.then(now, |turn| {
+            (S::Scheduled { .. } | S::Running, E::GivenUp) => Ok(self.then(now, |it| {
                 let why = "internal error: the execution's actor failed repeatedly";
-                turn.called_off(EndingCode::InternalError, why, S::Failed { at: now });
+                it.called_off(EndingCode::InternalError, why, S::Failed { at: now });
             })),
 
             (S::Scheduled { .. } | S::Running, E::RetryRequested) => Err(Refusal::Running),
@@ -425,7 +427,7 @@ impl Machine for Execution {
                 Err(Refusal::TextsErased)
             }
             (S::Failed { .. } | S::Cancelled { .. }, E::RetryRequested) => {
-                Ok(self.then(now, Turn::retried))
+                Ok(self.then(now, Transition::retried))
             }
             (S::Completed { .. }, E::RetryRequested)
             | (

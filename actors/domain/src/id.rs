@@ -8,7 +8,6 @@
 //! ```
 //!
 //! Identifiers of one process sort by creation, and name their partition (docs/reference/api.md).
-//! Deliberately absent: the source of randomness, which the caller passes in.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,6 @@
 //! Callboard's rules: state machines and decisions.
 //!
-//! Every item here is a pure function of its arguments. Deliberately absent: async, clocks,
-//! randomness, I/O, logs and metrics; time, randomness and fresh identifiers are arguments, and
-//! effects are values, which the runtime performs.
+//! Every item here is a pure function of its arguments.
 
 pub mod access;
 pub mod account;

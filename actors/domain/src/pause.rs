@@ -1,6 +1,4 @@
 //! A pause of everything: no task is leased until somebody resumes (docs/reference/control.md).
-//!
-//! Deliberately absent: the pause of one queue, which is [`crate::queue`]'s.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,4 @@
 //! The filters and pages of lists.
-//!
-//! Deliberately absent: their evaluation, which is the store's, except for the few tasks that a worker
-//! holds.
 
 use crate::id::{PlanId, TemplateBatchId};
 use crate::search::{asked, words_of};
@@ -41,7 +38,7 @@ pub struct Tasks {
     pub statuses: Vec<Status>,
     /// The model.
     pub model: Option<String>,
-    /// The queue.
+    /// The queue, or several with commas between them.
     pub queue: Option<String>,
     /// The tags that a task must have, all of them.
     pub tags: Vec<String>,
@@ -63,6 +60,13 @@ pub struct Tasks {
     pub window: Window,
 }
 
+/// The names in a filter with commas between them, and the whole filter: a queue of before the rules of names may have
+/// a comma in its name.
+pub fn named(filter: &str) -> impl Iterator<Item = &str> {
+    let parts = filter.split(',').map(str::trim).filter(move |part| *part != filter);
+    std::iter::once(filter).chain(parts)
+}
+
 impl Tasks {
     /// The page of these tasks, which have not ended: their order by the end is that by the identifier.
     #[must_use]
@@ -71,7 +75,7 @@ impl Tasks {
             let (spec, at) = (&task.spec, task.spec.id.created_at());
             (self.statuses.is_empty() || self.statuses.contains(&task.status()))
                 && self.model.as_ref().is_none_or(|model| *model == spec.model)
-                && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
+                && self.queue.as_ref().is_none_or(|any| named(any).any(|name| name == spec.queue))
                 && self.tags.iter().all(|tag| spec.tags.contains(tag))
                 && (self.batch.is_none() || self.batch == spec.origin.rows)
                 && self.created_after.is_none_or(|after| at >= after)
@@ -405,6 +409,7 @@ mod tests {
             (Tasks { order: TaskOrder::CompletedAt, ..all() }, (vec![3, 2, 1], 3)),
             (Tasks { window: window(1, 1), ..all() }, (vec![2], 3)),
             (Tasks { queue: Some("a".into()), ..all() }, (vec![3, 1], 2)),
+            (Tasks { queue: Some("none, a".into()), ..all() }, (vec![3, 1], 2)),
             (Tasks { model: Some("n".into()), ..all() }, (vec![], 0)),
             (Tasks { tags: tags(&["x", "y"]), ..all() }, (vec![1], 1)),
             (Tasks { statuses: vec![Status::Pending], ..all() }, (vec![3, 2, 1], 3)),

@@ -4,9 +4,6 @@
 //! A sliding log: every admitted request counts for 60 seconds, so no span of 60 seconds ever holds
 //! more requests than the limit, which fixed windows do not achieve. Requests of one millisecond
 //! share an entry, so a log has at most 60,000 entries however high the limit.
-//!
-//! Deliberately absent: the map from accounts to logs and the count of running tasks; both belong
-//! to the owner of the accounts.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};

@@ -4,8 +4,7 @@
 //! "Sum up {{a.output}}" ──parse──▶ PromptTemplate [literal, reference] ──render(scope)──▶ prompt
 //! ```
 //!
-//! Rendering is one pass over the parts, so inserted values are never parsed, even if they contain
-//! `{{`. Deliberately absent: the check that a reference is allowed, which the plan makes once.
+//! Rendering is one pass over the parts, so inserted values are never parsed, even if they contain `{{`.
 
 mod args;
 pub(crate) mod members;

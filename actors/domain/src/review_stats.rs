@@ -5,9 +5,6 @@
 //! as it is. All totals are integers, so a subtraction leaves no rounding error. Time is divided into
 //! UTC days; the window is the current day and the 29 before it, and old days are dropped. Outputs
 //! that passed a gate count nowhere here.
-//!
-//! Deliberately absent: the quality of confidences, which is [`crate::calibration`], and earlier
-//! versions of a record, which the caller passes in.
 
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,7 @@
 //!   "customer:K-10241"  ─▶  customer:k-10241   k-10241   10241
 //! ```
 //!
-//! A word is also found from each letter or digit behind a sign. Deliberately absent: the index, which is the
-//! store's, and search within prompts and outputs.
+//! A word is also found from each letter or digit behind a sign.
 
 /// The bytes of all words of an item together, and two for each: a row holds them beside all else.
 const ROOM: usize = 256;

@@ -5,8 +5,6 @@
 //!              ▲           │   ▲
 //!    real cost └───────────┘   └ worst case, before a lease (wait) or at the submission (reject)
 //! ```
-//!
-//! Deliberately absent: the budget of one execution ([`crate::budget`]), prices, and the store.
 
 use std::sync::Arc;
 

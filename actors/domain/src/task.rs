@@ -14,9 +14,6 @@
 //!   AwaitingApproval ── Approved ──▶ Completed,  Rejected ──▶ Rejected
 //!   Scheduled, Ready, Backoff, Running, AwaitingApproval ── CancelRequested ──▶ Cancelled
 //! ```
-//!
-//! Deliberately absent: the texts (prompt, output), which are written once into rows of their own,
-//! and the expiry of leases, which the worker's machine watches.
 
 mod answer;
 mod copy;

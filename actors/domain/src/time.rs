@@ -1,6 +1,4 @@
 //! Timestamps: milliseconds of Unix time, written as ISO 8601 in UTC.
-//!
-//! Deliberately absent: the current time, which every decision takes as an argument.
 
 use std::fmt;
 use std::str::FromStr;

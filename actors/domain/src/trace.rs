@@ -6,10 +6,8 @@
 //!                └ version
 //! ```
 //!
-//! Tasks run for hours, so no span stays open in memory: a span is made when its work ends. The span's
-//! identifier must be known before, to name it as a parent, and is therefore derived from the thing
-//! that the span is about. Deliberately absent: `tracestate`, and the export of spans, which is the
-//! edge's.
+//! Tasks run for hours, so no span stays open in memory: a span is made when its work ends. The span's identifier must
+//! be known before, to name it as a parent, and is therefore derived from the thing that the span is about.
 
 use std::fmt;
 use std::str::FromStr;

@@ -26,7 +26,7 @@ use crate::approval::{
     TIMED_OUT,
 };
 use crate::budget::Money;
-use crate::delivery::{self, Cargo, Delivery};
+use crate::delivery::{self, Delivery, Notification};
 use crate::error::Error;
 use crate::event::EventName;
 use crate::execution::{Execution, Retry};
@@ -323,8 +323,8 @@ pub fn of_delivery(
 
 /// A unit that makes a delivery, due at once.
 #[must_use]
-pub fn of_new_delivery(cargo: Cargo, now: Timestamp) -> Unit {
-    let changes = vec![Change::Delivery(Delivery::created(cargo, now))];
+pub fn of_new_delivery(notification: Notification, now: Timestamp) -> Unit {
+    let changes = vec![Change::Delivery(Delivery::created(notification, now))];
     Unit { now, changes, ahead: false, lists: Vec::new() }
 }
 
@@ -481,7 +481,7 @@ impl Unit {
         let mails: Vec<_> = notices
             .map(|(to, cause)| {
                 let mail = Mail { id: sources.delivery_id(self.now), task, to, cause };
-                Change::Delivery(Delivery::created(Cargo::Mail(mail), self.now))
+                Change::Delivery(Delivery::created(Notification::Mail(mail), self.now))
             })
             .collect();
         let review = Change::Review(task, before, Record::from(&step.next));

@@ -7,11 +7,12 @@
 
 mod accounts;
 mod approvals;
-mod batches;
+pub mod batches;
 mod budgets;
-mod bulk;
+pub(crate) mod bulk;
 mod deliveries;
 mod erasure;
+mod figures;
 mod forks;
 mod models;
 mod pause;
@@ -27,7 +28,6 @@ mod workers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::access::{Caller, Role};
 use callboard_domain::cost;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{Environment, TaskId};
@@ -36,10 +36,8 @@ use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Tasks};
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{Request, State, Task};
-use callboard_domain::template;
-use callboard_domain::trace::TraceContext;
 use callboard_domain::worker::Monotonic;
-use callboard_domain::{Error, Rule, Timestamp};
+use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
@@ -56,16 +54,17 @@ pub use schedules::{GivenTarget, ScheduleDetail};
 pub use signals::SendSignal;
 pub use workers::WorkerLink;
 
-use crate::events::{Cursor, Subscription, Transient};
-use crate::finish::Finish;
-use crate::metrics::Figures;
+use crate::items::submission::{self, NewWork, Submission, Submitted};
+use crate::items::{task, worker};
+use crate::kernel::address::TaskAddress;
+use crate::kernel::finish::Finish;
+use crate::messages::submission::Owner;
 use crate::node::{Live, Node};
-use crate::read::{self, TaskDetail};
-use crate::shard::TaskAddress;
-use crate::submission::{self, NewWork, Submission, Submitted};
-use crate::task;
-use crate::texts::TextReader;
-use crate::worker;
+use crate::observers::events::{Cursor, Subscription, Transient};
+use crate::observers::metrics::Figures;
+use crate::observers::texts::TextReader;
+use crate::read::batches::Kept;
+use crate::read::{self, TaskDetail, unreadable};
 
 /// The time after which a caller is asked to try again.
 const COMMAND: Duration = Duration::from_secs(10);
@@ -75,35 +74,6 @@ const SAME_KEY: Duration = Duration::from_secs(2);
 /// The most schemas of one submission that are compiled while others wait, in bytes of compact JSON.
 const BRIEF_SCHEMAS: usize = 16 * 1024;
 
-/// The owner of tasks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    /// The user's or the key's identifier.
-    pub id: String,
-    /// Production or sandbox.
-    pub environment: Environment,
-    /// The role of the account.
-    pub role: Role,
-    /// The request, in the trace of its caller.
-    pub trace: Option<TraceContext>,
-    /// The queues that a worker's key is bound to; none if it may serve every queue.
-    pub bound: Arc<[String]>,
-}
-
-impl Owner {
-    /// The owner of what a caller makes, in the trace of its request.
-    #[must_use]
-    pub fn of(caller: &Caller, trace: Option<TraceContext>) -> Self {
-        let (id, environment) = (caller.account.to_string(), caller.environment);
-        Self { id, environment, role: caller.role, trace, bound: caller.queues.as_slice().into() }
-    }
-
-    /// The owner as a reader of templates.
-    pub(crate) fn caller(&self) -> template::Caller<'_> {
-        template::Caller { account: &self.id, role: self.role }
-    }
-}
-
 /// The door.
 #[derive(Debug, Clone)]
 pub struct Handle {
@@ -111,16 +81,18 @@ pub struct Handle {
     /// True if what is asked for was accepted before, such as an occurrence of a schedule: it waits for
     /// its turn to be computed, however much waits already.
     is_owed: bool,
+    /// Figures of batches' rows that were read lately.
+    kept: Arc<Kept>,
 }
 
 impl Handle {
-    pub(crate) const fn new(node: Arc<Node>) -> Self {
-        Self { node, is_owed: false }
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        Self { node, is_owed: false, kept: Arc::default() }
     }
 
     /// A door for what was accepted before.
-    pub(crate) const fn owed(node: Arc<Node>) -> Self {
-        Self { node, is_owed: true }
+    pub(crate) fn owed(node: Arc<Node>) -> Self {
+        Self { is_owed: true, ..Self::new(node) }
     }
 
     /// The time by the service's clock.
@@ -132,13 +104,13 @@ impl Handle {
     /// True once a commit was fenced, or its outcome cannot be known ([`crate::System::lost`]).
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        *self.node.lost.borrow()
+        *self.node.kernel.lost.borrow()
     }
 
     /// The monotonic time, by which a worker's silence is measured.
     #[must_use]
     pub fn moment(&self) -> Monotonic {
-        self.node.ports.clock.moment()
+        self.node.kernel.ports.clock.moment()
     }
 
     /// Makes tasks durable, all or none: as a batch with an identifier, or one alone. After `Ok` the tasks survive a power cut.
@@ -208,12 +180,13 @@ impl Handle {
         // The items of a key share the key's partition, so that one commit holds both.
         let partition = match &key {
             Some(key) => key.scope[0],
-            None => (self.node.ports.entropy.bits() & 0xff) as u8,
+            None => (self.node.kernel.ports.entropy.bits() & 0xff) as u8,
         };
         let (wait, keyed) = if key.is_some() { (SAME_KEY, true) } else { (COMMAND, false) };
         let weight =
             u32::try_from(order.weight().min(submission::MAX_PENDING_KIB)).unwrap_or(u32::MAX);
-        let admitted = Arc::clone(&self.node.submission_permits).try_acquire_many_owned(weight);
+        let admitted =
+            Arc::clone(&self.node.limits.submission_permits).try_acquire_many_owned(weight);
         let admitted =
             admitted.map_err(|_| Error::Unavailable("too much is on its way to the disk"))?;
         let warnings = submission::warnings::warnings(&self.node, owner.environment, &order);
@@ -311,7 +284,7 @@ impl Handle {
     async fn flush_workers(&self) {
         let (said, mut all_said) = mpsc::channel(1);
         let flush = || worker::Message::Flush(said.clone());
-        self.node.workers.directory.send_to_all_awake(flush);
+        self.node.actors.workers.directory.send_to_all_awake(flush);
         drop(said);
         // Ends when the last worker's actor has dropped its part.
         let _ = all_said.recv().await;
@@ -322,7 +295,9 @@ impl Handle {
     pub fn waiting_for(&self, task: &Task) -> Option<&'static str> {
         match task.state {
             State::Ready if self.model_room(task).is_err() => Some("limit"),
-            State::Ready if !self.node.concurrency.has_room(&task.spec.account) => Some("limit"),
+            State::Ready if !self.node.limits.concurrency.has_room(&task.spec.account) => {
+                Some("limit")
+            }
             State::Ready => Some("worker"),
             State::Scheduled { .. } => Some("schedule"),
             State::Backoff { .. } => Some("backoff"),
@@ -345,7 +320,7 @@ impl Handle {
         cursor: Option<Cursor>,
         passing: Transient,
     ) -> Result<Subscription, Error> {
-        let subscribed = self.node.events.subscribe(environment, cursor, passing).await;
+        let subscribed = self.node.observers.events.subscribe(environment, cursor, passing).await;
         subscribed.map_err(|error| unreadable(&error))
     }
 
@@ -358,10 +333,10 @@ impl Handle {
         computation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         if self.is_owed && bytes.is_some() {
-            let computed = self.node.compute.run(account, computation).await;
+            let computed = self.node.kernel.compute.run(account, computation).await;
             return computed.map_err(|_| Error::Internal);
         }
-        self.node.compute.ask(account, bytes, computation).await
+        self.node.kernel.compute.ask(account, bytes, computation).await
     }
 
     /// Runs a long computation on a thread that no request waits for, once it is the turn of `account`:
@@ -380,13 +355,13 @@ impl Handle {
         if bytes.is_some() {
             return self.ask(account, bytes, computation).await;
         }
-        self.node.compute.run(account, computation).await.map_err(|_| Error::Internal)
+        self.node.kernel.compute.run(account, computation).await.map_err(|_| Error::Internal)
     }
 
     /// Follows the text of a task's attempts, from the beginning of the current one.
     #[must_use]
     pub fn follow_text(&self, environment: Environment, task: TaskId) -> TextReader {
-        self.node.texts.of(environment, task).follow()
+        self.node.observers.texts.of(environment, task).follow()
     }
 
     /// The counters, distributions and gauges of production.
@@ -424,23 +399,27 @@ impl Handle {
     #[cfg(test)]
     pub(crate) fn held_by_limits(&self) -> Vec<String> {
         let node = &self.node;
-        let running = node.concurrency.running();
+        let running = node.limits.concurrency.running();
         let running = running.iter().map(|(account, count)| format!("{account} runs {count}"));
-        let keepers =
-            [node.budgets.held(), node.flow.held(), node.models.held(), node.holdings.held()];
+        let keepers = [
+            node.limits.budgets.held(),
+            node.limits.flow.held(),
+            node.limits.models.held(),
+            node.limits.holdings.held(),
+        ];
         keepers.into_iter().flatten().chain(running).collect()
     }
 
     /// The running tasks of an account, as its bound counts them.
     #[cfg(test)]
     pub(crate) fn running_of(&self, account: &str) -> u32 {
-        self.node.concurrency.running().get(account).copied().unwrap_or_default()
+        self.node.limits.concurrency.running().get(account).copied().unwrap_or_default()
     }
 
     /// The unfinished tasks and stored bytes of an account.
     #[cfg(test)]
     pub(crate) fn holdings(&self, account: &str) -> callboard_domain::caps::Holdings {
-        self.node.holdings.of(account)
+        self.node.limits.holdings.of(account)
     }
 
     /// Passes if the node may wake one more actor.
@@ -461,17 +440,6 @@ async fn within<T>(limit: Duration, answer: oneshot::Receiver<T>) -> Result<T, E
         Ok(Err(_)) => Err(Error::Internal),
         Err(_) => Err(Error::Unavailable("it takes too long")),
     }
-}
-
-/// The refusal of a search with too short a word.
-const VAGUE: &str = "has a word that more than 10,000 different words begin with: give more of it";
-
-pub(crate) fn unreadable(error: &callboard_store::Error) -> Error {
-    if matches!(error, callboard_store::Error::Vague) {
-        return Error::invalid("search", Rule::Length, VAGUE);
-    }
-    tracing::error!(%error, "a read failed");
-    Error::Unavailable("the store cannot be read")
 }
 
 fn scoped_key(

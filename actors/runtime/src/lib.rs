@@ -1,64 +1,52 @@
 //! Callboard's actors: supervision, durability, recovery.
 //!
-//! Read [`system`] first (the tree of supervision), then `durable` (the way of a step to the disk),
-//! `task` (the actor that most of the rest is about) and [`handle`] (the questions of the edge).
-//! Deliberately absent: every rule (in `callboard_domain`), bytes on disk (in `callboard_store`) and
-//! sockets (in the root package).
+//! ```text
+//!   system ─▶ jobs ─▶ handle, upkeep ─▶ items ─▶ commit ─▶ read ─▶ node ─▶ messages ─▶ limits, observers ─▶ tables ─▶ kernel
+//! ```
+//!
+//! A module names those to its right alone, which a test checks. Read [`system`] first (the tree of supervision),
+//! then `commit` (the way of a step to the disk), `items::task` (the actor that most of the rest is about) and
+//! [`handle`] (the questions of the edge). Deliberately absent: every rule (in `callboard_domain`), bytes on disk
+//! (in `callboard_store`) and sockets (in the root package).
 
-pub mod accounts;
-mod approval;
-pub mod batch;
-mod budgets;
-mod bulk;
-mod capacity;
-pub mod catalog;
-mod clock;
-mod compute;
-mod concurrency;
-mod delivery;
-mod directory;
-mod durable;
-pub mod events;
-mod execution;
-mod finish;
-mod flow;
+mod commit;
 pub mod handle;
-mod handoff;
-mod holdings;
-mod housekeeping;
-mod item;
-mod join;
+mod items;
+mod jobs;
+mod kernel;
+mod limits;
 pub mod membership;
-pub mod metrics;
-mod models;
+mod messages;
 mod node;
-mod pause;
-mod permits;
-mod planted;
-pub mod ports;
-mod queue;
+mod observers;
 pub mod read;
-mod recovery;
-mod retention;
-mod review_stats;
-mod reviewers;
-pub mod schedule;
-mod shard;
-mod sources;
-pub mod submission;
-mod supervisor;
 pub mod system;
 pub mod tables;
-mod task;
-pub mod texts;
-mod timers;
-pub mod worker;
+mod upkeep;
 
-pub use handle::{Handle, Owner};
+pub use handle::Handle;
+pub use items::{accounts, catalog};
+pub use jobs::schedule;
+pub use kernel::address::SANDBOX_QUEUE;
+pub use kernel::ports;
+pub use messages::submission::{self, Owner, Submitted};
+/// Workers, for the edge.
+pub mod worker {
+    pub use crate::messages::worker::{
+        AckResult, Assignment, Called, Of, Registration, WorkerCommand, WorkerMessage,
+    };
+    pub use crate::node::roster::View;
+}
 pub use node::{Live, Settings};
-pub use queue::SANDBOX_QUEUE;
-pub use submission::Submitted;
+pub use observers::{events, metrics, texts};
 pub use system::System;
+
+/// Batches, for the edge.
+pub mod batch {
+    pub use crate::handle::batches::{BatchUpload, GivenRow, Rejected, TriedUpload};
+    pub use crate::messages::batch::Retry;
+    pub use crate::read::batches::estimate::Estimate;
+}
 
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,9 @@
 //!    └──── an epoch moved on, no renewal within a term, drained ──┘
 //! ```
 //!
-//! One node at a time is active, and owns every partition; the others stand by. One call claims all
-//! partitions, so two nodes never divide them. Safety rests on the epochs that the store compares in each
-//! commit; the term only decides the moment of a takeover. Deliberately absent: the start and the end of an
-//! active node's system, which are the caller's.
+//! One node at a time is active, and owns every partition; the others stand by. One call claims all partitions, so two
+//! nodes never divide them. Safety rests on the epochs that the store compares in each commit; the term only decides
+//! the moment of a takeover.
 
 mod tenure;
 

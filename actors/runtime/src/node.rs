@@ -2,16 +2,26 @@
 //!
 //! Deliberately absent: state that anything depends on after a restart.
 
+pub(crate) mod audit;
+pub(crate) mod bulks;
+pub(crate) mod catalog;
+pub(crate) mod live;
+pub(crate) mod pause;
+pub(crate) mod register;
+pub(crate) mod rights;
+pub(crate) mod roster;
+pub(crate) mod shard;
+pub(crate) mod timers;
+pub(crate) mod watch;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::approval;
-use callboard_domain::budget::Money;
 use callboard_domain::caps::Caps;
-use callboard_domain::confidence::ask::Expected;
 use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::{About, CompiledPlan, Program, TaskDefaults};
@@ -21,48 +31,41 @@ use callboard_domain::queue::Ready;
 use callboard_domain::rate::Quotas;
 use callboard_domain::retention;
 use callboard_domain::session::signing::SigningKeys;
-use callboard_domain::task::{Called, Inputs, LeaseId, LeaseToken, State, Task};
+use callboard_domain::task::{Inputs, LeaseId, LeaseToken, State as TaskState, Task};
 use callboard_domain::template::Template;
 use callboard_domain::trace::{TraceContext, span_of_attempt, span_of_task};
 use callboard_domain::usage::Prices;
 use callboard_domain::worker::LeasePolicy;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::Notify;
 
-use crate::accounts::{self, AuditLog, Register};
-use crate::batch::LiveBatches;
-use crate::budgets::{Budgets, Reservation};
-use crate::bulk::Bulks;
-use crate::catalog::{self, Catalog};
-use crate::compute::Compute;
-use crate::concurrency::Concurrency;
-use crate::delivery::SendPermits;
-use crate::durable;
-use crate::events::Events;
-use crate::flow::Flow;
-use crate::holdings::AccountHoldings;
-use crate::metrics::Metrics;
-use crate::models::Models;
-use crate::pause::Paused;
-use crate::ports::Ports;
-use crate::queue::{self, QueueKind};
-use crate::read;
-use crate::retention::Holds;
-use crate::review_stats::ReviewStats;
-use crate::reviewers::Reviewers;
-use crate::schedule::RunWatch;
-use crate::shard::{Shard, TaskAddress};
-use crate::sources::NodeSources;
-use crate::submission;
-use crate::supervisor::DirectoryOf;
-use crate::tables::executions::ExecutionInputsRow;
-use crate::tables::{
-    self, EVENTS, EventRow, HeadRow, LIVE_TASKS, LoadedTask, WorkerRow, executions, items,
-};
-use crate::texts::Texts;
-use crate::worker::{self, Workers};
-use crate::{recovery, task, worker as workers};
+use crate::kernel::address::{ExecutionAddress, QueueAddress, TaskAddress, WorkerAddress};
+use crate::kernel::compute::Compute;
+use crate::kernel::holds::Holds;
+use crate::kernel::ports::Ports;
+use crate::kernel::together::{TOGETHER, together};
+use crate::limits::permits::Permits;
+use crate::limits::{Limits, Queues};
+use crate::messages::permits::SendPermits;
+use crate::messages::queue::QueueDirectory;
+use crate::messages::{accounts, execution, task, templates};
+use crate::node::audit::AuditLog;
+use crate::node::bulks::Bulks;
+use crate::node::catalog::Catalog;
+use crate::node::live::LiveBatches;
+use crate::node::pause::Paused;
+use crate::node::register::Register;
+use crate::node::roster::Workers;
+use crate::node::shard::Shard;
+use crate::node::watch::RunWatch;
+use crate::observers::Observers;
+use crate::observers::events::Events;
+use crate::observers::metrics::Metrics;
+use crate::observers::review_stats::ReviewStats;
+use crate::tables::executions::{self, ExecutionInputsRow};
+use crate::tables::log::{self, Kind};
+use crate::tables::{self, HeadRow, LIVE_TASKS, LoadedTask, WorkerRow, items};
 
 /// The number of unfinished items that are read at a time.
 pub(crate) const PAGE: usize = if cfg!(test) { 3 } else { 1_000 };
@@ -130,53 +133,55 @@ pub struct Live {
 
 /// The shared state.
 pub(crate) struct Node {
-    pub(crate) ports: Ports,
+    pub(crate) kernel: Kernel,
     pub(crate) settings: Settings,
-    pub(crate) shards: Vec<Shard>,
-    pub(crate) queues: Arc<DirectoryOf<QueueKind>>,
-    pub(crate) workers: Workers,
-    prices: RwLock<Arc<Prices>>,
-    pub(crate) concurrency: Concurrency,
-    pub(crate) models: Models,
-    pub(crate) budgets: Arc<Budgets>,
-    pub(crate) bulks: Bulks,
-    pub(crate) batches: LiveBatches,
-    pub(crate) flow: Flow,
-    pub(crate) paused: Paused,
-    pub(crate) holdings: Arc<AccountHoldings>,
-    /// Held by whoever makes a budget or the settings of a queue, of which there may be so many only.
-    pub(crate) counting: tokio::sync::Mutex<()>,
-    /// The lock of whoever cancels the work of deleted users.
-    pub(crate) cancelling_left_work: tokio::sync::Mutex<()>,
-    pub(crate) events: Arc<Events>,
-    pub(crate) metrics: Metrics,
-    pub(crate) texts: Arc<Texts>,
-    pub(crate) accounts: Register,
-    pub(crate) audit: AuditLog,
-    pub(crate) catalog: Catalog,
+    pub(crate) actors: Actors,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) observers: Observers,
+    pub(crate) state: State,
+}
+
+/// What everything runs on.
+pub(crate) struct Kernel {
+    pub(crate) ports: Ports,
     pub(crate) compute: Compute,
-    pub(crate) reviewers: Reviewers,
-    pub(crate) review_stats: ReviewStats,
-    /// The permits to post webhooks.
-    pub(crate) send_permits: Arc<SendPermits>,
-    /// Plans that are being removed, or executed.
-    pub(crate) run_watch: RunWatch,
-    pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
-    /// The permits for submissions on their way to the disk, one for each KiB.
-    pub(crate) submission_permits: Arc<Semaphore>,
-    /// The sandbox has work: its worker is to connect.
-    pub(crate) sandbox_used: Notify,
-    pub(crate) publisher: OnceLock<ActorRef<catalog::Message>>,
-    pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     ids: Mutex<Generator>,
     draining: AtomicBool,
     /// True once a commit was fenced, or its outcome cannot be known: the state in memory is void.
-    pub(crate) lost: watch::Sender<bool>,
+    pub(crate) lost: tokio::sync::watch::Sender<bool>,
+}
+
+/// The ways to actors.
+pub(crate) struct Actors {
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) queues: Arc<QueueDirectory>,
+    pub(crate) workers: Workers,
+    pub(crate) publisher: OnceLock<ActorRef<templates::Message>>,
+    pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
+    /// The permits to post webhooks.
+    pub(crate) send_permits: Arc<SendPermits>,
+    /// The sandbox has work: its worker is to connect.
+    pub(crate) sandbox_used: Notify,
+}
+
+/// What is known in memory: a copy of rows, or what no row says.
+pub(crate) struct State {
+    pub(crate) accounts: Register,
+    pub(crate) audit: AuditLog,
+    pub(crate) catalog: Catalog,
+    pub(crate) bulks: Bulks,
+    pub(crate) batches: LiveBatches,
+    pub(crate) paused: Paused,
+    pub(crate) run_watch: RunWatch,
+    /// Plans that are being removed, or executed.
+    pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
+    /// The lock of whoever cancels the work of deleted users.
+    pub(crate) cancelling_left_work: tokio::sync::Mutex<()>,
 }
 
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Node").field("shards", &self.shards).finish_non_exhaustive()
+        f.debug_struct("Node").field("shards", &self.actors.shards).finish_non_exhaustive()
     }
 }
 
@@ -186,68 +191,84 @@ impl Node {
             .map(|_| Shard::new(Arc::clone(store), ports.clone()))
             .collect();
         let deliveries = shards.iter().map(|shard| Arc::clone(&shard.deliveries)).collect();
-        let queues = Arc::<DirectoryOf<QueueKind>>::default();
-        Self {
-            prices: RwLock::new(Arc::clone(&settings.live.prices)),
-            concurrency: Concurrency::new(settings.live.quotas, Arc::clone(&queues)),
-            models: Models::new(
-                settings.live.model_limits.clone(),
-                Arc::clone(&queues),
-                Arc::clone(&ports.clock),
-            ),
-            budgets: Arc::default(),
-            bulks: Bulks::default(),
-            counting: tokio::sync::Mutex::default(),
-            batches: LiveBatches::default(),
-            flow: Flow::new(Arc::clone(&queues)),
-            paused: Paused::default(),
-            holdings: Arc::new(AccountHoldings::new(settings.live.caps)),
-            cancelling_left_work: tokio::sync::Mutex::default(),
+        let queues = Arc::<QueueDirectory>::default();
+        let limits = {
+            let live = &settings.live;
+            let told: Arc<dyn Queues> = Arc::clone(&queues) as Arc<dyn Queues>;
+            let given = (live.quotas, live.caps, live.model_limits.clone());
+            Limits::new(Arc::clone(&live.prices), given, &told, Arc::clone(&ports.clock))
+        };
+        let observers = Observers {
             events: Arc::new(Events::new(Arc::clone(store))),
-            accounts: Register::new(settings.signing_keys.clone()),
             metrics: Metrics::new(&settings.task_defaults.model),
             texts: Arc::default(),
+            review_stats: ReviewStats::default(),
+        };
+        let kernel = Kernel {
             ports,
-            settings,
+            compute: Compute::default(),
+            ids: Mutex::default(),
+            draining: AtomicBool::new(false),
+            lost: tokio::sync::watch::Sender::new(false),
+        };
+        let actors = Actors {
             shards,
             queues,
             workers: Workers::default(),
-            audit: AuditLog::default(),
-            catalog: Catalog::default(),
-            compute: Compute::default(),
-            reviewers: Reviewers::default(),
-            review_stats: ReviewStats::default(),
-            send_permits: SendPermits::new(deliveries),
-            run_watch: RunWatch::default(),
-            leaving_plans: Holds::default(),
-            submission_permits: Arc::new(Semaphore::new(submission::MAX_PENDING_KIB)),
-            sandbox_used: Notify::new(),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
-            ids: Mutex::default(),
-            draining: AtomicBool::new(false),
-            lost: watch::Sender::new(false),
-        }
+            send_permits: SendPermits::new(deliveries),
+            sandbox_used: Notify::new(),
+        };
+        let state = State {
+            accounts: Register::new(settings.signing_keys.clone()),
+            audit: AuditLog::default(),
+            catalog: Catalog::default(),
+            bulks: Bulks::default(),
+            batches: LiveBatches::default(),
+            paused: Paused::default(),
+            run_watch: RunWatch::default(),
+            leaving_plans: Holds::default(),
+            cancelling_left_work: tokio::sync::Mutex::default(),
+        };
+        Self { kernel, settings, actors, limits: Arc::new(limits), observers, state }
+    }
+
+    /// The queues, for what a limit gives out.
+    pub(crate) fn queues_of_limits(&self) -> Weak<dyn Queues> {
+        let queues: Arc<dyn Queues> = Arc::clone(&self.actors.queues) as Arc<dyn Queues>;
+        Arc::downgrade(&queues)
+    }
+
+    /// The permits of a task that runs, and whose lease was given out before a restart.
+    pub(crate) fn permits_of_running(&self, environment: Environment, task: &Task) -> Permits {
+        let age = task.leased_at().map(|at| self.now().since(at));
+        self.limits.of_running(&self.state.accounts, environment, task, age)
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.ports.clock.now()
+        self.kernel.ports.clock.now()
     }
 
     /// The time by which timetables go, which may jump.
     pub(crate) fn wall(&self) -> Timestamp {
-        self.ports.clock.wall()
+        self.kernel.ports.clock.wall()
     }
 
     /// The shard that a partition belongs to.
     pub(crate) fn shard(&self, partition: u8) -> &Shard {
-        &self.shards[usize::from(partition) % self.shards.len()]
+        &self.actors.shards[usize::from(partition) % self.actors.shards.len()]
     }
 
     /// The engine that holds all shards' rows, for reads across partitions; each shard keeps to its
     /// own partitions when it writes.
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.shard(0).store
+    }
+
+    /// Sends a message to an execution.
+    pub(crate) fn tell_execution(&self, to: ExecutionAddress, message: execution::Message) {
+        self.shard(to.execution.partition()).executions.send(to, message);
     }
 
     /// Sends a message to a task.
@@ -257,52 +278,26 @@ impl Node {
 
     /// A fresh identifier's number, in `partition`, that says it was made at `now`.
     pub(crate) fn fresh_id(&self, now: Timestamp, partition: u8) -> u128 {
-        let entropy = self.ports.entropy.bits();
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, partition, entropy)
-    }
-
-    /// The worst-case cost of an attempt of a task; `None` if one of its models has no price.
-    pub(crate) fn worst_cost(
-        &self,
-        called: Called<'_>,
-        inputs: &Inputs,
-        max_tokens: Option<u64>,
-    ) -> Option<Money> {
-        // The provider counts a schema as a part of the prompt; without one, no answer has a fault.
-        let schema = inputs.output_schema.as_ref();
-        let called = if schema.is_some() { called } else { called.once() };
-        let schema = schema.map_or(0, |schema| schema.length() as u64 / 4);
-        let call = Expected { prompt: inputs.tokens().saturating_add(schema), max_tokens };
-        let ask = inputs.confidence.as_deref();
-        called.worst_case(call, ask, &self.prices()).map(Money::from_usd)
-    }
-
-    /// The most tokens that a model can answer with, if the price table knows it.
-    pub(crate) fn longest_output(&self, model: &str) -> Option<u64> {
-        self.prices().get(model).and_then(|price| price.max_output_tokens)
-    }
-
-    /// The prices of models.
-    pub(crate) fn prices(&self) -> Arc<Prices> {
-        Arc::clone(&self.prices.read().unwrap_or_else(PoisonError::into_inner))
+        let entropy = self.kernel.ports.entropy.bits();
+        self.kernel.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, partition, entropy)
     }
 
     /// Takes other settings of those that may change while the system runs.
     pub(crate) async fn adopt(&self, live: Live) {
         let Live { prices, model_limits, caps, quotas } = live;
-        *self.prices.write().unwrap_or_else(PoisonError::into_inner) = prices;
-        self.holdings.set_caps(caps);
-        self.concurrency.set_quotas(&self.accounts, quotas);
+        self.limits.prices.set(prices);
+        self.limits.holdings.set_caps(caps);
+        self.limits.concurrency.set_quotas(&self.state.accounts, quotas);
         self.configure_models(model_limits).await;
     }
 
     /// Stops giving out tasks, for good.
     pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::Release);
+        self.kernel.draining.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        self.kernel.draining.load(Ordering::Acquire)
     }
 
     /// The number of actors of tasks, executions and approvals that are awake or starting, without
@@ -311,13 +306,13 @@ impl Node {
         let awake = |shard: &Shard| {
             shard.tasks.awake() + shard.executions.awake() + shard.approvals.awake()
         };
-        self.shards.iter().map(awake).sum()
+        self.actors.shards.iter().map(awake).sum()
     }
 
     /// The number of workers that are connected and heard of, in production.
     pub(crate) fn reachable_workers(&self) -> usize {
-        let moment = self.ports.clock.moment();
-        let live = self.workers.list(Environment::Live);
+        let moment = self.kernel.ports.clock.moment();
+        let live = self.actors.workers.list(Environment::Live);
         live.iter().filter(|view| view.worker.is_reachable(moment)).count()
     }
 
@@ -337,27 +332,27 @@ impl Node {
 
     fn trace_of(&self, task: &Task, span: impl FnOnce() -> u64) -> Option<TraceContext> {
         let trace = *task.spec.origin.trace.as_deref()?;
-        let is_recorded = trace.is_sampled() && self.ports.tracer.is_some();
+        let is_recorded = trace.is_sampled() && self.kernel.ports.tracer.is_some();
         Some(if is_recorded { trace.with_span(span()) } else { trace })
     }
 
     /// Makes every shard give up memory that was not needed for a while.
     pub(crate) fn slim(&self) {
-        self.shards.iter().for_each(Shard::slim);
+        self.actors.shards.iter().for_each(Shard::slim);
     }
 
     /// A ready task's place in its queue.
     pub(crate) fn ready(&self, task: &Task) -> Ready {
         #[cfg(test)]
-        if let Some(bound) = crate::planted::bound_of(&task.spec) {
-            self.concurrency.bind(&task.spec.account, bound);
+        if let Some(bound) = crate::kernel::planted::bound_of(&task.spec) {
+            self.limits.concurrency.bind(&task.spec.account, bound);
         }
         Ready {
             task: task.spec.id,
             model: task.model().into(),
             priority: task.priority(),
             since: task.eligible_since(),
-            account: self.concurrency.account(&self.accounts, &task.spec.account),
+            account: self.limits.concurrency.account(&self.state.accounts, &task.spec.account),
             flow: task.spec.flow.clone(),
         }
     }
@@ -370,9 +365,8 @@ impl Node {
         worker: WorkerRow,
     ) {
         let partition = worker.id.partition();
-        let row = EventRow::of_worker(event, self.now(), worker);
-        let ops = vec![EVENTS.append(tables::events(environment), &row)];
-        drop(durable::commit_rows(self.shard(partition), partition, ops));
+        let record = log::append(environment, (event, self.now()), Kind::Worker, worker);
+        drop(self.shard(partition).commit(partition, vec![record]));
     }
 
     /// Unfinished tasks of an environment, from the one after `after`; none if there is no more.
@@ -386,7 +380,7 @@ impl Node {
         let read = async |(id, row)| {
             tables::unfinished(store, environment, TaskId::from_u128(id), row).await
         };
-        read::together(read::TOGETHER, page.into_iter().map(read)).await
+        together(TOGETHER, page.into_iter().map(read)).await
     }
 
     /// Calls `visit` with every unfinished task of an environment.
@@ -405,10 +399,10 @@ impl Node {
     }
 
     /// The ready tasks of a queue, read from the disk.
-    pub(crate) async fn ready_in(&self, queue: &queue::Address) -> Result<Vec<Ready>, Error> {
+    pub(crate) async fn ready_in(&self, queue: &QueueAddress) -> Result<Vec<Ready>, Error> {
         let (mut ready, environment) = (Vec::new(), queue.environment);
         self.each_unfinished(environment, |task| {
-            if task.state == State::Ready && queue::Address::of(environment, &task) == *queue {
+            if task.state == TaskState::Ready && QueueAddress::of(environment, &task) == *queue {
                 ready.push(self.ready(&task));
             }
         })
@@ -417,24 +411,21 @@ impl Node {
     }
 
     /// The leases that a worker holds, read from the disk.
-    pub(crate) async fn running_on(
-        &self,
-        worker: workers::Address,
-    ) -> Result<Vec<LeaseToken>, Error> {
+    pub(crate) async fn running_on(&self, worker: WorkerAddress) -> Result<Vec<LeaseToken>, Error> {
         let mut leases = Vec::new();
         self.each_unfinished(worker.environment, |task| match task.state {
-            State::Running { lease, worker: holder, .. } if holder == worker.worker => {
+            TaskState::Running { lease, worker: holder, .. } if holder == worker.worker => {
                 leases.push(LeaseToken { task: task.spec.id, lease });
             }
-            State::Scheduled { .. }
-            | State::Ready
-            | State::Backoff { .. }
-            | State::Running { .. }
-            | State::AwaitingApproval { .. }
-            | State::Completed { .. }
-            | State::Failed { .. }
-            | State::Cancelled { .. }
-            | State::Rejected { .. } => {}
+            TaskState::Scheduled { .. }
+            | TaskState::Ready
+            | TaskState::Backoff { .. }
+            | TaskState::Running { .. }
+            | TaskState::AwaitingApproval { .. }
+            | TaskState::Completed { .. }
+            | TaskState::Failed { .. }
+            | TaskState::Cancelled { .. }
+            | TaskState::Rejected { .. } => {}
         })
         .await?;
         Ok(leases)
@@ -442,31 +433,15 @@ impl Node {
 
     /// Starts no actor but those of queues until [`Self::open`]; no worker is connected, so queues give out nothing.
     pub(crate) fn close(&self) {
-        self.shards.iter().for_each(Shard::close);
-        self.workers.directory.close();
+        self.actors.shards.iter().for_each(Shard::close);
+        self.actors.workers.directory.close();
     }
 
     /// Lets the actors begin for which messages wait.
     pub(crate) fn open(&self) {
         // The leases are watched before anything else is done.
-        self.workers.directory.open();
-        self.shards.iter().for_each(Shard::open);
-    }
-
-    /// Brings back the work from before a restart: a waiting task returns to its queue or timer, a
-    /// running one is watched over.
-    pub(crate) async fn recover(&self) -> Result<usize, Error> {
-        self.events.begin(self).await?;
-        self.load_templates().await?;
-        self.load_models().await?;
-        self.flow.load(self.store()).await?;
-        self.load_pause().await?;
-        self.budgets.load(self).await?;
-        let mut count = 0;
-        for environment in Environment::ALL {
-            count += recovery::recover(self, environment).await?;
-        }
-        Ok(count)
+        self.actors.workers.directory.open();
+        self.actors.shards.iter().for_each(Shard::open);
     }
 
     /// An execution whose head was read, without the items of its steps, with its inputs and its plan.
@@ -513,18 +488,13 @@ impl Node {
         self.shard(address.task.partition()).handoff.add(address, found, size);
     }
 
-    /// The sources of a decision in `partition`.
-    pub(crate) fn sources(&self, environment: Environment, partition: u8) -> NodeSources<'_> {
-        NodeSources { node: self, environment, partition, reserved: Reservation::default() }
-    }
-
     /// The number of wake-ups that are asked for.
     #[cfg(test)]
     pub(crate) async fn timer_count(&self) -> usize {
         let mut count = 0;
-        for shard in &self.shards {
+        for shard in &self.actors.shards {
             let (reply, answer) = tokio::sync::oneshot::channel();
-            shard.timers(crate::timers::Message::Count(reply));
+            shard.timers(timers::Message::Count(reply));
             count += answer.await.unwrap_or_default();
         }
         count
@@ -532,6 +502,6 @@ impl Node {
 
     /// Ends every worker's connection.
     pub(crate) fn close_workers(&self) {
-        self.workers.directory.send_to_all_awake(|| worker::Message::Close);
+        self.actors.workers.directory.send_to_all_awake(|| crate::messages::worker::Message::Close);
     }
 }

@@ -12,39 +12,24 @@ pub mod usage;
 
 use callboard_domain::id::{Environment, TaskId, first_at};
 use callboard_domain::machine::Machine;
-use callboard_domain::query::{Page, TaskOrder, Tasks};
+use callboard_domain::query::{Page, TaskOrder, Tasks, named};
 use callboard_domain::task::{Inputs, Task};
 use callboard_store::{Error, Filter, Order, Query, Store};
-use futures_util::{StreamExt, stream};
 
 use crate::tables::{self, sort, term};
 
-/// The reads of one page that run side by side. A store behind a network answers those together.
-pub(crate) const TOGETHER: usize = 128;
+pub(crate) use crate::kernel::together::{TOGETHER, together};
 
-/// The items that were found by reads that run side by side, in the order of the reads.
-pub(crate) async fn together<T, F>(
-    most: usize,
-    reads: impl IntoIterator<Item = F>,
-) -> Result<Vec<T>, Error>
-where
-    F: Future<Output = Result<Option<T>, Error>>,
-{
-    // Collected first: a closure that lives across the waits would have to be valid for every lifetime.
-    let reads: Vec<_> = reads.into_iter().collect();
-    let mut reads = stream::iter(reads).buffered(most);
-    let mut items = Vec::new();
-    while let Some(found) = reads.next().await {
-        match found {
-            Ok(found) => items.extend(found),
-            // One item never keeps a list from its others.
-            Err(Error::Corrupt { path, reason }) => {
-                tracing::error!(path, reason, "an item cannot be read, and is left out of a list");
-            }
-            Err(error) => return Err(error),
-        }
+/// The refusal of a search with too short a word.
+const VAGUE: &str = "has a word that more than 10,000 different words begin with: give more of it";
+
+/// The error of a read for its caller.
+pub(crate) fn unreadable(error: &Error) -> callboard_domain::Error {
+    if matches!(error, Error::Vague) {
+        return callboard_domain::Error::invalid("search", callboard_domain::Rule::Length, VAGUE);
     }
-    Ok(items)
+    tracing::error!(%error, "a read failed");
+    callboard_domain::Error::Unavailable("the store cannot be read")
 }
 
 /// A task with its texts.
@@ -116,7 +101,10 @@ pub(crate) fn query(environment: Environment, tasks: &Tasks) -> Query {
         filters.push(Filter::AnyOf(term::STATUS, tables::status_terms(&tasks.statuses)));
     }
     filters.extend(tasks.model.as_ref().map(|model| Filter::AnyOf(term::MODEL, vec![text(model)])));
-    filters.extend(tasks.queue.as_ref().map(|queue| Filter::AnyOf(term::QUEUE, vec![text(queue)])));
+    filters.extend(tasks.queue.as_ref().map(|any| {
+        let terms = named(any).map(tables::term_of).collect();
+        Filter::AnyOf(term::QUEUE, terms)
+    }));
     if !tasks.tags.is_empty() {
         filters.push(Filter::AllOf(term::TAG, tasks.tags.iter().map(text).collect()));
     }

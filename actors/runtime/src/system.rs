@@ -11,41 +11,38 @@
 //!   bulk jobs, budgets
 //! ```
 //!
-//! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by
-//! its supervisor. Should one of the actors named here break, or one of the plain tasks of tokio beside
-//! them panic, the process ends: recovery from the disk is the one path that is always tested.
-//! Deliberately absent: sockets and signals, which are the edge's.
+//! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by its supervisor.
+//! Should one of the actors named here break, or one of the plain tasks of tokio beside them panic, the process ends:
+//! recovery from the disk is the one path that is always tested.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_domain::id::Environment;
 use callboard_store::Store;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::accounts::{self, Accounts};
-use crate::approval::ApprovalItem;
-use crate::batch::BatchItem;
-use crate::budgets;
-use crate::bulk;
-use crate::catalog::Publisher;
-use crate::delivery::DeliveryItem;
-use crate::execution::ExecutionItem;
 use crate::handle::Handle;
-use crate::holdings;
-use crate::housekeeping;
-use crate::item::{Item, ItemKind};
+use crate::items::accounts::{self, Accounts};
+use crate::items::approval::ApprovalItem;
+use crate::items::catalog::Publisher;
+use crate::items::delivery::DeliveryItem;
+use crate::items::execution::ExecutionItem;
+use crate::items::queue::QueueItem;
+use crate::items::submission::Submissions;
+use crate::items::task::TaskItem;
+use crate::items::worker::WorkerItem;
+use crate::jobs::batch::{self, BatchItem};
+use crate::jobs::bulk;
+use crate::jobs::schedule::ScheduleItem;
+use crate::kernel::item::{Item, ItemKind};
+use crate::kernel::planted::{Fault, is_planted};
+use crate::kernel::ports::Ports;
+use crate::kernel::supervisor::{DirectoryOf, Supervisor};
+use crate::node::timers::Timers;
 use crate::node::{Node, Settings};
-use crate::planted::{Fault, is_planted};
-use crate::ports::Ports;
-use crate::queue::QueueItem;
-use crate::retention;
-use crate::schedule::ScheduleItem;
-use crate::submission::Submissions;
-use crate::supervisor::{DirectoryOf, Supervisor};
-use crate::task::TaskItem;
-use crate::timers::Timers;
-use crate::worker::WorkerItem;
+use crate::upkeep::{budgets, holdings, housekeeping, retention};
 
 /// Called once if an actor broke that all others need: the process is to end.
 pub type OnBreak = Box<dyn FnOnce(String) + Send + Sync>;
@@ -82,23 +79,28 @@ impl System {
             .await
             .map_err(|error| NotStarted(error.to_string()))?;
         let mut system = Self { node, root, ended, followers: Vec::new() };
-        system.spawn_background(Arc::clone(&system.node.events).follow());
+        system.spawn_background(Arc::clone(&system.node.observers.events).follow());
         system.spawn_background(housekeeping::run(Arc::clone(&system.node)));
         // Nothing acts on a part of the state: no actor starts, and no timer fires, before all of it is there.
         system.node.close();
         if is_planted(Fault::ActsWhileRecovering) {
             system.node.open();
         }
-        let count = system.node.recover().await.map_err(|error| NotStarted(error.to_string()))?;
+        let unread = |error: callboard_store::Error| NotStarted(error.to_string());
+        let mut count = system.node.recover().await.map_err(unread)?;
+        for environment in Environment::ALL {
+            count += batch::recover(&system.node, environment).await.map_err(unread)?;
+        }
         tracing::info!(unfinished = count, "recovered");
-        let loaded = system.node.bulks.load(&system.node).await;
+        let loaded = system.node.state.bulks.load(&system.node).await;
         loaded.map_err(|error| NotStarted(error.to_string()))?;
         system.node.open();
         system.spawn_background(bulk::run(Arc::clone(&system.node)));
         system.spawn_background(budgets::run(Arc::clone(&system.node)));
         // The load comes after recovery, which reports the open approvals to it.
         let node = Arc::clone(&system.node);
-        system.spawn_background(async move { node.review_stats.load(node.store()).await });
+        system
+            .spawn_background(async move { node.observers.review_stats.load(node.store()).await });
         system.spawn_background(retention::run(Arc::clone(&system.node)));
         system.spawn_background(holdings::run(Arc::clone(&system.node)));
         system.spawn_background(accounts::cancel_left_work(Arc::clone(&system.node)));
@@ -121,7 +123,7 @@ impl System {
     /// Ready once a commit was fenced, or its outcome cannot be known: another node may own the items
     /// that this system holds in memory, and the system is to be stopped.
     pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut lost = self.node.lost.subscribe();
+        let mut lost = self.node.kernel.lost.subscribe();
         async move {
             // The sender lives as long as the node, which the system holds.
             let _ = lost.wait_for(|lost| *lost).await;
@@ -191,11 +193,11 @@ impl Actor for Root {
         (node, on_break): Self::Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let root = myself.get_cell();
-        for shard in &node.shards {
+        for shard in &node.actors.shards {
             let (tasks, executions) = (Arc::clone(&shard.tasks), Arc::clone(&shard.executions));
             let (approvals, deliveries) =
                 (Arc::clone(&shard.approvals), Arc::clone(&shard.deliveries));
-            let clock = Arc::clone(&node.ports.clock);
+            let clock = Arc::clone(&node.kernel.ports.clock);
             let schedules = Arc::clone(&shard.schedules);
             let arguments = (clock, tasks, executions, approvals, deliveries, schedules);
             let (timers, _) = Actor::spawn_linked(None, Timers, arguments, root.clone()).await?;
@@ -213,14 +215,14 @@ impl Actor for Root {
         }
         let (accounts, _) =
             Actor::spawn_linked(None, Accounts(Arc::clone(&node)), (), root.clone()).await?;
-        let first = node.account_writer.set(accounts).is_ok();
+        let first = node.actors.account_writer.set(accounts).is_ok();
         debug_assert!(first, "the system is started once");
         let (publisher, _) =
             Actor::spawn_linked(None, Publisher(Arc::clone(&node)), (), root.clone()).await?;
-        let first = node.publisher.set(publisher).is_ok();
+        let first = node.actors.publisher.set(publisher).is_ok();
         debug_assert!(first, "the system is started once");
-        supervise::<QueueItem>(&node, &node.queues, &root).await?;
-        supervise::<WorkerItem>(&node, &node.workers.directory, &root).await?;
+        supervise::<QueueItem>(&node, &node.actors.queues, &root).await?;
+        supervise::<WorkerItem>(&node, &node.actors.workers.directory, &root).await?;
         Ok(State { on_break: Some(on_break) })
     }
 
@@ -258,7 +260,7 @@ impl Actor for Root {
 }
 
 /// Starts the supervisor of one kind of item.
-async fn supervise<I: Item>(
+async fn supervise<I: Item<Shared = Node>>(
     node: &Arc<Node>,
     directory: &Arc<DirectoryOf<ItemKind<I>>>,
     root: &ActorCell,

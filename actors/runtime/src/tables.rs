@@ -10,15 +10,18 @@ pub(crate) mod approvals;
 pub(crate) mod batches;
 mod control;
 pub(crate) mod deliveries;
+mod erasure;
 pub(crate) mod event_words;
-mod events;
+pub(crate) mod events;
 pub(crate) mod executions;
 pub(crate) mod items;
+pub(crate) mod log;
 mod long;
 pub(crate) mod plans;
 pub(crate) mod schedules;
 mod tasks;
 mod words;
+pub mod work;
 
 use callboard_domain::Timestamp;
 use callboard_domain::account::{User, WorkLeft};
@@ -46,15 +49,16 @@ use sha2::{Digest, Sha256};
 pub(crate) use approvals::ApprovalRow;
 pub use control::{BudgetEvent, QueueChanged};
 pub(crate) use control::{BudgetRow, QueueRow, SpentRow, queue_row};
+pub(crate) use erasure::erased;
+pub(crate) use events::EventRow;
 pub use events::{Event, Subject, WorkerRow};
-pub(crate) use events::{EventRow, ProgressRow, append_of_task};
 pub(crate) use executions::HeadRow;
 use long::LongTable;
 use plans::{ChoiceRow, NameRow, TemplateRow};
 pub use plans::{Deployed, PlanRow};
 pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
-    Ended, LoadedTask, TaskRow, copy_rows, erased, inputs, is_removed, made, status_terms, task,
+    Ended, LoadedTask, TaskRow, copy_rows, inputs, is_removed, made, status_terms, task,
     unfinished, unfinished_row, unfinished_state,
 };
 
@@ -319,7 +323,7 @@ pub(crate) fn audit_row(entry: &audit::Entry) -> Op {
 }
 
 /// The log of an environment's events.
-pub(crate) const fn events(environment: Environment) -> LogId {
+pub(crate) const fn event_log(environment: Environment) -> LogId {
     LogId(environment.number())
 }
 

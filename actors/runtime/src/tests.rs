@@ -51,8 +51,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::handle::WorkerLink;
-use crate::ports::{Clock, Ports};
-use crate::worker::{AckResult, Assignment, Of, WorkerCommand, WorkerMessage};
+use crate::items::worker::{AckResult, Assignment, Of, WorkerCommand, WorkerMessage};
+use crate::kernel::ports::{Clock, Ports};
 use crate::{Handle, Live, Owner, Settings, System};
 use callboard_domain::execution::program::TaskDefaults;
 

@@ -18,8 +18,6 @@
 //! The log ends before an incomplete batch. There sled wipes the rest of the segment first, and the
 //! segments behind it later; if one of those were anchored and the wiping cut short, sled would take its
 //! part of the batch. Sources: sled's `pagecache/iterator.rs`, `snapshot.rs` and `segment.rs`.
-//!
-//! Deliberately absent: any change behind the headers.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};

@@ -12,7 +12,8 @@
 //! 64 MiB; each opening begins a new one.
 //!
 //! A write that fails, or takes too long, stops no server: the archive then has a gap, which the log and [`Archive::fault`]
-//! report, and later groups go to a new segment. A restore does not pass a gap.
+//! report, and later groups go to a new segment. A restore does not pass a gap. A directory without the file
+//! `callboard-archive` (`archive/mark.rs`) takes no segment: the disk of the archive is not mounted.
 //!
 //! Deliberately absent: the removal of old segments (`callboard backup prune`).
 
@@ -20,18 +21,27 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
 use crate::Error;
 use crate::batch::Epoch;
-use crate::directory::{corrupt, io_error};
+use crate::directory::io_error;
 use crate::journal::{self, Checkpoint, group, lineage, number};
+
+mod coverage;
+mod mark;
+mod reader;
 
 #[cfg(test)]
 mod tests;
+
+pub use coverage::{ArchiveState, BackupNote, Protection};
+pub(crate) use coverage::{Coverage, FILE as COVERAGE_FILE};
+pub use mark::init_archive;
+pub use reader::ArchiveReader;
 
 const HEADER: usize = 4 + 8 + 8 + 4;
 /// The bytes of a record's time, and of its checksum.
@@ -51,11 +61,17 @@ pub(crate) struct Archive {
     appends: mpsc::Sender<Append>,
     state: Mutex<State>,
     patience: Duration,
+    directory: PathBuf,
+    coverage: Arc<Coverage>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     fault: Option<String>,
+    /// The number of the last group, if no gap is behind it, and the time at which it was archived.
+    last: Option<(u64, u64)>,
+    /// The archive's mark, once it was seen.
+    id: Option<String>,
     /// The answer to an append that took too long.
     late: Option<mpsc::Receiver<io::Result<()>>>,
 }
@@ -74,54 +90,79 @@ struct Segments {
 
 impl Archive {
     /// Opens the archive in `directory`, and appends those of `groups` that it lacks: the groups after the
-    /// last `checkpoint`, in order, up to the journal's end.
+    /// last `checkpoint`, in order, up to the journal's end. An archive that is not there is a fault, and not an error;
+    /// a store that never had one gets a new one.
     ///
     /// # Errors
-    /// [`Error::Io`] if the directory cannot be made or read, or holds groups behind the journal's end.
+    /// [`Error::Io`] if a new directory cannot be made, or if the archive holds groups behind the journal's end.
     pub(crate) fn open(
         directory: &Path,
         checkpoint: Checkpoint,
         epoch: Epoch,
         groups: &[Bytes],
+        coverage: Arc<Coverage>,
     ) -> Result<Self, Error> {
         let failed = |error: &io::Error| {
             Error::Io(format!("the archive {}: {error}", directory.display()).into())
         };
-        create(directory).map_err(|error| failed(&error))?;
         let (directory_of, salt) = (directory.into(), checkpoint.salt);
         let segments = Segments { directory: directory_of, salt, epoch, current: None };
-        let last = segments.last().map_err(|error| failed(&error))?;
-        let end = groups.last().map_or(checkpoint.group, number);
-        if let Some(last) = last.filter(|last| *last > end) {
-            return Err(Error::Io(
-                format!(
-                    "the archive {} has the journal up to group {last}, and this data directory ends at group {end}: \
-                     the directory is an older copy; name another archive",
-                    directory.display()
-                )
-                .into(),
-            ));
-        }
-        if last.is_none_or(|last| last < checkpoint.group) {
-            tracing::warn!(
-                archived = last.unwrap_or_default(),
-                next = checkpoint.group + 1,
-                "the archive has no older groups of the journal: make a backup to restore from"
-            );
-        }
-        let archive = Self::of(segments.thread().map_err(|error| failed(&error))?, PATIENCE);
+        let known = coverage.archive();
+        let found =
+            mark::find(directory, known.as_deref()).and_then(|id| Ok((id, segments.ends()?)));
+        let mut state = State::default();
+        let last = match found {
+            Ok((id, ends)) => {
+                let last = ends.map(|ends| ends.last);
+                check_age(directory, last, groups.last().map_or(checkpoint.group, number))?;
+                state.last = ends.map(|ends| (ends.last, ends.last_ms));
+                if last.is_none_or(|last| last < checkpoint.group) {
+                    tracing::warn!(
+                        archived = last.unwrap_or_default(),
+                        next = checkpoint.group + 1,
+                        "the archive has no older groups of the journal: make a backup to restore from"
+                    );
+                    coverage.breaks(ends.map(|ends| ends.last_ms));
+                    coverage.begins(&id, checkpoint.group);
+                    state.last = Some((checkpoint.group, 0));
+                } else if let Some(ends) = ends {
+                    let is_known = known.as_ref() == Some(&id);
+                    let since = if is_known { ends.last } else { ends.first.saturating_sub(1) };
+                    coverage.begins(&id, coverage.since(&id).unwrap_or(since));
+                }
+                state.id = Some(id);
+                last
+            }
+            Err(error) if known.is_none() => return Err(failed(&error)),
+            Err(error) => {
+                tracing::error!(%error, "the archive cannot be written: it has a gap from here on");
+                state.fault = Some(error.to_string());
+                coverage.breaks(None);
+                None
+            }
+        };
+        let appends = segments.thread().map_err(|error| failed(&error))?;
+        let archive = Self::of(appends, PATIENCE, directory, coverage);
+        *archive.state() = state;
         let missing = groups.iter().filter(|group| last.is_none_or(|last| last < number(group)));
         archive.append(missing.cloned().collect());
         Ok(archive)
     }
 
-    fn of(appends: mpsc::Sender<Append>, patience: Duration) -> Self {
-        Self { appends, state: Mutex::default(), patience }
+    fn of(
+        appends: mpsc::Sender<Append>,
+        patience: Duration,
+        directory: &Path,
+        coverage: Arc<Coverage>,
+    ) -> Self {
+        let directory = directory.into();
+        Self { appends, state: Mutex::default(), patience, directory, coverage }
     }
 
     /// Appends groups, synced. A failure, or a disk that does not answer in time, leaves a gap and is reported.
     pub(crate) fn append(&self, groups: Vec<Bytes>) {
         let Some(first) = groups.first().map(number) else { return };
+        let last = groups.last().map_or(first, number);
         let late = self.state().late.take();
         if let Some(late) = late
             && let Err(mpsc::TryRecvError::Empty) = late.try_recv()
@@ -144,24 +185,47 @@ impl Archive {
             }
         };
         match appended {
-            Ok(()) => {
-                if self.state().fault.take().is_some() {
-                    tracing::warn!(
-                        from = first,
-                        "the archive is written again, behind a gap: make a backup"
-                    );
-                }
-            }
+            Ok(()) => self.appended(first, last),
             Err(error) => {
                 tracing::error!(%error, "the archive cannot be written: it has a gap from here on");
-                self.state().fault = Some(error.to_string());
+                let mut state = self.state();
+                state.fault = Some(error.to_string());
+                let last = state.last.take();
+                drop(state);
+                self.coverage.breaks(last.map(|(_, time)| time));
             }
+        }
+    }
+
+    /// Notes groups that the archive has taken.
+    fn appended(&self, first: u64, last: u64) {
+        let mut state = self.state();
+        if state.fault.take().is_some() {
+            tracing::warn!(
+                from = first,
+                "the archive is written again, behind a gap: make a backup"
+            );
+        }
+        let follows = state.last.is_some_and(|(last, _)| last + 1 == first);
+        state.last = Some((last, milliseconds()));
+        if !follows {
+            // The mark was there for the first segment behind the gap.
+            let id = state.id.clone().or_else(|| mark::find(&self.directory, Some("")).ok());
+            state.id.clone_from(&id);
+            drop(state);
+            self.coverage.begins(&id.unwrap_or_default(), first - 1);
         }
     }
 
     /// The last failure; `None` while the archive takes every group.
     pub(crate) fn fault(&self) -> Option<String> {
         self.state().fault.clone()
+    }
+
+    /// The archive as far as it protects the store.
+    pub(crate) fn protection(&self) -> ArchiveState {
+        let continues_backup = self.coverage.continues_backup();
+        ArchiveState { directory: self.directory.clone(), fault: self.fault(), continues_backup }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -190,8 +254,7 @@ impl Segments {
             Some((file, length, _)) => (file, length),
             _ => (self.begin(first)?, HEADER as u64),
         };
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let now = milliseconds();
         let mut bytes = Vec::new();
         for group in groups {
             bytes.extend_from_slice(&Format::CURRENT.prefix(now, group));
@@ -206,6 +269,7 @@ impl Segments {
 
     /// A new segment, whose name is durable.
     fn begin(&self, first: u64) -> io::Result<File> {
+        mark::check(&self.directory)?;
         let path = self.directory.join(name(lineage(self.salt), first));
         let has_groups = |path: &Path| -> io::Result<bool> {
             Ok(Segment::read(path)?.is_some_and(|segment| segment.records().next().is_some()))
@@ -225,93 +289,45 @@ impl Segments {
         Ok(file)
     }
 
-    /// The number of the last group that is archived, durably.
-    fn last(&self) -> io::Result<Option<u64>> {
-        let Some((first, path)) = segments(&self.directory, lineage(self.salt))?.pop_last() else {
-            return Ok(None);
-        };
+    /// The ends of what is archived, durably; `None` if there is nothing.
+    fn ends(&self) -> io::Result<Option<Ends>> {
+        let mut segments = segments(&self.directory, lineage(self.salt))?;
+        let Some((begin, path)) = segments.pop_last() else { return Ok(None) };
         // A process that was killed may have left groups that no sync has seen.
         File::open(&path)?.sync_all()?;
+        let first = segments.first_key_value().map_or(begin, |(first, _)| *first);
         let last = Segment::read(&path)?.and_then(|segment| segment.records().last());
-        Ok(Some(last.map_or(first.saturating_sub(1), |(_, group)| number(&group))))
+        let last = last.map(|(time, group)| (number(&group), time));
+        let (last, last_ms) = last.unwrap_or((begin.saturating_sub(1), 0));
+        Ok(Some(Ends { first, last, last_ms }))
     }
 }
 
-/// A restored archive: its groups between two moments.
-#[derive(Debug)]
-pub struct ArchiveReader {
-    segments: Vec<PathBuf>,
-    lineage: u32,
-    next: u64,
+/// The numbers of the first and of the last archived group, and the time of the last.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    first: u64,
+    last: u64,
+    last_ms: u64,
 }
 
-impl ArchiveReader {
-    /// A reader of the groups after number `after` of the directory with this lineage.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the archive cannot be read.
-    pub fn open(directory: &Path, lineage: u32, after: u64) -> Result<Self, Error> {
-        let all = segments(directory, lineage).map_err(|error| io_error(&error))?;
-        let begin = all.range(..=after + 1).next_back().map_or(0, |(first, _)| *first);
-        let segments = all.range(begin..).rev().map(|(_, path)| path.clone()).collect();
-        Ok(Self { segments, lineage, next: after + 1 })
-    }
+/// Refuses a data directory that ends before its archive does.
+fn check_age(directory: &Path, last: Option<u64>, end: u64) -> Result<(), Error> {
+    let Some(last) = last.filter(|last| *last > end) else { return Ok(()) };
+    Err(Error::Io(
+        format!(
+            "the archive {} has the journal up to group {last}, and this data directory ends at group {end}: \
+             the directory is an older copy; name another archive",
+            directory.display()
+        )
+        .into(),
+    ))
+}
 
-    /// Hands every group up to `until` (milliseconds since 1970) to `each`, with the time at which it was
-    /// archived and the epoch of its opening, in order. Returns the number of the last one.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if a group before `until` is missing, [`Error::Io`] if the archive cannot be read,
-    /// and the errors of `each`.
-    pub fn read(
-        mut self,
-        until: u64,
-        mut each: impl FnMut(u64, Epoch, &Bytes) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
-        while let Some(path) = self.segments.pop() {
-            let segment = Segment::read(&path).map_err(|error| io_error(&error))?;
-            let Some(segment) = segment.filter(|segment| lineage(segment.salt) == self.lineage)
-            else {
-                // The header was torn before a group followed, or is damaged: then a group is missing, as the
-                // next segment shows.
-                let length = fs::metadata(&path).map_err(|error| io_error(&error))?.len();
-                if self.segments.is_empty() && length > HEADER as u64 {
-                    return Err(self.damaged(&path));
-                }
-                continue;
-            };
-            let mut records = segment.records();
-            for (time, group) in records.by_ref() {
-                let number = number(&group);
-                if number < self.next {
-                    continue;
-                }
-                // The missing groups may be from before `until`, whatever comes behind them.
-                if number > self.next {
-                    let reason = format!("group {} of the journal is not in it", self.next);
-                    return Err(corrupt(&path, &reason));
-                }
-                if time > until {
-                    return Ok(self.next - 1);
-                }
-                each(time, segment.epoch, &group)?;
-                self.next += 1;
-            }
-            // Groups that the next segment has again were torn in this one.
-            if self.segments.is_empty() && records.is_damaged(until) {
-                return Err(self.damaged(&path));
-            }
-        }
-        Ok(self.next - 1)
-    }
-
-    fn damaged(&self, path: &Path) -> Error {
-        let last = self.next - 1;
-        let reason = format!(
-            "it is damaged behind group {last} of the journal; an earlier moment can be restored"
-        );
-        corrupt(path, &reason)
-    }
+/// The time, in milliseconds since 1970.
+pub(crate) fn milliseconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The format of a segment.

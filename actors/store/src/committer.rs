@@ -11,8 +11,6 @@
 //!
 //! A failed write or sync leaves the state of the disk unknown: every ticket of the group says so,
 //! the owner of the process is notified once, and the thread ends, which answers all later batches.
-//!
-//! Deliberately absent: the way of bytes to the disk (see [`Engine`]).
 
 mod deferred;
 mod group;

@@ -1,6 +1,4 @@
 //! The data directory: its lock, its format, and the errors about it.
-//!
-//! Deliberately absent: its contents (see `sled.rs`) and their repair (see `repair.rs`).
 
 use std::fs::{self, File, TryLockError};
 use std::io;

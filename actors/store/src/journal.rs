@@ -16,8 +16,6 @@
 //! group. A group is written after the one before it was synced. So a valid group behind a broken one,
 //! or after a gap, says that acknowledged data is damaged; a broken group at the end is the trace that
 //! a power cut leaves.
-//!
-//! Deliberately absent: the meaning of rows, and their way to sled (see `sled/checkpoint.rs`).
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

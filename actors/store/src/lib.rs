@@ -44,7 +44,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-pub use archive::{ArchiveReader, prune_archive};
+pub use archive::{
+    ArchiveReader, ArchiveState, BackupNote, Protection, init_archive, prune_archive,
+};
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
 pub use directory::{Inspected, advice, create_private, inspect, is_in_use};
 pub use ownership::{Ownership, PartitionSet};

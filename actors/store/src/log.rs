@@ -10,8 +10,6 @@
 //! then greater than the rest of that row. The records that a group of batches appends to a log are packed
 //! and compressed together, for they are much alike: a hundred of them take a row or two. A row is written
 //! once, and later deleted.
-//!
-//! Deliberately absent: the numbering, which is the committer's.
 
 use bytes::Bytes;
 

@@ -8,8 +8,6 @@
 //! The mark is written after its group became durable and before the commit is acknowledged, without a
 //! sync of its own. After a crash of the process it counts every acknowledged commit; after a power cut it
 //! may be behind; it is never ahead. The slots take turns, each in a sector of its own.
-//!
-//! Deliberately absent: the journal (see `journal.rs`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -6,8 +6,6 @@
 //!
 //! Readers look here first. A row that changes often between two checkpoints brings only its last value
 //! to sled, and a row that comes and goes between two checkpoints brings nothing.
-//!
-//! Deliberately absent: the rows in sled (see `sled/layers.rs`).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Range;

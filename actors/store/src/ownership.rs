@@ -9,8 +9,6 @@
 //!
 //! A commit names the epochs of its partitions, and the store refuses it once one of them has moved on:
 //! safety depends on epochs alone, never on clocks. Expiry only decides the moment of a takeover.
-//!
-//! Deliberately absent: the choice of partitions to claim or release, which is the runtime's.
 
 use std::time::Duration;
 

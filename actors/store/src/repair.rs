@@ -11,8 +11,6 @@
 //! snap.<lsn, 16 hex>      [pages …][length u64][crc32 of pages u32]    more than 12 bytes
 //! snap.<lsn>.generating   the same, before its rename
 //! ```
-//!
-//! Deliberately absent: any change to `db` or its contents.
 
 use std::fs;
 use std::io;

@@ -10,8 +10,6 @@
 //! Integers are little-endian, and big-endian in keys. A row holds its own index entry, so that a put
 //! writes one row. The stamp orders all puts ever made: of two rows of one document in one list, the
 //! index shows the one with the greater stamp.
-//!
-//! Deliberately absent: the meaning of values (see [`crate::table`]).
 
 use std::io::Write;
 

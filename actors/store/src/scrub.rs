@@ -4,9 +4,8 @@
 //! checksum for an overwritten one and goes on with the next segment, silently and without the rest of
 //! that one. sled checks the part before the snapshot when it reads it. The layouts are in `segments.rs`.
 //!
-//! The check is only for a directory that did not lose power: after a power cut, a segment that looks
-//! overwritten may be just that. Deliberately absent: the end of the log, which a kill may tear; the mark
-//! has the least length of the log (`mark.rs`).
+//! The check is only for a directory that did not lose power: after a power cut, a segment that looks overwritten may
+//! be just that.
 
 use std::fs::File;
 use std::io;

@@ -7,8 +7,6 @@
 //! manifest  a message before a batch: [lsn of its last message i64]
 //! snapshot  [stable lsn + 1 i64] …
 //! ```
-//!
-//! Deliberately absent: any conclusion (see `scrub.rs` and `anchor.rs`).
 
 use std::fs::{self, File};
 use std::io;

@@ -3,8 +3,6 @@
 //! ```text
 //! callboard-state  [boot id] while a process has the directory; [closed <length of db>] afterwards
 //! ```
-//!
-//! Deliberately absent: the repair after a crash (see `repair.rs`).
 
 use std::fs::{self, File};
 use std::io;

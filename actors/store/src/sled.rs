@@ -48,7 +48,7 @@ use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 
-use crate::archive::Archive;
+use crate::archive::{Archive, BackupNote, Coverage, Protection};
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::committer::{Committer, Job, Shared, read_logs};
 use crate::directory::{FORMAT, WITH_JOURNAL, corrupt, io_error, lock, read_format, write_format};
@@ -70,6 +70,7 @@ use layers::Layers;
 pub use restore::Restore;
 pub use snapshot::{Piece, Snapshot};
 
+pub(crate) use opening::random;
 use opening::{
     check_mark, check_rows, check_shutdown, last_checkpoint, next_epoch, note_rows, open_tree,
     replay,
@@ -114,6 +115,7 @@ pub struct SledStore {
     closing: Arc<AtomicBool>,
     failure: FailureHook,
     shared: Arc<Shared>,
+    coverage: Arc<Coverage>,
     epoch: Epoch,
     db: File,
     path: PathBuf,
@@ -210,8 +212,9 @@ impl SledStore {
         let checkpoint = last_checkpoint(&tree, &path, format)?;
         let (journal, groups) = Journal::open(&path, checkpoint, new)?;
         check_mark(&path, journal.last(), new)?;
+        let coverage = Arc::new(Coverage::read(&path).map_err(|error| io_error(&error))?);
         let archive = archive
-            .map(|directory| Archive::open(&directory, checkpoint, epoch, &groups))
+            .map(|at| Archive::open(&at, checkpoint, epoch, &groups, Arc::clone(&coverage)))
             .transpose()?;
         replay(&mut sled, &path, &groups, journal.last())?;
         let mark = Mark::open(&path, journal.last()).map_err(|error| io_error(&error))?;
@@ -254,6 +257,7 @@ impl SledStore {
             closing,
             failure,
             shared,
+            coverage,
             epoch,
             db,
             path,
@@ -285,10 +289,25 @@ impl SledStore {
         Ok(rows)
     }
 
-    /// The last failure of the archive; `None` while it takes every group, or without one.
+    /// The last backup, and the archive behind it.
     #[must_use]
-    pub fn archive_fault(&self) -> Option<String> {
-        self.checkpointer.archive().and_then(Archive::fault)
+    pub fn protection(&self) -> Protection {
+        let archive = self.checkpointer.archive().map(Archive::protection);
+        Protection { lineage: self.checkpointer.ends().0, backup: self.coverage.backup(), archive }
+    }
+
+    /// Notes a backup of this store that is complete, durably. An older one than the last changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the backup names a group that the store does not have, or if the disk fails.
+    pub fn note_backup(&self, ended_at_ms: u64, group: u64) -> Result<(), Error> {
+        let last = self.checkpointer.ends().1;
+        if group > last {
+            let text = format!("group {group} is not in the journal, which ends at group {last}");
+            return Err(Error::Io(text.into()));
+        }
+        let backup = BackupNote { ended_at_ms, group, reaches_ms: None };
+        self.coverage.backed_up(backup).map_err(|error| io_error(&error))
     }
 
     fn layers(&self) -> &Layers {

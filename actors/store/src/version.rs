@@ -8,9 +8,6 @@
 //!              callboard-rows             the same as text, for programs that have not opened db
 //! PostgreSQL   callboard.meta             rows, program
 //! ```
-//!
-//! Deliberately absent: the format of the files and tables (see `directory.rs` and `postgres/schema.rs`), and
-//! the versions of single rows (see `table.rs`).
 
 use std::fs;
 use std::io;

@@ -7,8 +7,6 @@
 //! | index | no floor: the index of the store by itself, for the part of memory that a server cannot report |
 //!
 //! A floor is this very program, started again as `callboard-bench floor`.
-//! Deliberately absent: everything that makes a service: accounts, limits, ids, checks, queues,
-//! events, indexes.
 
 use std::path::Path;
 use std::process::Stdio;

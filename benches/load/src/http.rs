@@ -2,8 +2,7 @@
 //! only the needed part of an answer read. The client shares the cores with the measured server, so
 //! it does no other work.
 //!
-//! [`Site::client`] gives the usual client, for every request that is not load. Deliberately absent:
-//! TLS and chunked answers, which a server has behind a proxy only.
+//! [`Site::client`] gives the usual client, for every request that is not load.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 

@@ -11,6 +11,7 @@
 //! Deliberately absent: the command line and HTTP.
 
 mod frame;
+mod keep;
 mod local;
 mod manifest;
 mod repository;
@@ -23,7 +24,9 @@ mod tests;
 use std::io;
 use std::path::Path;
 
+pub use callboard_store::init_archive;
 pub use frame::{Frames, encode};
+pub use keep::Keep;
 pub use local::back_up;
 pub use manifest::{Chunk, Manifest, NamedFile};
 pub use repository::{Pruned, Repository};
@@ -52,5 +55,14 @@ pub enum Error {
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.display().to_string();
-    move |error| Error::Io(format!("{path}: {error}{}", callboard_store::advice(&error)))
+    move |error| {
+        let is_full =
+            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let advice = if is_full {
+            "; the disk of this path is full: make room there, and run the command again"
+        } else {
+            ""
+        };
+        Error::Io(format!("{path}: {error}{advice}"))
+    }
 }

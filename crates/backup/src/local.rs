@@ -1,6 +1,7 @@
 //! The backup of a data directory that no server uses.
 
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use callboard_store::sled::{SledOptions, SledStore};
 
@@ -34,5 +35,8 @@ pub fn back_up(
             writer.add_file(&secret)?;
         }
     }
-    writer.finish(None)
+    let manifest = writer.finish(None)?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    store.note_backup(u64::try_from(since.as_millis()).unwrap_or(u64::MAX), manifest.group)?;
+    Ok(manifest)
 }

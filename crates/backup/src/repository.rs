@@ -6,8 +6,8 @@
 //! backups/ID.json         a manifest, and its SHA-256 in a second line
 //! ```
 //!
-//! Files are written beside their place, synced and renamed; a manifest comes last. A run that is killed
-//! leaves chunks that no manifest names; [`Repository::prune`] removes them. The marker of the format is the
+//! Files are written beside their place, synced and renamed; a manifest comes last. A run that fails removes its
+//! chunks. One that is killed leaves chunks that no manifest names; [`Repository::prune`] removes them. The marker of the format is the
 //! first file: a run that is killed before leaves an empty directory, or one with an unfinished marker.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::manifest::{Chunk, FORMAT, Manifest};
-use crate::{Error, failed};
+use crate::{Error, Keep, failed};
 
 const MARKER: &str = "callboard-backups";
 /// A file that is being written.
@@ -35,6 +35,17 @@ pub struct Repository {
     _lock: File,
 }
 
+/// The way in which a chunk came to be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// An earlier backup has it.
+    Known,
+    /// An earlier backup has it, and it was damaged.
+    Mended,
+    /// No backup has it.
+    Added,
+}
+
 /// The result of a pruning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pruned {
@@ -47,23 +58,40 @@ pub struct Pruned {
 }
 
 impl Repository {
-    /// Opens the repository at `path`; with `create`, an empty or missing directory becomes one.
+    /// Makes a repository of the directory at `path`, which is empty or missing, and opens it. One that is there stays
+    /// as it is.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is no repository, [`Error::Io`] if another process uses it.
-    pub fn open(path: &Path, create: bool) -> Result<Self, Error> {
-        let marker = path.join(MARKER);
-        if !marker.exists() {
-            let none = || format!("there is no repository of backups at {}", path.display());
-            if !create {
-                return Err(Error::NotFound(none()));
-            }
+    /// [`Error::Io`] if the directory cannot be made or is not empty, or if another process uses the repository.
+    pub fn init(path: &Path) -> Result<Self, Error> {
+        if !path.join(MARKER).exists() {
             make_directory(path)?;
             if !is_empty(path).map_err(failed(path))? {
-                let text = format!("{}, and the directory is not empty", none());
+                let text = format!("{}, and the directory is not empty", none_at(path));
                 return Err(Error::Io(text));
             }
         }
+        Self::enter(path)
+    }
+
+    /// Opens the repository at `path`. None is made: the directory may be the one below a disk that is not mounted.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no repository, [`Error::Io`] if another process uses it.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if !path.join(MARKER).exists() {
+            let text = format!(
+                "{}: mount its disk, or make a new repository with callboard backup init --in {}",
+                none_at(path),
+                path.display()
+            );
+            return Err(Error::NotFound(text));
+        }
+        Self::enter(path)
+    }
+
+    fn enter(path: &Path) -> Result<Self, Error> {
+        let marker = path.join(MARKER);
         let directory = File::open(path).map_err(failed(path))?;
         if directory.try_lock().is_err() {
             let text = format!("{} is in use by another process; wait for its end", path.display());
@@ -119,13 +147,16 @@ impl Repository {
         manifest.all_chunks().try_for_each(|chunk| self.chunk(chunk).map(drop))
     }
 
-    /// Removes all but the newest `keep` backups, and chunks that no backup names.
+    /// Removes the backups that `keep` does not keep, and chunks that no backup names.
     ///
     /// # Errors
     /// [`Error::Damaged`] if a manifest is damaged; then nothing is removed.
-    pub fn prune(&self, keep: usize) -> Result<Pruned, Error> {
-        let mut all = self.list()?;
-        let kept = all.split_off(all.len().saturating_sub(keep));
+    pub fn prune(&self, keep: Keep) -> Result<Pruned, Error> {
+        let all = self.list()?;
+        let ids: Vec<_> = all.iter().map(|manifest| manifest.id.as_str()).collect();
+        let ids = keep.kept(&ids);
+        let (kept, all): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|manifest| ids.contains(&manifest.id));
         for manifest in &all {
             let path = self.place(&manifest.id);
             fs::remove_file(&path).map_err(failed(&path))?;
@@ -177,20 +208,31 @@ impl Repository {
         Ok(bytes.into())
     }
 
-    /// Keeps a chunk. True if the chunk is new.
-    pub(crate) fn keep(&self, bytes: &[u8]) -> Result<(Chunk, bool), Error> {
+    /// Keeps a chunk.
+    pub(crate) fn keep(&self, bytes: &[u8]) -> Result<(Chunk, Kept), Error> {
         let sha256 = digest(bytes);
         let path = self.path_of(&sha256)?;
         let chunk = Chunk { sha256, bytes: bytes.len() as u64 };
         // A chunk that was damaged since is written again.
         if fs::read(&path).is_ok_and(|kept| kept == bytes) {
-            return Ok((chunk, false));
+            return Ok((chunk, Kept::Known));
         }
+        let kept = if path.exists() { Kept::Mended } else { Kept::Added };
         if let Some(folder) = path.parent() {
             make_directory(folder)?;
         }
         self.write(&path, bytes)?;
-        Ok((chunk, true))
+        Ok((chunk, kept))
+    }
+
+    /// Removes the backup `id` and the chunks that came with it: the backup failed. What cannot be removed is left to
+    /// [`Repository::prune`].
+    pub(crate) fn discard(&self, id: &str, added: &[Chunk]) {
+        let _ = fs::remove_file(self.place(id));
+        let _ = fs::remove_file(self.path.join(NEW));
+        for path in added.iter().filter_map(|chunk| self.path_of(&chunk.sha256).ok()) {
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// Adds a backup, all of whose chunks are kept.
@@ -252,6 +294,10 @@ impl Repository {
         };
         write().map_err(failed(path))
     }
+}
+
+fn none_at(path: &Path) -> String {
+    format!("there is no repository of backups at {}", path.display())
 }
 
 /// The contents of the marker.

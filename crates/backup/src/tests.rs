@@ -46,7 +46,7 @@ impl Fixture {
     }
 
     fn repository(&self) -> Repository {
-        Repository::open(&self.path("backups"), true).expect("it opens")
+        Repository::init(&self.path("backups")).expect("it opens")
     }
 
     fn back_up(&self, repository: &Repository, id: &str) -> Manifest {
@@ -80,11 +80,11 @@ fn a_second_backup_stores_the_changed_rows_only_and_each_restores() {
     // Over a store it does not restore.
     assert!(restore(&repository, &first, &fixture.path("two"), None).is_err());
     // Pruning keeps the chunks of the newest.
-    let pruned = repository.prune(1).expect("it prunes");
+    let pruned = repository.prune(Keep::last(1)).expect("it prunes");
     assert!(pruned.backups.len() == 1 && pruned.chunks > 0, "{pruned:?}");
     repository.verify(&second).expect("it is intact");
     assert!(matches!(repository.find(Some("1")), Err(Error::NotFound(_))));
-    assert_eq!(repository.prune(1).expect("it prunes").chunks, 0);
+    assert_eq!(repository.prune(Keep::last(1)).expect("it prunes").chunks, 0);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn the_remains_of_killed_runs_are_in_nobodys_way() {
     for foreign in ["new", "other"] {
         fs::create_dir(&backups).expect("it can be made");
         fs::write(backups.join(foreign), "a letter").expect("it can be written");
-        let refused = Repository::open(&backups, true).expect_err("it is somebody else's");
+        let refused = Repository::init(&backups).expect_err("it is somebody else's");
         assert!(refused.to_string().contains("is not empty"), "{refused}");
         fs::remove_dir_all(&backups).expect("it can be removed");
     }
@@ -228,4 +228,32 @@ fn an_incomplete_stream_is_no_backup() {
     );
     write(&pieces).expect("it is complete");
     assert!(write(&pieces).is_err(), "there is one with this id");
+}
+
+#[test]
+fn a_backup_that_fails_leaves_no_chunk_and_no_repository_is_made_by_chance() {
+    let fixture = Fixture::new(2000);
+    let absent = Repository::open(&fixture.path("backups")).expect_err("there is none");
+    assert!(absent.to_string().contains("callboard backup init --in"), "{absent}");
+    assert!(!fixture.path("backups").exists());
+    let repository = fixture.repository();
+    let first = fixture.back_up(&repository, "1");
+    fixture.put(0..2000, 2);
+    let files = || {
+        let chunks = fs::read_dir(fixture.path("backups/chunks")).expect("it is there").flatten();
+        let all = chunks.flat_map(|folder| fs::read_dir(folder.path()).expect("it is there"));
+        all.map(|file| file.expect("it is there").path()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = files();
+    let store = fixture.open("data");
+    let mut writer = Writer::begin(&repository, "2", "0").expect("it begins");
+    for piece in store.snapshot().expect("it begins") {
+        writer.push(&piece.expect("it can be read")).expect("it is written");
+    }
+    assert!(files().len() > before.len());
+    // As after a disk that became full.
+    drop(writer);
+    assert_eq!(files(), before);
+    repository.verify(&first).expect("it is intact");
+    assert_eq!(repository.list().expect("it can be read"), [first]);
 }

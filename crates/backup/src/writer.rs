@@ -6,7 +6,7 @@ use bytes::Bytes;
 use callboard_store::sled::{Piece, split_ops};
 
 use crate::manifest::{Chunk, FORMAT, Manifest, NamedFile};
-use crate::repository::Repository;
+use crate::repository::{Kept, Repository};
 use crate::{Error, encode, failed};
 
 /// The bytes after which a chunk of rows ends at the next key that [`is_cut`] picks.
@@ -16,7 +16,8 @@ const MOST: usize = 4 << 20;
 /// The number of keys of which one ends a chunk.
 const EVERY: u32 = 256;
 
-/// A backup that is being written. Without [`Writer::finish`] the repository holds none.
+/// A backup that is being written. Without [`Writer::finish`] the repository holds none, and none of
+/// its chunks.
 #[derive(Debug)]
 pub struct Writer<'r> {
     repository: &'r Repository,
@@ -27,6 +28,18 @@ pub struct Writer<'r> {
     last: u64,
     begun: bool,
     ended: bool,
+    /// The chunks that no earlier backup has.
+    added: Vec<Chunk>,
+    complete: bool,
+}
+
+impl Drop for Writer<'_> {
+    /// A backup that failed leaves nothing, so that a full disk is not fuller than before.
+    fn drop(&mut self) {
+        if !self.complete {
+            self.repository.discard(&self.manifest.id, &self.added);
+        }
+    }
 }
 
 impl<'r> Writer<'r> {
@@ -54,7 +67,17 @@ impl<'r> Writer<'r> {
             files: Vec::new(),
         };
         let (rows, tail) = (Vec::new(), Vec::new());
-        Ok(Self { repository, manifest, rows, tail, last: 0, begun: false, ended: false })
+        Ok(Self {
+            repository,
+            manifest,
+            rows,
+            tail,
+            last: 0,
+            begun: false,
+            ended: false,
+            added: Vec::new(),
+            complete: false,
+        })
     }
 
     /// Adds the next piece of the snapshot.
@@ -113,7 +136,8 @@ impl<'r> Writer<'r> {
         self.end_tail()?;
         self.manifest.ended_at = ended_at;
         self.repository.add(&self.manifest)?;
-        Ok(self.manifest)
+        self.complete = true;
+        Ok(self.manifest.clone())
     }
 
     fn add_rows(&mut self, ops: &Bytes) -> Result<(), Error> {
@@ -154,10 +178,13 @@ impl<'r> Writer<'r> {
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<Chunk, Error> {
-        let (chunk, new) = self.repository.keep(bytes)?;
+        let (chunk, kept) = self.repository.keep(bytes)?;
         self.manifest.bytes += chunk.bytes;
-        if new {
+        if kept != Kept::Known {
             self.manifest.new_bytes += chunk.bytes;
+        }
+        if kept == Kept::Added {
+            self.added.push(chunk.clone());
         }
         Ok(chunk)
     }

@@ -1,6 +1,4 @@
 //! The shared options of all client commands: the server, the credentials, the format.
-//!
-//! Deliberately absent: a secret as a flag's value, which every user of the machine could read.
 
 use std::path::PathBuf;
 
@@ -8,9 +6,9 @@ use callboard_client::{Client, Credential, Retry, Server, Session};
 use clap::{Args, Subcommand};
 
 use super::failure::Failure;
-use super::login::{Store, Stored};
 use super::output::{Output, note};
 use super::secret;
+use callboard_client::logins::{Store, Stored};
 
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::access::{Access, Remote, tell_retry};
 use super::failure::Failure;
 use super::input::Body;
-use super::login::Store;
 use super::output::{details, note};
 use super::secret;
+use callboard_client::logins::Store;
 
 mod browser;
 

@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use callboard_backup::{Error, Frames, Manifest, Repository, Writer, back_up, restore};
+use callboard_backup::{
+    Error, Frames, Keep, Manifest, Repository, Writer, back_up, init_archive, restore,
+};
 use callboard_client::{Call, Client, Page};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -24,12 +26,26 @@ const COLUMNS: [Column; 7] = [
     ("SECRETS", "secrets"),
 ];
 
+const STATUS: [Column; 5] = [
+    ("last backup", "lastBackup"),
+    ("archive", "archive"),
+    ("reason", "detail"),
+    ("restorable from", "from"),
+    ("restorable to", "to"),
+];
+
 /// The commands on backups.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Backup {
+    /// Make a repository of backups, or an archive of the journal, of an empty or missing directory.
+    ///
+    /// No other command makes one, so that nothing is written to the directory below a disk that is not mounted.
+    Init(Init),
+    /// Show the last backup of a server, its archive, and the moments that can be restored.
+    Status,
     /// Back up a running server, or with --data-dir a stopped one. Unchanged rows are stored once.
     Create {
-        /// The repository; an empty or missing directory becomes one.
+        /// The repository.
         #[arg(long = "in", value_name = "DIRECTORY")]
         repository: PathBuf,
         /// The data directory of a stopped server: its secrets (signing.key, webhook.secret) are included.
@@ -60,17 +76,60 @@ pub enum Backup {
     /// Restore a backup to a new data directory, to the moment of the backup or to a later one.
     Restore(Restoration),
     /// Remove old backups, and archived groups of the journal that only they need.
+    ///
+    /// A backup stays if one of the rules keeps it.
     Prune {
         /// The repository.
         #[arg(long = "in", value_name = "DIRECTORY")]
         repository: PathBuf,
-        /// The number of backups to keep: the newest ones.
-        #[arg(long, value_name = "BACKUPS", value_parser = clap::value_parser!(u32).range(1..))]
-        keep: u32,
+        #[command(flatten)]
+        rules: Rules,
         /// The server's `[store] archive`.
         #[arg(long, value_name = "DIRECTORY")]
         archive: Option<PathBuf>,
     },
+}
+
+/// The directory that becomes a repository or an archive.
+#[derive(Debug, Clone, Args)]
+#[group(id = "directory", required = true, multiple = true)]
+pub struct Init {
+    /// The new repository.
+    #[arg(long = "in", group = "directory", value_name = "DIRECTORY")]
+    repository: Option<PathBuf>,
+    /// The new archive, for `[store] archive`.
+    #[arg(long, group = "directory", value_name = "DIRECTORY")]
+    archive: Option<PathBuf>,
+}
+
+/// The backups to keep.
+#[derive(Debug, Clone, Args)]
+#[group(id = "rules", required = true, multiple = true)]
+pub struct Rules {
+    /// The newest backups to keep.
+    #[arg(long, group = "rules", value_name = "BACKUPS", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Days to keep: the newest backup of each of the last days that have one. Days, weeks and months are those of UTC.
+    #[arg(long, group = "rules", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
+    keep_daily: Option<u32>,
+    /// Weeks to keep, from Monday on.
+    #[arg(long, group = "rules", value_name = "WEEKS", value_parser = clap::value_parser!(u32).range(1..))]
+    keep_weekly: Option<u32>,
+    /// Months to keep.
+    #[arg(long, group = "rules", value_name = "MONTHS", value_parser = clap::value_parser!(u32).range(1..))]
+    keep_monthly: Option<u32>,
+}
+
+impl Rules {
+    fn keep(&self) -> Keep {
+        let count = |rule: Option<u32>| usize::try_from(rule.unwrap_or(0)).unwrap_or(usize::MAX);
+        Keep {
+            last: count(self.keep),
+            daily: count(self.keep_daily),
+            weekly: count(self.keep_weekly),
+            monthly: count(self.keep_monthly),
+        }
+    }
 }
 
 /// The backup to restore, and its destination.
@@ -95,24 +154,43 @@ pub struct Restoration {
 /// Runs the command.
 pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<(), Failure> {
     match command {
+        Backup::Init(Init { repository, archive }) => {
+            if let Some(repository) = &repository {
+                drop(Repository::init(repository)?);
+            }
+            if let Some(archive) = &archive {
+                init_archive(archive).map_err(Error::from)?;
+            }
+            let made = json!({"repository": repository, "archive": archive});
+            let lines = [("repository", "repository"), ("archive", "archive")];
+            access.output.item(&made, |made| details(made, &lines, &[]))
+        }
+        Backup::Status => {
+            let status = access.client()?.data(Call::get(&["system", "backup"])).await?;
+            access.output.item(&status, |status| details(&flat(status), &STATUS, &[]))
+        }
         Backup::Create { repository, data_dir, archive } => {
-            let repository = Repository::open(&repository, true)?;
+            let repository = Repository::open(&repository)?;
             let id = id_of(Timestamp::now());
             let writer = Writer::begin(&repository, &id, env!("CARGO_PKG_VERSION"))?;
-            let manifest = match data_dir {
-                Some(data) => back_up(&data, archive, writer)?,
-                None => receive(&access.client()?, writer).await?,
+            let manifest = if let Some(data) = data_dir {
+                back_up(&data, archive, writer)?
+            } else {
+                let client = access.client()?;
+                let manifest = receive(&client, writer).await?;
+                report(&client, &manifest).await;
+                manifest
             };
             access.output.item(&shown(&manifest), table)
         }
         Backup::List { repository } => {
-            let backups = Repository::open(&repository, false)?.list()?;
+            let backups = Repository::open(&repository)?.list()?;
             let data: Vec<_> = backups.iter().map(shown).collect();
             let pagination = json!({"total": data.len(), "offset": 0, "hasMore": false});
             access.output.list("backups", &Page { data, pagination }, &COLUMNS)
         }
         Backup::Verify { id, repository, quick } => {
-            let repository = Repository::open(&repository, false)?;
+            let repository = Repository::open(&repository)?;
             let manifest = repository.find(id.as_deref())?;
             repository.verify(&manifest)?;
             if !quick {
@@ -142,9 +220,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
                 )
             })
         }
-        Backup::Prune { repository, keep, archive } => {
-            let repository = Repository::open(&repository, false)?;
-            let pruned = repository.prune(usize::try_from(keep).unwrap_or(usize::MAX))?;
+        Backup::Prune { repository, rules, archive } => {
+            let repository = Repository::open(&repository)?;
+            let pruned = repository.prune(rules.keep())?;
             let removed = &pruned.backups;
             let prune = |archive: PathBuf| prune_archive(&repository, removed, &archive);
             let segments = archive.map_or(Ok(0), prune)?;
@@ -170,6 +248,26 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
     }
 }
 
+/// Tells the server that a backup is complete. The backup is one whether or not the server hears of it.
+async fn report(client: &Client, manifest: &Manifest) {
+    let report = json!({"id": manifest.id, "lineage": manifest.lineage, "group": manifest.group});
+    if let Err(error) = client.data(Call::post(&["system", "backup"]).json(&report)).await {
+        let failure = Failure::from(error);
+        note(&format!("the server was not told of the backup: {}", failure.words()));
+    }
+}
+
+/// The answer about backups, with one member for each line.
+fn flat(status: &Value) -> Value {
+    json!({
+        "lastBackup": status["lastBackup"]["endedAt"],
+        "archive": status["archive"]["status"],
+        "detail": status["archive"]["detail"],
+        "from": status["restorable"]["from"],
+        "to": status["restorable"]["to"],
+    })
+}
+
 /// Reads the server's stream to its end.
 async fn receive(client: &Client, mut writer: Writer<'_>) -> Result<Manifest, Failure> {
     let mut response = client.stream(&Call::post(&["backups"]).bytes()).await?;
@@ -193,7 +291,7 @@ fn id_of(time: Timestamp) -> String {
 
 impl Restoration {
     fn run(&self) -> Result<Value, Failure> {
-        let repository = Repository::open(&self.repository, false)?;
+        let repository = Repository::open(&self.repository)?;
         let manifest = match (&self.id, self.until) {
             (None, Some(until)) => {
                 let id = id_of(until);

@@ -89,7 +89,7 @@ pub struct Start {
     /// The model.
     #[arg(long)]
     model: Option<String>,
-    /// The queue.
+    /// The queue, or several with commas between them.
     #[arg(long)]
     queue: Option<String>,
     /// The template of the executions.

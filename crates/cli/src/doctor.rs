@@ -2,6 +2,7 @@
 //!
 //! The checks of the server's own machine are the program's ([`Machine`]). Deliberately absent: repairs.
 
+mod backup;
 mod provider;
 
 use std::os::unix::fs::MetadataExt;
@@ -17,8 +18,8 @@ use serde_json::{Value, json};
 use super::access::Access;
 use super::auth::probe;
 use super::failure::Failure;
-use super::login::Store;
 use super::output::{Format, escaped, print};
+use callboard_client::logins::Store;
 
 mod key;
 mod stream;
@@ -92,6 +93,12 @@ impl Finding {
     #[must_use]
     pub const fn check(&self) -> &'static str {
         self.check
+    }
+
+    /// ok, warn, fail or skip.
+    #[must_use]
+    pub const fn state(&self) -> &'static str {
+        self.state
     }
 
     /// True without a fault.
@@ -199,6 +206,7 @@ async fn examine(client: &Client) -> (Vec<Finding>, Option<Failure>) {
             let asked = client.send(&Call::get(&["tasks"]).query("limit", Some(1))).await;
             findings
                 .extend(asked.ok().and_then(|answer| key::end(&answer.headers, Timestamp::now())));
+            findings.extend(backup::check(client).await);
             findings.extend(provider::paused(client).await);
             findings.extend(stream::check(client).await);
             None

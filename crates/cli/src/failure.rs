@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use callboard_client::{ApiError, Error};
+use callboard_client::{ApiError, Error, StoreError};
 use serde_json::Value;
 
 use super::output::escaped;
@@ -176,8 +176,21 @@ impl From<Error> for Failure {
             Error::TimedOut { .. } => Self::TimedOut(text),
             Error::InvalidArgument(text) => Self::Usage(text),
             Error::InvalidKey => Self::NotSignedIn(text),
-            Error::UnexpectedAnswer { .. } | Error::Setup(_) | Error::Store(_) => Self::Other(text),
+            Error::UnexpectedAnswer { .. }
+            | Error::Setup(_)
+            | Error::Store(_)
+            | Error::Ended { .. }
+            | Error::StreamReset { .. }
+            | Error::EventGap { .. }
+            | Error::OutputMismatch(_)
+            | Error::InvalidSignature(_) => Self::Other(text),
         }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Other(error.to_string())
     }
 }
 

@@ -1,7 +1,5 @@
 //! The conditions for a review: the common options of `tasks submit`, `plans execute` and
 //! `templates deploy`.
-//!
-//! Deliberately absent: a forced review, which a task states for itself and a plan for its steps.
 
 use std::time::Duration;
 

@@ -1,14 +1,12 @@
 //! `callboard health`: whether a server works, as an exit code, for the health checks of containers.
-//!
-//! Deliberately absent: credentials, which the answer needs none of, and advice, which is the doctor's.
 
 use callboard_client::{Call, Client, Credential};
 use serde_json::Value;
 
 use super::access::Access;
 use super::failure::Failure;
-use super::login::Store;
 use super::output::escaped;
+use callboard_client::logins::Store;
 
 /// Shows the health of a server. Fails if the server cannot be reached or takes no work.
 pub(super) async fn run(access: &Access) -> Result<(), Failure> {

@@ -81,7 +81,7 @@ pub struct Create {
     /// Name.
     #[arg(long)]
     name: String,
-    /// Role: admin, operator, reviewer, viewer or worker.
+    /// Role: admin, operator, reviewer, viewer, worker or backup.
     #[arg(long)]
     role: String,
     /// Days until the key ends, such as 365d. Without it the command asks at a terminal; elsewhere it is 90d.

@@ -40,6 +40,7 @@ mod schedules;
 mod secret;
 mod sessions;
 mod start;
+pub mod support;
 mod tasks;
 mod templates;
 mod users;
@@ -49,10 +50,11 @@ mod webhooks;
 pub mod worker;
 mod workers;
 
+pub use access::Access;
 pub use login::TemporaryLogin;
 pub use templates::ValidateTemplate;
 
-use access::{Access, Remote};
+use access::Remote;
 use failure::Failure;
 
 /// A command that talks to a server.

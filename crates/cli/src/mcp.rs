@@ -4,8 +4,7 @@
 //! assistant ── JSON-RPC, stdio ──▶ callboard mcp ── HTTP, the caller's credentials ──▶ server
 //! ```
 //!
-//! It is a client of the server, so an assistant may do what its credentials may. Deliberately absent: decisions of
-//! reviewers, which are people's.
+//! It is a client of the server, so an assistant may do what its credentials may.
 
 use std::sync::Arc;
 

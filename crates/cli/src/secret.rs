@@ -1,6 +1,4 @@
 //! The sources of secrets: the environment, a file, the terminal without an echo, standard input.
-//!
-//! Deliberately absent: the command line.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;

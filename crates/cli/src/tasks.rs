@@ -34,7 +34,7 @@ const COLUMNS: [Column; 9] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 23] = [
+const FIELDS: [Column; 24] = [
     ("id", "id"),
     ("title", "title"),
     ("status", "status"),
@@ -50,6 +50,7 @@ const FIELDS: [Column; 23] = [
     ("execution", "planExecutionId"),
     ("step", "stepId"),
     ("attempt", "attempt"),
+    ("workers lost", "workersLost"),
     ("worker", "workerId"),
     ("created", "createdAt"),
     ("completed", "completedAt"),

@@ -67,7 +67,7 @@ pub enum Users {
         /// The user, by e-mail or id.
         #[arg(value_name = "USER", value_parser = input::id)]
         id: String,
-        /// Role: admin, operator, reviewer, viewer or worker.
+        /// Role: admin, operator, reviewer, viewer, worker or backup.
         role: String,
     },
     /// Change the rate limit plan of a user.
@@ -108,13 +108,16 @@ pub enum Users {
 /// The properties of the user.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
-    /// E-mail of the user.
-    #[arg(long)]
-    email: String,
+    /// E-mail of the user, as the other commands take it.
+    #[arg(value_name = "EMAIL", required_unless_present = "email", conflicts_with = "email")]
+    user: Option<String>,
+    /// The same.
+    #[arg(long, value_name = "EMAIL")]
+    email: Option<String>,
     /// Name of the user; by default the part of the e-mail before the @.
     #[arg(long)]
     name: Option<String>,
-    /// Role: admin, operator, reviewer, viewer or worker.
+    /// Role: admin, operator, reviewer, viewer, worker or backup.
     #[arg(long)]
     role: String,
     /// Rate limit plan: free, pro or enterprise; by default the server's.
@@ -128,11 +131,14 @@ pub struct Create {
 /// The properties of the invitation.
 #[derive(Debug, Clone, Args)]
 pub struct Invite {
-    /// Role of the account: admin, operator, reviewer, viewer or worker.
+    /// E-mail of the person; by default the person chooses one.
+    #[arg(value_name = "EMAIL", conflicts_with = "email")]
+    person: Option<String>,
+    /// Role of the account: admin, operator, reviewer, viewer, worker or backup.
     #[arg(long)]
     role: String,
-    /// E-mail of the person; by default the person chooses one.
-    #[arg(long)]
+    /// The same.
+    #[arg(long, value_name = "EMAIL")]
     email: Option<String>,
     /// Name of the person, who may give another one.
     #[arg(long)]
@@ -155,10 +161,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
             let page = client.page(call.query("offset", offset)).await?;
             return access.output.list("invitations", &page, &INVITATION);
         }
-        Users::Invite(Invite { role, email, name, expires_in }) => {
+        Users::Invite(Invite { person, role, email, name, expires_in }) => {
             let body = Body::default()
                 .set("role", Some(role))
-                .set("email", email)
+                .set("email", person.or(email))
                 .set("name", name)
                 .set("expiresIn", expires_in)
                 .value();
@@ -172,11 +178,12 @@ pub(super) async fn run(Remote { access, command }: Remote<Users>) -> Result<(),
         Users::MustChange { id } => {
             change(&client, &id, &json!({"mustChangePassword": true})).await?
         }
-        Users::Create(Create { email, name, role, plan, must_change_password }) => {
+        Users::Create(Create { user, email, name, role, plan, must_change_password }) => {
+            let email = user.or(email);
             let password =
                 secret::password("CALLBOARD_NEW_PASSWORD", "Password of the user").await?;
             let body = Body::default()
-                .set("email", Some(email))
+                .set("email", email)
                 .set("password", Some(password.expose()))
                 .set("name", name)
                 .set("role", Some(role))
@@ -211,8 +218,10 @@ async fn change(client: &Client, user: &str, body: &Value) -> Result<Value, Fail
 }
 
 fn invited(open: &Value) -> String {
+    let mailed = [("mailed", "mailed")].into_iter().filter(|_| open["mailed"].is_boolean());
     let url = [("url", "url")].into_iter().filter(|_| open["url"].is_string());
-    let columns: Vec<_> = INVITATION.map(|(_, path)| (path, path)).into_iter().chain(url).collect();
+    let columns: Vec<_> =
+        INVITATION.map(|(_, path)| (path, path)).into_iter().chain(url).chain(mailed).collect();
     details(open, &columns, &[])
 }
 

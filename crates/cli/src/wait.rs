@@ -1,7 +1,6 @@
 //! Waiting for work to end, and the exit code of its end.
 //!
-//! The wait goes on while a server is away for a moment (a restart, a network that hiccups): the
-//! work goes on there. Deliberately absent: the progress of an execution, which is `watch`.
+//! The wait goes on while a server is away for a moment (a restart, a network that hiccups): the work goes on there.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;

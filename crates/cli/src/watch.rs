@@ -7,9 +7,8 @@
 //!       └── an event, the stream opened, it broke, or a while passed
 //! ```
 //!
-//! The state decides; an event is only a reason to read it. So no fault of the stream hides the
-//! end: without a stream the state is read every second. Deliberately absent: the presentation,
-//! which is [`View`].
+//! The state decides; an event is only a reason to read it. So no fault of the stream hides the end: without a stream
+//! the state is read every second.
 
 mod board;
 mod event;

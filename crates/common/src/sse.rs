@@ -1,8 +1,7 @@
 //! Server-sent events, parsed from bytes as they come: a pure struct, fed chunk by chunk.
 //!
-//! A hundred lines of our own rather than a crate: crates that wrap a response either reconnect by
-//! themselves (a second model call) or buffer without a bound. Deliberately absent: `retry` and
-//! reconnection, which are the reader's business.
+//! A hundred lines of our own rather than a crate: crates that wrap a response either reconnect by themselves (a
+//! second model call) or buffer without a bound.
 
 use std::collections::VecDeque;
 

@@ -5,9 +5,8 @@
 //!                   └ full: dropped, counted
 //! ```
 //!
-//! A span is made when its work has ended, so no span is open in memory, and its identifiers come
-//! from the caller. No work waits for an export. Deliberately absent: sampling, which the beginner
-//! of a trace decides, and texts: no attribute holds a prompt or an output.
+//! A span is made when its work has ended, so no span is open in memory, and its identifiers come from the caller. No
+//! work waits for an export.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! An entry of the audit log on the wire, and the way back: a verifier of the log reads the entry that it
 //! shows.
-//!
-//! Deliberately absent: the chain, which is [`callboard_domain::audit`]'s.
 
 use std::collections::BTreeMap;
 

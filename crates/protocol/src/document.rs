@@ -1,7 +1,6 @@
 //! Documents in JSON or YAML: bytes to a value, or a refusal that names the fault and its place.
 //!
 //! The server reads requests with this module, the command line reads the files that it is given.
-//! Deliberately absent: the meaning of a document.
 
 pub mod json;
 pub mod yaml;

@@ -5,10 +5,8 @@
 //! Entry, comment, edit ── EntryBody::of ──▶ JSON ── EntryBody::entry ──▶ Entry
 //! ```
 //!
-//! Some members repeat another one (`assignedTo`, `wasModified`), for people and for earlier programs. No
-//! hash covers those, so reading refuses an entry whose members do not agree.
-//! Deliberately absent: the check of the chain, which is
-//! [`callboard_domain::approval::Chain::verify`].
+//! Some members repeat another one (`assignedTo`, `wasModified`), for people and for earlier programs. No hash covers
+//! those, so reading refuses an entry whose members do not agree.
 
 use std::str::FromStr;
 

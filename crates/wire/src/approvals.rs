@@ -1,6 +1,4 @@
 //! Approvals on the wire (docs/reference/approvals.md).
-//!
-//! Deliberately absent: the settings of submitted work, which are [`super::hitl`].
 
 mod answers;
 mod requests;

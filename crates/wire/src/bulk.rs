@@ -34,7 +34,7 @@ request! {
         status: Option<Vec<Option<Status>>> = optional("status", statuses()),
         /// Only tasks of this model.
         model: Option<String> = optional("model", name()),
-        /// Only tasks of this queue.
+        /// Only tasks of this queue, or of one of several with commas between them.
         queue: Option<String> = optional("queue", name()),
         /// Only executions of this template.
         template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),

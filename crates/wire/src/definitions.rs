@@ -1,7 +1,6 @@
 //! The common parts of plans and templates in requests: steps and `hitl` (docs/reference/errors.md).
 //!
-//! Reading knows types, ranges and names; the domain knows the rest. Deliberately absent: lengths
-//! and patterns of texts, which the domain checks.
+//! Reading knows types, ranges and names; the domain knows the rest.
 
 mod bodies;
 mod faults;

@@ -211,7 +211,7 @@ impl Wanted {
             }
             Subject::Delivery(_, Some(task)) => self.is_of(task),
             Subject::Delivery(delivery, None) => {
-                let about = delivery.cargo.subject();
+                let about = delivery.notification.subject();
                 let execution = about.execution().map(|id| id.to_string());
                 about.task().map_or(self.task_id.is_none(), |task| self.is_task(task))
                     && (self.execution_id.is_none() || self.execution_id == execution)
@@ -355,7 +355,7 @@ fn stored(place: u64, row: &tables::Event) -> String {
             tail(name, at, &resource, &ApprovalBody::in_event(approval, row.at))
         }
         Subject::Delivery(delivery, _) => {
-            let id = delivery.cargo.id().to_string();
+            let id = delivery.notification.id().to_string();
             let resource = json!({"kind": "webhook", "id": id, "version": delivery.attempts});
             tail(name, at, &resource, &DeliveryBody::of(delivery))
         }

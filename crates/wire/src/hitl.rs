@@ -1,7 +1,5 @@
 //! The approval settings of submitted work: the common part of `hitl` of a task, a template, an
 //! execute and a deploy (docs/reference/approvals.md).
-//!
-//! Deliberately absent: approvals themselves, which are [`super::approvals`].
 
 use callboard_domain::plan::MAX_REVIEW_MS;
 use callboard_domain::task::Channels;

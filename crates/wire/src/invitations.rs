@@ -145,14 +145,22 @@ pub struct NewInvitationBody {
     url: String,
     /// The token alone.
     token: String,
+    /// True if the server sends the link to the e-mail of the invitation.
+    mailed: bool,
 }
 
 impl NewInvitationBody {
     /// The invitation whose link begins with `page`.
     #[must_use]
-    pub fn new(open: &Invitation, secret: &Secret, page: &str) -> Self {
+    pub fn new(open: &Invitation, secret: &Secret, page: &str, mailed: bool) -> Self {
         let token = secret.expose().to_owned();
-        Self { invitation: open.into(), url: format!("{page}#invite={token}"), token }
+        Self { invitation: open.into(), url: format!("{page}#invite={token}"), token, mailed }
+    }
+
+    /// The address for the invited person.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
     }
 }
 

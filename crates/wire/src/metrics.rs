@@ -4,8 +4,6 @@
 //!   Figures, Server ─▶ Collector ─▶ prometheus-client ─▶ OpenMetrics ─▶ the older text, if asked for
 //!                                   summaries by hand ─┘
 //! ```
-//!
-//! Deliberately absent: counting, which is the runtime's.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -42,8 +40,19 @@ pub struct Server {
     pub spans: [u64; 2],
     /// The time left of each certificate, in seconds; negative once it is over.
     pub certificates: Vec<(&'static str, i64)>,
+    /// The last backup, and whether the archive continues it.
+    pub backup: Option<BackupFigures>,
     /// Figures of the operating system about the process.
     pub process: Process,
+}
+
+/// Figures of what can be restored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BackupFigures {
+    /// The first and the last moment that can be restored, in seconds of Unix time.
+    pub restorable: Option<[f64; 2]>,
+    /// True while the archive continues the last backup without a gap; `None` without an archive.
+    pub archived: Option<bool>,
 }
 
 /// Figures of a cluster.
@@ -221,10 +230,10 @@ impl Scrape {
             "Tasks that failed for good, by code.",
             by("code", &self.figures.failures),
         )?;
-        sheet.counter_of(
+        sheet.counter(
             "svc_leases_lost",
-            "Leases that ended because their worker was lost.",
-            &self.figures.lost_leases,
+            "Leases that ended because their worker was lost, by queue.",
+            queues.iter().map(|(queue, figures)| ([("queue", queue.as_str())], figures.lost)),
         )?;
         let tokens = models.iter().flat_map(|(model, figures)| {
             let each = [("input", figures.input), ("output", figures.output)];
@@ -410,6 +419,27 @@ impl Scrape {
                 all as f64,
             )?;
         }
+        if let Some(backup) = &self.server.backup {
+            if let Some([from, to]) = backup.restorable {
+                sheet.gauge_of(
+                    "svc_restorable_from_seconds",
+                    "First moment that the last backup restores, in Unix time: its end.",
+                    from,
+                )?;
+                sheet.gauge_of(
+                    "svc_restorable_to_seconds",
+                    "Last moment that the last backup and the archive behind it restore, in Unix time.",
+                    to,
+                )?;
+            }
+            if let Some(archived) = backup.archived {
+                sheet.gauge_of(
+                    "svc_archive_continuous",
+                    "1 while the archive of the journal continues the last backup without a gap, 0 otherwise.",
+                    f64::from(u8::from(archived)),
+                )?;
+            }
+        }
         if let Some(cluster) = &self.server.cluster {
             let nodes = ["active", "standby", "lost"].into_iter().zip(cluster.nodes);
             sheet.gauge(
@@ -556,7 +586,6 @@ mod tests {
             executions: vec![("running", 1)],
             retries: vec![("TASK_TIMEOUT", 1)],
             failures: Vec::new(),
-            lost_leases: 4,
             decisions: vec![("approved", 1)],
             deliveries: vec![("mail", "dead", 1)],
             commits: zero,

@@ -7,9 +7,8 @@
 //! query ── query::parse ───────────────────────┘
 //! ```
 //!
-//! [`request!`](crate::request) declares a shape: one line for each member, with its rule and its
-//! text, from which the reader and the OpenAPI schema come. Every fault is found, up to a thousand.
-//! Deliberately absent: the meaning of the values, which the domain checks.
+//! [`request!`](crate::request) declares a shape: one line for each member, with its rule and its text, from which the
+//! reader and the OpenAPI schema come. Every fault is found, up to a thousand.
 
 mod fields;
 pub mod query;

@@ -1,7 +1,4 @@
 //! The statistics of approvals, and the quality of confidences, on the wire (docs/reference/approvals.md).
-//!
-//! Deliberately absent: the making of the figures, which is [`callboard_domain::review_stats`]'s
-//! and [`callboard_domain::calibration`]'s.
 
 use callboard_domain::calibration::{Backtest, Calibration, MissRate, Outcomes, Query, Threshold};
 use callboard_domain::confidence::Source;

@@ -346,6 +346,10 @@ pub struct TaskBody<'a> {
     retry_count: u32,
     /// The number of the current or last attempt; 0 before the first.
     attempt: u32,
+    /// The workers that were lost while they had the task, which uses up no attempt; absent if none was. After five
+    /// the task fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workers_lost: Option<u32>,
     /// The failure of the task, or of its last attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
@@ -544,6 +548,7 @@ impl<'a> TaskBody<'a> {
             worker_id: task.worker.map(Text),
             retry_count: task.retries,
             attempt: task.attempt,
+            workers_lost: Some(task.losses).filter(|losses| *losses > 0),
             error: task.error.as_ref().map(TaskErrorBody::from),
             erased_at: task.erased_at.map(Iso),
             confidence: result.and_then(|result| result.confidence),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_domain::delivery::{Cargo, Delivery, State, Status, Subject};
+use callboard_domain::delivery::{Delivery, Notification, State, Status, Subject};
 use callboard_domain::id::{DeliveryId, ExecutionId, KeyId, TaskId, UserId};
 use callboard_domain::query::Deliveries;
 use callboard_domain::{Error, Rule};
@@ -126,11 +126,11 @@ impl<'a> DeliveryBody<'a> {
     /// A delivery.
     #[must_use]
     pub fn of(delivery: &'a Delivery) -> Self {
-        let (subject, url) = (delivery.cargo.subject(), delivery.cargo.url());
-        let (kind, to) = match &delivery.cargo {
-            Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => ("webhook", None),
-            Cargo::Mail(mail) => ("mail", Some(Text(mail.to))),
-            Cargo::KeyEnd(mail) => ("mail", Some(Text(mail.to))),
+        let (subject, url) = (delivery.notification.subject(), delivery.notification.url());
+        let (kind, to) = match &delivery.notification {
+            Notification::Webhook(_) | Notification::ExecutionWebhook(_) => ("webhook", None),
+            Notification::Mail(mail) => ("mail", Some(Text(mail.to))),
+            Notification::KeyEnd(mail) => ("mail", Some(Text(mail.to))),
         };
         let (next_attempt_at, delivered_at) = match delivery.state {
             State::Pending { next_attempt_at } => (Some(Iso(next_attempt_at)), None),
@@ -138,12 +138,12 @@ impl<'a> DeliveryBody<'a> {
             State::Dead { .. } | State::Dropped { .. } => (None, None),
         };
         Self {
-            id: Text(delivery.cargo.id()),
+            id: Text(delivery.notification.id()),
             kind,
             task_id: subject.task().map(Text),
             execution_id: subject.execution().map(Text),
             key_id: subject.key().map(Text),
-            event: delivery.cargo.event(),
+            event: delivery.notification.event(),
             url,
             to,
             status: delivery.status().as_str(),
@@ -151,7 +151,7 @@ impl<'a> DeliveryBody<'a> {
             last_status: delivery.last_status,
             last_error: delivery.last_error.as_deref(),
             next_attempt_at,
-            created_at: Iso(delivery.cargo.id().created_at()),
+            created_at: Iso(delivery.notification.id().created_at()),
             delivered_at,
         }
     }

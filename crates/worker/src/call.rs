@@ -1,8 +1,4 @@
 //! One lease's model call: its deadline, its streamed text, and the frame that ends it.
-//!
-//! Text is gathered for a moment before it goes out, and for longer while the channel is full: a
-//! slow server gets fewer and larger deltas, and the model is not held up. Deliberately absent: a
-//! second answer under the same lease; further calls measure the one answer ([`confidence`]).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -10,9 +6,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 
 use crate::trace::CallSpan;
+use callboard_client::worker::engine::{self, Handle, Report, Reporting, Text, gather};
 use callboard_otlp::Spans;
 
 use callboard_domain::model_limits::Reported;
@@ -30,18 +27,11 @@ use callboard_protocol::workers::{
 const DELIVERY: Duration = Duration::from_secs(5);
 /// The most time before the deadline at which a call is ended, so that the report of its usage is in time.
 const REPORT: Duration = Duration::from_millis(250);
-/// The time for which text is gathered.
-const GATHER: Duration = Duration::from_millis(50);
-/// The bytes of text that go out at once, without waiting.
-const ENOUGH: usize = 1024;
 /// The pieces that may wait between the provider and the gathering.
 const PIECES: usize = 64;
 
 /// The member that a frame has beside those of a result.
 const TYPE: &str = r#""type":"complete","#;
-
-/// Text of a lease on its way to the server.
-pub(super) type Text = (String, String);
 
 /// The resources of a call beside its lease.
 #[derive(Debug, Clone)]
@@ -54,6 +44,53 @@ pub(super) struct Means {
     pub(super) text: mpsc::Sender<Text>,
     /// The sender of the spans of calls.
     pub(super) spans: Option<Spans>,
+}
+
+/// The calls of a worker on its provider.
+pub(super) struct Calls {
+    provider: Arc<dyn Provider>,
+    slots: Arc<Semaphore>,
+    spans: Option<Spans>,
+}
+
+impl Calls {
+    /// At most `concurrency` calls at once.
+    pub(super) fn new(provider: Arc<dyn Provider>, spans: Option<Spans>, concurrency: u32) -> Self {
+        Self { provider, slots: Arc::new(Semaphore::new(concurrency as usize)), spans }
+    }
+}
+
+impl Handle for Calls {
+    fn handle(
+        &self,
+        assign: engine::Assign,
+        time: Duration,
+        text: mpsc::Sender<Text>,
+    ) -> Reporting {
+        let (provider, slots) = (Arc::clone(&self.provider), Arc::clone(&self.slots));
+        let means = Means { provider, slots, text, spans: self.spans.clone() };
+        Box::pin(async move {
+            let engine::Assign { lease, attempt, deadline_at, timeout_ms, task } = assign;
+            let frame = match serde_json::from_value(task) {
+                Ok(task) => {
+                    run(Assign { lease, attempt, deadline_at, timeout_ms, task }, time, means).await
+                }
+                // The fault is not reported: it may hold parts of the prompt.
+                Err(_) => FromWorker::Fail(fail(
+                    lease,
+                    Failure::refused("this version of the worker cannot read the task"),
+                )),
+            };
+            report(&frame)
+        })
+    }
+}
+
+/// The frame of a result, as the engine sends it.
+fn report(frame: &FromWorker) -> Report {
+    serde_json::to_value(frame)
+        .and_then(serde_json::from_value)
+        .expect("a call ends with a result, which is an object of JSON")
 }
 
 /// Runs the lease to its end and returns the frame that reports it. `remaining` is the time until
@@ -106,41 +143,12 @@ struct Asked<'a> {
 async fn limited(
     lease: &str,
     Asked { request, ask, until, deltas }: Asked<'_>,
-    mut pieces: mpsc::Receiver<String>,
+    pieces: mpsc::Receiver<String>,
     means: &Means,
 ) -> Result<Measured, Failure> {
     let _slot = means.slots.acquire().await.expect("the semaphore is never closed");
-    let provider = &*means.provider;
-    let mut call = Box::pin(confidence::complete(provider, request, ask, deltas, until));
-    let mut gathered = String::new();
-    let mut since = Instant::now();
-    let mut due = false;
-    let result = loop {
-        tokio::select! {
-            biased;
-            result = &mut call => break result,
-            Some(piece) = pieces.recv() => {
-                if gathered.is_empty() {
-                    since = Instant::now();
-                }
-                gathered.push_str(&piece);
-                due |= gathered.len() >= ENOUGH;
-            }
-            Ok(room) = means.text.reserve(), if due => {
-                room.send((lease.to_owned(), std::mem::take(&mut gathered)));
-                due = false;
-            }
-            () = sleep_until(since + GATHER), if !due && !gathered.is_empty() => due = true,
-        }
-    };
-    while let Ok(piece) = pieces.try_recv() {
-        gathered.push_str(&piece);
-    }
-    if result.is_ok() && !gathered.is_empty() {
-        // The channel is full: the result that follows holds the whole output anyway.
-        let _ = means.text.try_send((lease.to_owned(), gathered));
-    }
-    result
+    let call = confidence::complete(&*means.provider, request, ask, deltas, until);
+    gather(lease, call, pieces, &means.text).await
 }
 
 fn request(task: Task, ask: Option<&Ask>) -> Request {

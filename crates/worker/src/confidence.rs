@@ -6,9 +6,8 @@
 //!           └─ judge: rubric, task and answer to another model ─▶ probability of its verdict
 //! ```
 //!
-//! A further call that fails costs the confidence, never the answer; a 429 is told beside the answer, so
-//! that the model is given time. Deliberately absent: the
-//! measures, which [`callboard_domain::confidence`] has, and any use of the figure.
+//! A further call that fails costs the confidence, never the answer; a 429 is told beside the answer, so that the
+//! model is given time.
 
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::agreement::agreement;

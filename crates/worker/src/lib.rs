@@ -2,26 +2,18 @@
 //! tasks on a model provider.
 //!
 //! ```text
-//!            frames                     effects
-//! socket ◀─────────▶ runner ◀─────────▶ session (pure)
-//!                      │ one task each
-//!                      ▼
-//!                    calls ──Request──▶ provider
+//! engine (the library's) ──Assign──▶ call ──Request──▶ provider
+//!                        ◀──Report──
 //! ```
 //!
-//! The worker outlives its server: it reconnects with a jittered backoff, resumes its leases, and
-//! keeps every result until the server acknowledged it. Deliberately absent: retries of a task (the
-//! server decides), a store (a worker that dies loses its leases, and the server notices), and any
-//! log of a prompt, an output or a key.
+//! The connection, the leases and the results are those of every worker in Rust
+//! ([`callboard_client::worker::engine`]). Deliberately absent: retries of a task (the server decides), a
+//! store (a worker that dies loses its leases, and the server notices), and any log of a prompt, an output
+//! or a key.
 
-mod backoff;
 mod call;
 pub mod confidence;
-mod dial;
-mod outbox;
 pub mod provider;
-mod runner;
-mod session;
 mod trace;
 
 use std::fmt;
@@ -29,13 +21,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_client::worker::engine::{Register, Runner, Tcp};
 use callboard_otlp::Spans;
-use callboard_protocol::workers::Register;
 
-pub use dial::Identity;
+use call::Calls;
+pub use callboard_client::worker::engine::{Error, Identity};
 use provider::Provider;
-use runner::Runner;
-use session::Session;
 
 /// The settings of a worker.
 pub struct Options {
@@ -64,33 +55,6 @@ pub struct Options {
 /// The usual [`Options::grace`]: a container is often killed 30 s after it was asked to end.
 pub const GRACE: Duration = Duration::from_secs(25);
 
-/// The reason why a worker gave up. A server that is away is no reason.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// The address can't be one of a server.
-    #[error("the server's address {address} can't be used: {reason}")]
-    Address {
-        /// The setting as given.
-        address: String,
-        /// The fault.
-        reason: &'static str,
-    },
-    /// The certificate or its key can't be used.
-    #[error("the client certificate can't be used: {0}")]
-    Certificate(String),
-    /// The key has characters that no header may have. The error does not show it.
-    #[error("the worker's key can't be sent in a header")]
-    Key,
-    /// The server doesn't take this key.
-    #[error("the server refused the worker's key with status {status}: {message}")]
-    Refused {
-        /// The status, 401 or 403.
-        status: u16,
-        /// The server's own text.
-        message: String,
-    },
-}
-
 /// Works until `shutdown` is ready and running tasks have finished, or the server sends the worker
 /// away.
 ///
@@ -100,8 +64,8 @@ pub enum Error {
 /// # Errors
 /// The address or the key can't be used, or the server refuses the key.
 pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) -> Result<(), Error> {
-    let dial = dial::Tcp::new(&options.server, &options.key, options.identity)?;
-    let session = Session::new(Register {
+    let dial = Tcp::new(&options.server, &options.key, options.identity)?;
+    let register = Register {
         name: options.name,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         queues: options.queues,
@@ -109,9 +73,9 @@ pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) ->
         functions: Vec::new(),
         concurrency: options.concurrency.max(1),
         resume: None,
-    });
-    let runner = Runner::new(dial, session, (options.provider, options.spans), options.grace);
-    runner.run(shutdown).await
+    };
+    let calls = Calls::new(options.provider, options.spans, register.concurrency);
+    Runner::new(dial, register, Arc::new(calls), options.grace).run(shutdown).await
 }
 
 impl fmt::Debug for Options {

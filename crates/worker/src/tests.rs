@@ -14,7 +14,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::dial::{Dial, DialError};
+use callboard_client::worker::engine::{Dial, DialError};
+
 use super::*;
 use crate::provider::simulated::{self, Simulated};
 
@@ -59,7 +60,7 @@ impl Bench {
     fn refusing(options: simulated::Options, refusals: VecDeque<Error>) -> Self {
         let (pipes, ready) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel::<()>();
-        let session = Session::new(Register {
+        let register = Register {
             name: "w".into(),
             version: "1".into(),
             queues: vec!["default".into()],
@@ -67,9 +68,9 @@ impl Bench {
             functions: Vec::new(),
             concurrency: 2,
             resume: None,
-        });
-        let provider = Arc::new(Simulated::new(options));
-        let runner = Runner::new(Pipes { ready, refusals }, session, (provider, None), GRACE);
+        };
+        let calls = Calls::new(Arc::new(Simulated::new(options)), None, register.concurrency);
+        let runner = Runner::new(Pipes { ready, refusals }, register, Arc::new(calls), GRACE);
         let worker = tokio::spawn(runner.run(async move {
             if stopped.await.is_err() {
                 std::future::pending::<()>().await;

@@ -286,6 +286,9 @@ def test_the_rest_of_the_interface_answers(cb: Any, worker: RunningWorker) -> No
     assert rotated.secret != secret and rotated.previous.secret == secret
     assert list(cb.webhooks.deliveries()) == []
     assert next(iter(cb.system.backup()))
+    assert cb.system.backup_status().restorable is None
+    with pytest.raises(errors.Conflict, match="lineage"):
+        cb.system.report_backup("a", lineage=0, group=1)
     key = cb.keys.create(name="k", role="viewer")
     key = cb.keys.rotate(key.id)
     assert key.id in [it.id for it in cb.keys.list()]

@@ -81,6 +81,13 @@ impl<'a> Call<'a> {
         self.query(name, (!values.is_empty()).then(|| values.join(",")))
     }
 
+    /// Adds query parameters.
+    #[cfg(feature = "api")]
+    pub(crate) fn pairs(mut self, pairs: Vec<(&'a str, String)>) -> Self {
+        self.query.extend(pairs);
+        self
+    }
+
     /// Sets a JSON body.
     #[must_use]
     pub fn json(self, body: &Value) -> Self {

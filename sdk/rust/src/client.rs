@@ -78,6 +78,12 @@ pub struct Retry<'a> {
     pub wait: Duration,
 }
 
+impl AsRef<Self> for Client {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 #[derive(Clone)]
 struct Hook(Arc<dyn Fn(Retry<'_>) + Send + Sync>);
 

@@ -63,6 +63,60 @@ pub enum Error {
     /// A stored login cannot be read or written.
     #[error("{0}")]
     Store(StoreError),
+    /// A task or an execution ended without an output.
+    #[error("{item} {status}{}{message}", if .message.is_empty() { "" } else { ": " })]
+    Ended {
+        /// The kind and the identifier, such as `task dt_task_9`.
+        item: String,
+        /// The status, such as `failed`.
+        status: String,
+        /// The code of the failure, such as `TASK_TIMEOUT`, if there is one.
+        code: Option<String>,
+        /// The failure's text; empty if there is none.
+        message: String,
+    },
+    /// The text streamed so far is void: another attempt of the task wrote another text.
+    #[error("the text streamed so far is void: task {task} has another one")]
+    StreamReset {
+        /// The task.
+        task: String,
+    },
+    /// Events are missing, because the server does not keep them any more: read the current state, then go on from `to`.
+    #[error("events are missing: read the current state, then go on after {to}")]
+    EventGap {
+        /// The place in the log from which on none is missing.
+        to: String,
+    },
+    /// An output is no value of the type.
+    #[error("the output does not fit the type: {0}")]
+    OutputMismatch(String),
+    /// A webhook is not the server's, or is too old.
+    #[error("{0}")]
+    InvalidSignature(&'static str),
+}
+
+/// The kind of a refusal, by its status. [`ApiError::code`] says more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// 400, 415, 422 and the like: the request is wrong.
+    Invalid,
+    /// 401: the credentials are missing, wrong or ended.
+    Unauthorized,
+    /// 403: the credentials do not permit it.
+    Forbidden,
+    /// 404: there is no such thing.
+    NotFound,
+    /// 409: the thing is in another state, or exists already.
+    Conflict,
+    /// 413: the body is too large.
+    TooLarge,
+    /// 429: too many calls, or a limit of the account.
+    Limited,
+    /// 502, 503, 504, 507: the server is not ready, or its disk has no room for new work.
+    Unavailable,
+    /// Another status of 500 and above: a fault of the server.
+    Server,
 }
 
 /// An error that the server reported (the `error` of an envelope).
@@ -96,8 +150,40 @@ impl Error {
             | Self::InvalidArgument(_)
             | Self::InvalidKey
             | Self::Setup(_)
-            | Self::Store(_) => false,
+            | Self::Store(_)
+            | Self::Ended { .. }
+            | Self::StreamReset { .. }
+            | Self::EventGap { .. }
+            | Self::OutputMismatch(_)
+            | Self::InvalidSignature(_) => false,
         }
+    }
+
+    /// The server's refusal, if it is one.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&ApiError> {
+        match self {
+            Self::Api(refusal) | Self::NotSignedIn { refusal, .. } => Some(refusal),
+            Self::LoginEnded { .. }
+            | Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::UnexpectedAnswer { .. }
+            | Self::InvalidArgument(_)
+            | Self::InvalidKey
+            | Self::Setup(_)
+            | Self::Store(_)
+            | Self::Ended { .. }
+            | Self::StreamReset { .. }
+            | Self::EventGap { .. }
+            | Self::OutputMismatch(_)
+            | Self::InvalidSignature(_) => None,
+        }
+    }
+
+    /// The kind of the server's refusal, if it is one.
+    #[must_use]
+    pub fn kind(&self) -> Option<ErrorKind> {
+        self.refusal().map(ApiError::kind)
     }
 
     /// True if the server refused the credentials.
@@ -112,12 +198,33 @@ impl Error {
             | Self::InvalidArgument(_)
             | Self::InvalidKey
             | Self::Setup(_)
-            | Self::Store(_) => false,
+            | Self::Store(_)
+            | Self::Ended { .. }
+            | Self::StreamReset { .. }
+            | Self::EventGap { .. }
+            | Self::OutputMismatch(_)
+            | Self::InvalidSignature(_) => false,
         }
     }
 }
 
 impl ApiError {
+    /// The kind, by the status.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self.status {
+            401 => ErrorKind::Unauthorized,
+            403 => ErrorKind::Forbidden,
+            404 => ErrorKind::NotFound,
+            409 => ErrorKind::Conflict,
+            413 => ErrorKind::TooLarge,
+            429 => ErrorKind::Limited,
+            502..=504 | 507 => ErrorKind::Unavailable,
+            500.. => ErrorKind::Server,
+            _ => ErrorKind::Invalid,
+        }
+    }
+
     /// Reads the body of a refusal.
     #[must_use]
     pub fn read(status: u16, body: &Value) -> Self {

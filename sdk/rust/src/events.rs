@@ -183,4 +183,23 @@ impl EventStream {
             }
         }
     }
+
+    /// The place in the log up to which this stream has told everything, if the server names one.
+    #[cfg(feature = "api")]
+    pub(crate) fn last_id(&self) -> Option<&str> {
+        self.open.parser.last_id()
+    }
+
+    /// Waits for the first place that the server names.
+    #[cfg(feature = "api")]
+    pub(crate) async fn place(&mut self) -> Option<String> {
+        loop {
+            if let Some(place) = self.open.parser.last_id() {
+                return Some(place.to_owned());
+            }
+            if !self.open.read().await {
+                return None;
+            }
+        }
+    }
 }

@@ -1,4 +1,9 @@
-//! An async client of Callboard's HTTP API.
+//! The client and worker library of Callboard, async on tokio.
+//!
+//! - `Callboard` (feature `api`): every operation as a method, with types; waits and streams that go on over broken
+//!   connections.
+//! - `Worker` (feature `worker`): runs tasks on models, and calls functions, of your own.
+//! - [`Client`]: single calls, for what has no method.
 //!
 //! ```no_run
 //! use callboard_client::{Call, Client, Credential, Error, Secret, Server};
@@ -25,18 +30,35 @@
 //! fields that its version of the client does not know. Deliberately absent: output. [`Client::on_retry`]
 //! reports a repeated call.
 
+#[cfg(feature = "api")]
+mod api;
 mod call;
 mod client;
 mod error;
 mod events;
+#[cfg(unix)]
+pub mod logins;
 mod server;
 mod session;
+#[cfg(feature = "api")]
+pub mod webhook;
+#[cfg(feature = "worker")]
+pub mod worker;
 
+#[cfg(feature = "api")]
+pub use api::*;
 pub use call::Call;
 pub use callboard_common::secret::Secret;
 pub use client::{Answer, Client, Credential, Page, Retry};
-pub use error::{ApiError, Error};
+pub use error::{ApiError, Error, ErrorKind};
 pub use events::{Event, EventStream, Events, StreamItem};
 pub use reqwest::header::HeaderMap;
 pub use server::Server;
 pub use session::{LockFuture, LockedLogin, Login, LoginStore, Session, StoreError};
+#[cfg(feature = "worker")]
+pub use worker::Worker;
+
+/// The examples of the README, which are compiled with the documentation.
+#[cfg(all(doctest, feature = "api", feature = "worker"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

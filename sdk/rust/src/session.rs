@@ -1,8 +1,7 @@
 //! A login in use: its access token, renewed before it ends or after the server refused it.
 //!
-//! A refresh token counts once, so two processes must not send the same one. A renewal holds the lock of
-//! the store, reads the login again (another process may have renewed it), and writes the new tokens
-//! before it uses them. Deliberately absent: the password.
+//! A refresh token counts once, so two processes must not send the same one. A renewal holds the lock of the store,
+//! reads the login again (another process may have renewed it), and writes the new tokens before it uses them.
 
 use std::pin::Pin;
 

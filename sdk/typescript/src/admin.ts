@@ -289,9 +289,19 @@ export class System extends Resource {
     return text + decoder.decode();
   }
 
-  /** The whole store, as `callboard backup` reads it. Requires the role admin. */
+  /** The whole store, as `callboard backup` reads it. Requires the role admin or backup. */
   backup({ signal }: CallOptions = {}): AsyncGenerator<Uint8Array, void, void> {
     return this.transport.open(call("POST", "/api/backups", {}, { Accept: "application/octet-stream" }), signal);
+  }
+
+  /** The last backup, the archive behind it, and the moments to which the two restore the server. */
+  backupStatus(options: CallOptions = {}): Promise<models.BackupStatus> {
+    return this.transport.send("GET", "/api/system/backup", options);
+  }
+
+  /** Says that a backup is complete: its name, and the lineage and the last group of its stream. */
+  reportBackup(report: models.BackupReport, options: CallOptions = {}): Promise<models.BackupStatus> {
+    return this.transport.send("POST", "/api/system/backup", { body: checked("BackupReport", report), ...options });
   }
 
   /** Gives out no more work: nothing is leased until `resume`. Running work goes on. */

@@ -136,7 +136,7 @@ export class AlreadyDecided extends Conflict {}
 export class IdempotencyConflict extends Conflict {}
 /** 429: wait for `retryAfterMs`. */
 export class RateLimited extends ApiError {}
-/** 503, 408: the server is starting, stopping or overloaded, or the request took too long to arrive. */
+/** 503, 408, 507: the server starts, stops or is overloaded, the request was slow, or the disk has no room for new work. */
 export class Unavailable extends ApiError {}
 /** 500: a fault of the server; its log has `requestId`. */
 export class ServerFault extends ApiError {}
@@ -189,7 +189,7 @@ const CODES: [typeof ApiError, string][] = [
   [AlreadyDecided, "ALREADY_DECIDED"],
   [IdempotencyConflict, "IDEMPOTENCY_KEY_IN_USE IDEMPOTENCY_KEY_REUSED"],
   [RateLimited, "RATE_LIMIT_EXCEEDED"],
-  [Unavailable, "UNAVAILABLE REQUEST_TIMEOUT"],
+  [Unavailable, "UNAVAILABLE REQUEST_TIMEOUT INSUFFICIENT_STORAGE"],
   [ServerFault, "INTERNAL_ERROR"],
 ];
 

@@ -44,7 +44,10 @@ export interface paths {
         /** The open invitations, the newest first. */
         get: operations["auth_list"];
         put?: never;
-        /** Invite a person; the link is returned only here. */
+        /**
+         * Invite a person; the link is returned only here. If the invitation is to an e-mail and the server sends mail, the
+         *     person gets the link by mail too.
+         */
         post: operations["auth_create"];
         delete?: never;
         options?: never;
@@ -1535,6 +1538,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/system/backup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The last backup, the archive behind it, and the moments to which the two restore the server. */
+        get: operations["system_backup_status"];
+        put?: never;
+        /** Say that a backup is complete, as `callboard backup create` does. It covers every gap of the archive before it. */
+        post: operations["system_report_backup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/system/pause": {
         parameters: {
             query?: never;
@@ -2064,6 +2085,13 @@ export interface components {
             /** @description True if another text replaces the output. */
             wasModified: boolean;
         };
+        /** @description The archive of the journal. */
+        Archive: {
+            /** @description The reason, and the remedy. */
+            detail?: string;
+            /** @description ok, or degraded: a restore to the present moment would fail. */
+            status: string;
+        };
         /** @description The answer to an assignment. */
         Assigned: {
             /** @description The reviewer. */
@@ -2102,6 +2130,15 @@ export interface components {
             previousHash: string;
             /** @description The id of the subject. */
             target?: string;
+        };
+        /** @description The last backup, the archive behind it, and the moments to which the two restore the server. */
+        BackupStatus: {
+            /** @description The archive of the journal; absent without one. */
+            archive?: components["schemas"]["Archive"];
+            /** @description The last complete backup that the server was told of. */
+            lastBackup?: components["schemas"]["LastBackup"];
+            /** @description The moments to which the last backup, and the archive behind it, restore the server; absent without a backup. */
+            restorable?: components["schemas"]["Restorable"];
         };
         /** @description The agreement of outputs with the reviewers' decisions. */
         BatchAgreement: {
@@ -3385,6 +3422,19 @@ export interface components {
             /** @description The title, for people. */
             title?: string;
         };
+        /** @description A complete backup. */
+        LastBackup: {
+            /**
+             * Format: date-time
+             * @description Its end: it holds everything that was acknowledged before it began.
+             */
+            endedAt: string;
+            /**
+             * Format: int64
+             * @description The number of its last group.
+             */
+            group: number;
+        };
         /** @description The limits of a model; a member that is left out is unlimited. */
         Limits: {
             /**
@@ -3528,6 +3578,8 @@ export interface components {
         };
         /** @description A new invitation with its link. */
         NewInvitation: components["schemas"]["Invitation"] & {
+            /** @description True if the server sends the link to the e-mail of the invitation. */
+            mailed: boolean;
             /** @description The token alone. */
             token: string;
             /** @description The address for the invited person, returned only here. */
@@ -3793,6 +3845,20 @@ export interface components {
             requests?: components["schemas"]["Allowance"];
             /** @description Input and output tokens together. */
             tokens?: components["schemas"]["Allowance"];
+        };
+        /** @description A span of time, every moment of which can be restored. */
+        Restorable: {
+            /**
+             * Format: date-time
+             * @description The first moment: the end of the last backup. Older backups, if there are any, restore to earlier ones.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description The last moment: the present one while the archive continues the backup; what was committed in the last
+             *     second or so may be missing.
+             */
+            to: string;
         };
         /** @description The attempts of a step. */
         Retry: {
@@ -4394,6 +4460,12 @@ export interface components {
             warnings?: string[];
             /** @description The worker that runs the task, or ran it last. */
             workerId?: string;
+            /**
+             * Format: int32
+             * @description The workers that were lost while they had the task, which uses up no attempt; absent if none was. After five
+             *     the task fails.
+             */
+            workersLost?: number;
         };
         /** @description The error that ended a task or an attempt. */
         TaskError: {
@@ -4845,12 +4917,20 @@ export interface components {
             /** @description The id of a user who may decide: `usr_…` */
             assignee: string;
         };
+        BackupReport: {
+            /** @description The name of the backup in its repository. */
+            id: string;
+            /** @description The lineage of the data directory, from the beginning of the stream. */
+            lineage: number;
+            /** @description The number of the last group of the stream. */
+            group: number;
+        };
         BulkFilter: {
             /** @description One of these statuses. */
             status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[] | null;
             /** @description Only tasks of this model. */
             model?: string | null;
-            /** @description Only tasks of this queue. */
+            /** @description Only tasks of this queue, or of one of several with commas between them. */
             queue?: string | null;
             /** @description Only executions of this template. */
             templateId?: string | null;
@@ -4956,7 +5036,7 @@ export interface components {
              * @description The role.
              * @enum {string|null}
              */
-            role?: "admin" | "operator" | "reviewer" | "viewer" | "worker" | null;
+            role?: "admin" | "operator" | "reviewer" | "viewer" | "worker" | "backup" | null;
             /**
              * @description The plan of rate limits.
              * @enum {string|null}
@@ -5024,7 +5104,7 @@ export interface components {
              * @description The role of the account.
              * @enum {string}
              */
-            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker" | "backup";
             /** @description A number of days, `1d` to `30d`; by default `7d`. */
             expiresIn?: string | null;
         };
@@ -5035,7 +5115,7 @@ export interface components {
              * @description The role.
              * @enum {string}
              */
-            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker" | "backup";
             /** @description A number of days, `1d` to `36500d`; by default `90d`. */
             expiresIn?: string | null;
             /**
@@ -5220,7 +5300,7 @@ export interface components {
              * @description The role.
              * @enum {string}
              */
-            role: "admin" | "operator" | "reviewer" | "viewer" | "worker";
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker" | "backup";
             /**
              * @description The plan of rate limits; by default `[limits] plan`.
              * @enum {string|null}
@@ -5928,8 +6008,10 @@ export interface components {
 export type Allowance = components['schemas']['Allowance'];
 export type Approval = components['schemas']['Approval'];
 export type Approved = components['schemas']['Approved'];
+export type Archive = components['schemas']['Archive'];
 export type Assigned = components['schemas']['Assigned'];
 export type AuditEntry = components['schemas']['AuditEntry'];
+export type BackupStatus = components['schemas']['BackupStatus'];
 export type BatchAgreement = components['schemas']['BatchAgreement'];
 export type Batch = components['schemas']['Batch'];
 export type BatchComparison = components['schemas']['BatchComparison'];
@@ -5992,6 +6074,7 @@ export type ItemCounts = components['schemas']['ItemCounts'];
 export type Key = components['schemas']['Key'];
 export type KeySummary = components['schemas']['KeySummary'];
 export type Labels = components['schemas']['Labels'];
+export type LastBackup = components['schemas']['LastBackup'];
 export type Limits = components['schemas']['Limits'];
 export type Link = components['schemas']['Link'];
 export type LinkPreview = components['schemas']['LinkPreview'];
@@ -6016,6 +6099,7 @@ export type Queue = components['schemas']['Queue'];
 export type QueueSettings = components['schemas']['QueueSettings'];
 export type Rejected = components['schemas']['Rejected'];
 export type Reported = components['schemas']['Reported'];
+export type Restorable = components['schemas']['Restorable'];
 export type Retry = components['schemas']['Retry'];
 export type ReviewedTask = components['schemas']['ReviewedTask'];
 export type Reviewer = components['schemas']['Reviewer'];
@@ -6052,6 +6136,7 @@ export type AcceptInvitation = components['schemas']['AcceptInvitation'];
 export type AnswerProgram = components['schemas']['AnswerProgram'];
 export type Approve = components['schemas']['Approve'];
 export type Assign = components['schemas']['Assign'];
+export type BackupReport = components['schemas']['BackupReport'];
 export type BulkFilter = components['schemas']['BulkFilter'];
 export type ChangeBudget = components['schemas']['ChangeBudget'];
 export type ChangeNode = components['schemas']['ChangeNode'];
@@ -6117,7 +6202,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: Date | string;
                 /** @description Only entries before this instant. */
@@ -9349,6 +9434,60 @@ export interface operations {
             };
         };
     };
+    system_backup_status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupStatus"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_report_backup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BackupReport"];
+            };
+        };
+        responses: {
+            /** @description the report is durable */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupStatus"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
     system_show: {
         parameters: {
             query?: never;
@@ -9435,7 +9574,7 @@ export interface operations {
                 status?: ("pending" | "running" | "completed" | "failed" | "cancelled" | "rejected")[];
                 /** @description Only items of this model. */
                 model?: string;
-                /** @description Only items of this queue. */
+                /** @description Only items of this queue, or of one of several with commas between them. */
                 queue?: string;
                 /** @description Only items with all of these tags. */
                 tags?: string[];

@@ -326,6 +326,8 @@ test("the rest of the interface answers", async () => {
   assert.equal((await cb.webhooks.rotateSecret({ overlap: "1h" })).previous?.secret, secret);
   assert.deepEqual(await cb.webhooks.deliveries().all(), []);
   assert.ok((await first(cb.system.backup())).length > 0);
+  assert.equal((await cb.system.backupStatus()).restorable, undefined);
+  await assert.rejects(cb.system.reportBackup({ id: "a", lineage: 0, group: 1 }), /lineage/);
   const key = await cb.keys.create({ name: "k", role: "viewer" });
   assert.ok((await cb.keys.rotate(key.id, { overlap: "1h" })).key);
   assert.ok((await cb.keys.list().all()).some((it) => it.id === key.id));

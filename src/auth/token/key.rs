@@ -6,9 +6,8 @@
 //!               <a key that signed before> until 2026-11-24T10:00:00.000Z
 //! ```
 //!
-//! A rotation writes a new first line, and lets the keys before it count until the end of the overlap.
-//! Removing the file, or replacing its key, ends every session. Deliberately absent: the rotation of a
-//! configured key, which the operator does with a second setting.
+//! A rotation writes a new first line, and lets the keys before it count until the end of the overlap. Removing the
+//! file, or replacing its key, ends every session.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};

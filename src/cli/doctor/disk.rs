@@ -1,6 +1,4 @@
 //! The disk of the data directory: its kind, whether it syncs, its space, and files from the future.
-//!
-//! Deliberately absent: the contents of the store.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

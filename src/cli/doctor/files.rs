@@ -44,7 +44,7 @@ pub(super) fn check(store: &Path, runs: bool, wanted: u32) -> Finding {
 }
 
 /// The process that has locked the directory, as the kernel lists it.
-fn holder(directory: &Path) -> Option<u32> {
+pub(in crate::cli) fn holder(directory: &Path) -> Option<u32> {
     let metadata = fs::metadata(directory).ok()?;
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let of =

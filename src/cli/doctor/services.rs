@@ -1,6 +1,4 @@
 //! The services that a server needs: mail, the identity provider, the database, and the end of its certificate.
-//!
-//! Deliberately absent: model providers, which are the workers'.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The notations of rows, read in pieces: lines of JSON, and CSV.
 //!
-//! The memory follows the longest row, which is bounded. Deliberately absent: the meaning of an input.
+//! The memory follows the longest row, which is bounded.
 
 use callboard_domain::batch::MAX_INPUT;
 use callboard_domain::{Error, Rule};

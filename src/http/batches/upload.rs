@@ -4,7 +4,7 @@
 //!   pieces ─▶ notation ─▶ rows ─▶ the runtime, which commits many at a time
 //! ```
 //!
-//! A request holds one piece, one row and the rows of one piece. Deliberately absent: the check of an input.
+//! A request holds one piece, one row and the rows of one piece.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A body of lines, read in pieces. Deliberately absent: the meaning of a line.
+//! A body of lines, read in pieces.
 
 /// The byte order mark with which some programs begin a file.
 pub(in crate::http) const MARK: &[u8] = b"\xef\xbb\xbf";

@@ -1,6 +1,4 @@
 //! One task as its submitter sees it, from the event log: pieces of the output, and the end.
-//!
-//! Deliberately absent: the form on the wire.
 
 use std::sync::Arc;
 

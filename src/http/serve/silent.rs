@@ -1,6 +1,4 @@
 //! The connections that have not sent a whole head of a request yet: the first to go when no slot is left.
-//!
-//! Deliberately absent: connections between two requests, which [`super::Limits::header_timeout`] ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

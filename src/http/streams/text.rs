@@ -1,6 +1,4 @@
 //! The text of a running task, as far as a stream has sent it.
-//!
-//! Deliberately absent: the order of texts and events, which is [`super`]'s.
 
 use axum::response::sse::Event;
 use callboard_domain::id::{Environment, TaskId};

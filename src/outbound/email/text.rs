@@ -4,9 +4,12 @@
 //! a signed-in user, and links with an effect, because mail scanners open every link.
 
 use callboard_domain::Timestamp;
+use callboard_domain::access::Role;
 use callboard_domain::approval::MailCause;
 use callboard_domain::task::HoldReason;
 use callboard_runtime::ports::{KeyEndMail, ReviewerMail};
+
+use super::LinkMail;
 
 /// The subject, which names the waiting item.
 pub(super) fn subject(letter: &ReviewerMail) -> String {
@@ -95,6 +98,28 @@ pub(super) fn password(name: &str, link: &str) -> String {
          stays as it is.\n",
         one_line(name),
     )
+}
+
+/// The text of an invitation.
+pub(super) fn invitation(letter: &LinkMail, role: Role, until: Timestamp) -> String {
+    let name = letter.name.as_deref().map(|name| format!(" {}", one_line(name)));
+    format!(
+        "Hello{},\n\n\
+         you are invited to {} as {}. Choose a password there:\n\n\
+         {}\n\n\
+         The link makes one account, and counts until {until}. If you do not know what this is about, do \
+         nothing: no account is made.\n",
+        name.unwrap_or_default(),
+        host(&letter.link),
+        role.as_str(),
+        letter.link,
+    )
+}
+
+/// The host of a link.
+pub(super) fn host(link: &str) -> &str {
+    let rest = link.split_once("://").map_or(link, |(_, rest)| rest);
+    rest.split(['/', '#', '?']).next().unwrap_or(rest)
 }
 
 /// The text without the characters that would break out of its line or header.
@@ -204,7 +229,7 @@ Execution: dt_exec_00000000000000000000000200
             name: "Ann".into(),
             key: callboard_domain::id::KeyId::from_u128(3 << 10),
             key_name: "backup\ncron".into(),
-            role: callboard_domain::access::Role::Viewer,
+            role: Role::Viewer,
             ends_at: now.after(14 * day),
             last_used_at: None,
             now,

@@ -9,8 +9,7 @@
 //!             until then both sign the headers, and the old one signs the member of the body
 //! ```
 //!
-//! A crash between the two files leaves the old secret in both, which signs once. Deliberately absent: the rotation
-//! of a secret that the settings give.
+//! A crash between the two files leaves the old secret in both, which signs once.
 
 use std::fmt;
 use std::fs::{self, Permissions};

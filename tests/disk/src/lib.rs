@@ -5,8 +5,6 @@
 //!        └◀─ faults: the k-th write fails, the k-th sync fails, a sync does nothing,
 //!            a kill before or after the k-th, delayed writes
 //! ```
-//!
-//! Deliberately absent: the data, which the tests know.
 
 mod image;
 mod shim;

@@ -118,11 +118,7 @@ async fn a_forgotten_password_is_set_by_the_link_of_a_mail_once() {
     known.expect_ok();
     let mails = server_of_mail.first_mails().await;
     assert_eq!(mails.len(), 1, "{mails:?}");
-    // Lines as long as the link are quoted-printable.
-    let mail = mails[0].to_string().replace("=\\r\\n", "").replace("=\\n", "").replace("=3D", "=");
-    let (_, link) = mail.split_once("https://board.example/sign-in#reset=").expect("a link");
-    let token: String =
-        link.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+    let token = token_in(&mails[0].to_string(), "https://board.example/sign-in#reset=");
 
     let reset = "/api/auth/password/reset";
     let shown = nobody.post(&format!("{reset}/preview"), &json!({"token": token})).await;
@@ -150,6 +146,39 @@ async fn a_forgotten_password_is_set_by_the_link_of_a_mail_once() {
     }
     let refused = nobody.post(forgotten, &json!({"email": ADMIN})).await;
     assert_eq!(refused.refused(429), "RATE_LIMIT_EXCEEDED");
+}
+
+/// The token behind `before` in a mail.
+fn token_in(mail: &str, before: &str) -> String {
+    // Lines as long as the link are quoted-printable.
+    let mail = mail.replace("=\\r\\n", "").replace("=\\n", "").replace("=3D", "=");
+    let (_, link) = mail.split_once(before).expect("a link");
+    link.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect()
+}
+
+#[tokio::test]
+async fn an_invitation_to_an_address_goes_there_by_mail() {
+    let server_of_mail = Post::with(&[]).await;
+    let port = server_of_mail.port.to_string();
+    let server = Server::with(&[
+        ("SMTP__HOST", "127.0.0.1"),
+        ("SMTP__PORT", &port),
+        ("SMTP__FROM", "callboard@example.com"),
+        ("SMTP__TLS", "none"),
+        ("SERVER__PUBLIC_URL", "https://board.example"),
+    ]);
+    let admin = server.admin().await;
+    let open = admin.post(INVITATIONS, &json!({"role": "viewer"})).await.expect(201);
+    assert_eq!(open["mailed"], false);
+    let asked = json!({"email": "ann@example.com", "role": "reviewer"});
+    let made = admin.post(INVITATIONS, &asked).await.expect(201);
+    assert_eq!(made["mailed"], true);
+    let mails = server_of_mail.first_mails().await;
+    assert_eq!(mails.len(), 1, "{mails:?}");
+    let token = token_in(&mails[0].to_string(), "https://board.example/sign-in#invite=");
+    assert_eq!(token, text(&made, "token"));
+    let session = accept(&server, &token, &json!({})).await.expect(201);
+    assert_eq!(text(&session["user"], "role"), "reviewer");
 }
 
 #[tokio::test]

@@ -118,3 +118,27 @@ async fn a_bulk_job_of_a_revoked_key_ends() {
     let again = fixture.operator.delete(&path).await.expect_ok();
     assert_eq!(again["status"], job["status"], "what has ended stays as it is");
 }
+
+#[tokio::test]
+async fn what_a_deleted_user_had_to_review_is_given_to_somebody_who_is_there() {
+    let mut fixture = Fixture::open().await;
+    let (_, rita) = fixture.user("rita", "reviewer").await;
+    let (_, rolf) = fixture.user("rolf", "reviewer").await;
+    let id = fixture.required("x").await;
+    let assign = format!("/api/hitl/{id}/assign");
+    fixture.admin.post(&assign, &json!({"assignee": rita})).await.expect_ok();
+    delete(&fixture, &rita, "").await.expect_ok();
+    let given = async |fixture: &Fixture, but: &[&String]| {
+        let item = fixture.item(&id).await;
+        let to = item["assignedTo"].as_str().unwrap_or_default().to_owned();
+        !to.is_empty() && !but.contains(&&to)
+    };
+    until("another reviewer has it", async || given(&fixture, &[&rita]).await).await;
+    let entry = fixture.history(&id).await.pop().expect("it was assigned anew");
+    assert_eq!((&entry["action"], &entry["actor"]), (&json!("assigned"), &json!("system")));
+
+    fixture.admin.post(&assign, &json!({"assignee": rolf})).await.expect_ok();
+    delete(&fixture, &rolf, "").await.expect_ok();
+    fixture.crash(std::time::Duration::ZERO).await;
+    until("another one after a crash, too", async || given(&fixture, &[&rita, &rolf]).await).await;
+}

@@ -14,13 +14,14 @@ use crate::support::{Client, Server};
 
 const SIGNING_KEY: &str = "a signing key of more than 32 bytes";
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/access.md");
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "none",
     "admin",
     "operator",
     "reviewer",
     "viewer",
     "worker",
+    "backup",
     "bound worker",
     "test key",
     "revoked",
@@ -75,6 +76,7 @@ fn expected(name: &str, route: &Value, column: &str) -> &'static str {
         "reviewer" => Role::Reviewer,
         "viewer" | "demoted" => Role::Viewer,
         "worker" | "bound worker" => Role::Worker,
+        "backup" => Role::Backup,
         other => panic!("no column {other}"),
     };
     let (is_test, is_own) = (column == "test key", action == "own account");
@@ -88,6 +90,7 @@ fn expected(name: &str, route: &Value, column: &str) -> &'static str {
         "queues: ",
         "budgets: ",
         "metrics: ",
+        "backups: ",
         "models: ",
         "workers: manage",
         "tasks: execute",
@@ -132,7 +135,7 @@ async fn every_route_lets_in_whom_the_page_says_and_nobody_else() {
 
     let mut page = format!(
         "# Access\n\nEach route of the [HTTP API](api.md) with each kind of caller: `yes` passes the \
-         check of credentials, any other answer is the status of the refusal. `admin` to `worker` are \
+         check of credentials, any other answer is the status of the refusal. `admin` to `backup` are \
          signed-in users; a live key is treated as a user of its role, except that the routes of \
          sessions and passwords are for signed-in users (a key: 403; an admin's key may list and end \
          sessions). The bound worker is a key for some queues, which reads only the tasks that it holds. \

@@ -1,6 +1,4 @@
 //! What is cancelled while it waits for a reviewer.
-//!
-//! Deliberately absent: cancels of anything that does not wait for one.
 
 use serde_json::json;
 

@@ -1,7 +1,5 @@
 //! The chain of a history, computed from its JSON alone: by the formula, with none of the program's
 //! own code, as an auditor would.
-//!
-//! Deliberately absent: tampering, which the rules' own tests do.
 
 use std::collections::BTreeMap;
 

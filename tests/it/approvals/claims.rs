@@ -1,6 +1,4 @@
 //! Claims: they warn other reviewers and bar nobody.
-//!
-//! Deliberately absent: the end of a claim after five minutes, which the rules' own tests show.
 
 use serde_json::{Value, json};
 

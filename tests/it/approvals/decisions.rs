@@ -1,6 +1,4 @@
 //! A decision from the hold to the end: what is shown, what is answered, what stays.
-//!
-//! Deliberately absent: edits ([`super::edits`]) and further tries ([`super::retries`]).
 
 use std::time::Duration;
 

@@ -1,6 +1,4 @@
 //! A reviewer's own text in place of an output.
-//!
-//! Deliberately absent: how an edit is stored, which its readers see no difference of.
 
 use serde_json::{Value, json};
 

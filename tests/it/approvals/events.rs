@@ -1,6 +1,4 @@
 //! Events of approvals, over server-sent events.
-//!
-//! Deliberately absent: the WebSocket, which sends the same.
 
 use serde_json::{Value, json};
 

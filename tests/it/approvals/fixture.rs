@@ -1,7 +1,7 @@
 //! A server, a worker with scripted outputs, and the reviewers.
 //!
-//! A prompt is the output that the worker gives; `@0.71` at its end is the confidence in it, without
-//! which there is none. Deliberately absent: anything that the tests compare.
+//! A prompt is the output that the worker gives; `@0.71` at its end is the confidence in it, without which there is
+//! none.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! Which outputs are held: every row of the table in docs/reference/approvals.md, seen from outside.
-//!
-//! Deliberately absent: shares between none and all, which chance decides.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

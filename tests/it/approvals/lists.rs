@@ -1,6 +1,4 @@
 //! The lists of what waits and of what was decided.
-//!
-//! Deliberately absent: items whose time is over, which are [`super::timers`].
 
 use serde_json::json;
 

@@ -1,6 +1,4 @@
 //! Many reviewers at once: exactly one of them decides.
-//!
-//! Deliberately absent: crashes in between, which are [`crate::approvals_survive`].
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,4 @@
 //! A rejection: the end of the task, or another try with the reviewer's words.
-//!
-//! Deliberately absent: rejections by the clock, which are [`super::timers`].
 
 use serde_json::{Value, json};
 

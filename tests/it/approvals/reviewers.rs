@@ -1,6 +1,4 @@
 //! Who may decide, in whose name, and who is asked.
-//!
-//! Deliberately absent: which roles may do what else, which is `api.rs`.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Escalation and the end of the reviewers' time: each once, in time, across restarts too.
 //!
-//! These tests run against the clock of the machine. Deliberately absent: mails.
+//! These tests run against the clock of the machine.
 
 use std::time::Duration;
 

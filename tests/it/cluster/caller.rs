@@ -1,6 +1,4 @@
 //! A client of a cluster, which repeats a call until a node answers it.
-//!
-//! Deliberately absent: the choice of the node, which each test makes for itself.
 
 use std::time::Duration;
 

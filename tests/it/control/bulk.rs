@@ -15,6 +15,25 @@ async fn ended(client: &Client, id: &str) -> Value {
     panic!("the job does not end");
 }
 
+/// Before: `a,b` was the name of one queue, and the job did nothing and succeeded.
+#[tokio::test]
+async fn a_job_and_a_list_take_several_queues() {
+    let server = Server::start();
+    let operator = server.client("operator").await;
+    for queue in ["a", "b", "c", "b"] {
+        operator.submit(&json!({"prompt": "x", "queue": queue})).await;
+    }
+    let listed = operator.get("/api/tasks?queue=a,b").await;
+    assert_eq!(listed.body["pagination"]["total"], 3, "{listed:?}");
+    let cancel = json!({"action": "cancel", "filter": {"queue": "a,b"}});
+    let job = operator.post("/api/bulk", &cancel).await.expect_ok();
+    let job = ended(&operator, job["id"].as_str().expect("an id")).await;
+    assert_eq!((&job["total"], &job["succeeded"]), (&json!(3), &json!(3)), "{job}");
+    let left = operator.get("/api/tasks?status=pending").await;
+    assert_eq!(left.body["data"][0]["queue"], "c", "{left:?}");
+    assert_eq!(left.body["pagination"]["total"], 1, "{left:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_goes_on_after_a_kill_and_retries_each_task_once() {
     let mut server = Server::start();

@@ -4,8 +4,6 @@
 //! After a sync that failed the files look as if it had not: so there the power goes as well, which
 //! leaves nothing of what that sync was to cover; and a start without a power cut must have the system
 //! forget what it shows of them, so that it finds the same.
-//!
-//! Deliberately absent: faults of reads, which `damage.rs` makes by real damage.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

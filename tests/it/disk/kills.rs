@@ -5,8 +5,6 @@
 //! - `boundaries`: before and after each write and sync of a run, and of a recovery;
 //! - `backups`: before and after each write and sync of `callboard backup create`;
 //! - `planted`: bugs that these must find, one of them with `careless` before the server.
-//!
-//! Deliberately absent: the loss of what was written and not synced, which is `power_loss.rs`.
 
 mod backups;
 mod boundaries;

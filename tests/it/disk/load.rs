@@ -1,7 +1,6 @@
 //! A mixed load, and the comparison of a server with all that was acknowledged of it.
 //!
 //! Outputs follow from prompts, so every stored one can be compared, acknowledged or not.
-//! Deliberately absent: the list (`ledger.rs`) and who runs the tasks (`worker.rs`).
 
 use std::collections::HashSet;
 use std::path::Path;

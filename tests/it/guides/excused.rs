@@ -70,6 +70,7 @@ pub(super) const EXCUSED: &[(&str, &str, &str)] = &[
     ),
     ("docs/how-to/tls.md", "", "it needs a server with TLS: tests/it/tls.rs"),
     ("docs/how-to/typescript.md", "", "sdk/typescript/tests/package.test.ts installs the library"),
+    ("docs/how-to/rust.md", "", "sdk/rust/tests/readme follows the README, which begins so"),
     ("docs/how-to/workers.md", "HTTPS_PROXY=", "it needs a proxy: tests/it/proxies.rs"),
 ];
 

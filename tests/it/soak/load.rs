@@ -1,8 +1,7 @@
 //! A bit of everything, at a steady pace, through restarts: tasks that end well, fail, are held and
 //! cancelled; executions; deploys; reviewers; workers that come and go; lists; event streams.
 //!
-//! Deliberately absent: what is right. Other tests look at outcomes; here only an answer that no
-//! server should give counts.
+//! Other tests look at outcomes; here only an answer that no server should give counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

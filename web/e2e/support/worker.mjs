@@ -1,5 +1,6 @@
 // A worker under the control of a scenario. It answers a task by the JSON of its prompt, if the prompt is JSON:
-// {"say": text, "confidence": 0..1, "fail": message, "hold": true, "hang": true}; else it answers with the prompt.
+// {"say": text, "confidence": 0..1, "fail": message, "hold": true, "hang": true}, a failure with "code", "retryable"
+// and "retryAfterMs" if it is to have them; else it answers with the prompt.
 // `answer` may give that order for a task instead, so that its prompt is as people write. A task that is held is
 // answered once the scenario releases its step; one that hangs is answered only by `complete`.
 import WebSocket from "ws";
@@ -71,8 +72,9 @@ class Worker {
     if (order.hang || !this.leases.has(lease)) return;
     if (order.fail) {
       this.leases.delete(lease);
-      const error = { code: "PROVIDER_ERROR", message: order.fail };
-      return this.send({ type: "fail", lease, error, retryable: false });
+      const { code = "PROVIDER_ERROR", retryable = false, retryAfterMs } = order;
+      const error = { code, message: order.fail };
+      return this.send({ type: "fail", lease, error, retryable, retryAfterMs });
     }
     this.complete(lease, { ...order, say: order.say ?? task.prompt });
   }

@@ -37,6 +37,12 @@ const KINDS: Record<string, Kind> = {
     detail: ["/api/batches/{id}", "/api/batches/{id}/rows", "/api/batches/{id}/compare/{other}"],
     lists: ["/api/batches"],
   },
+  schedule: {
+    id: "id",
+    detail: ["/api/schedules/{id}", "/api/schedules/{id}/runs"],
+    lists: ["/api/schedules"],
+  },
+  budget: { id: "id", detail: ["/api/budgets/{id}"], lists: ["/api/budgets"] },
   bulk: { id: "id", detail: ["/api/bulk/{id}"], lists: [] },
   webhook: { id: "id", detail: [], lists: ["/api/webhooks/deliveries"] },
 };

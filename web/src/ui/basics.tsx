@@ -1,5 +1,6 @@
 /** Small parts of every page. */
 import { type ReactNode, useId, useRef, useState } from "react";
+import { Link, useLocation } from "wouter";
 import { ApiError } from "../api/client";
 import { useMay } from "../session/session";
 import { Icon, type IconName } from "./icons";
@@ -157,12 +158,25 @@ export function Failed({ error, retry, what }: { error: Error; retry?: () => voi
           )}
         </div>
       </div>
+      {api?.status === 404 && <Back />}
       {retry && api?.status !== 404 && (
         <Button size="small" icon="undo" onClick={retry}>
           Try again
         </Button>
       )}
     </div>
+  );
+}
+
+/** The way out of the page of a thing that does not exist: the list that it would be in. */
+function Back() {
+  const [path] = useLocation();
+  const list = path.split("/")[1];
+  if (!list || path === `/${list}`) return null;
+  return (
+    <Link className="button" data-size="small" href={`/${list}`}>
+      To all {list}
+    </Link>
   );
 }
 

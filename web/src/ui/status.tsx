@@ -28,6 +28,7 @@ const LOOKS: Record<string, Look> = {
   invalid: { tone: "bad", icon: "warn", word: "invalid" },
   removed: { tone: "mute", icon: "skip", word: "removed" },
   active: { tone: "good", icon: "dot", word: "active" },
+  standby: { tone: "mute", icon: "clock", word: "standby" },
   draining: { tone: "warn", icon: "stop", word: "draining" },
   paused: { tone: "warn", icon: "hand", word: "paused" },
   ok: { tone: "good", icon: "check", word: "ok" },

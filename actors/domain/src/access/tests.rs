@@ -4,53 +4,54 @@ use super::*;
 
 /// The table, line by line; then the permissions beyond it.
 const SPECIFIED: &str = "
-    | tasks: create | yes | yes | no | no | no |
-    | tasks: read | yes | yes | no | yes | yes |
-    | tasks: cancel | yes | yes | no | no | no |
-    | tasks: execute | yes | no | no | no | yes |
-    | plans: create | yes | yes | no | no | no |
-    | plans: execute | yes | yes | no | no | no |
-    | plans: read | yes | yes | no | yes | no |
-    | templates: create | yes | yes | no | no | no |
-    | templates: read | yes | yes | no | yes | no |
-    | templates: deploy | yes | yes | no | no | no |
-    | hitl: approve/reject | yes | yes | yes | no | no |
-    | hitl: read | yes | yes | yes | yes | no |
-    | workers: manage | yes | no | no | no | no |
-    | auth: manage keys | yes | no | no | no | no |
-    | auth: manage users | yes | no | no | no | no |
+    | tasks: create | yes | yes | no | no | no | no |
+    | tasks: read | yes | yes | no | yes | yes | no |
+    | tasks: cancel | yes | yes | no | no | no | no |
+    | tasks: execute | yes | no | no | no | yes | no |
+    | plans: create | yes | yes | no | no | no | no |
+    | plans: execute | yes | yes | no | no | no | no |
+    | plans: read | yes | yes | no | yes | no | no |
+    | templates: create | yes | yes | no | no | no | no |
+    | templates: read | yes | yes | no | yes | no | no |
+    | templates: deploy | yes | yes | no | no | no | no |
+    | hitl: approve/reject | yes | yes | yes | no | no | no |
+    | hitl: read | yes | yes | yes | yes | no | no |
+    | workers: manage | yes | no | no | no | no | no |
+    | auth: manage keys | yes | no | no | no | no | no |
+    | auth: manage users | yes | no | no | no | no | no |
 
-    | executions: cancel | yes | yes | no | no | no |
-    | executions: retry | yes | yes | no | no | no |
-    | executions: signal | yes | yes | no | no | no |
-    | schedules: manage | yes | yes | no | no | no |
-    | hitl: read statistics | yes | yes | no | yes | no |
-    | hitl: extend | yes | yes | no | no | no |
-    | hitl: claim | yes | yes | yes | no | no |
-    | templates: delete | yes | yes | no | no | no |
-    | deliveries: redeliver | yes | yes | no | no | no |
-    | budgets: read | yes | yes | no | yes | no |
-    | budgets: manage | yes | no | no | no | no |
-    | bulk: run | yes | yes | no | no | no |
-    | bulk: read | yes | yes | no | yes | no |
-    | batches: run | yes | yes | no | no | no |
-    | batches: read | yes | yes | no | yes | no |
-    | batches: delete | yes | no | no | no | no |
-    | queues: manage | yes | yes | no | no | no |
-    | queues: read | yes | yes | no | yes | no |
-    | executions: read | yes | yes | no | yes | no |
-    | schedules: read | yes | yes | no | yes | no |
-    | deliveries: read | yes | yes | no | yes | no |
-    | workers: read | yes | yes | no | yes | no |
-    | metrics: read | yes | yes | no | yes | no |
-    | events: read | yes | yes | yes | yes | no |
-    | webhooks: read secret | yes | no | no | no | no |
-    | audit: read | yes | no | no | no | no |
-    | backups: create | yes | no | no | no | no |
-    | tasks: erase texts | yes | no | no | no | no |
-    | models: read | yes | yes | no | yes | no |
-    | models: manage | yes | no | no | no | no |
-    | cluster: manage | yes | no | no | no | no |
+    | executions: cancel | yes | yes | no | no | no | no |
+    | executions: retry | yes | yes | no | no | no | no |
+    | executions: signal | yes | yes | no | no | no | no |
+    | schedules: manage | yes | yes | no | no | no | no |
+    | hitl: read statistics | yes | yes | no | yes | no | no |
+    | hitl: extend | yes | yes | no | no | no | no |
+    | hitl: claim | yes | yes | yes | no | no | no |
+    | templates: delete | yes | yes | no | no | no | no |
+    | deliveries: redeliver | yes | yes | no | no | no | no |
+    | budgets: read | yes | yes | no | yes | no | no |
+    | budgets: manage | yes | no | no | no | no | no |
+    | bulk: run | yes | yes | no | no | no | no |
+    | bulk: read | yes | yes | no | yes | no | no |
+    | batches: run | yes | yes | no | no | no | no |
+    | batches: read | yes | yes | no | yes | no | no |
+    | batches: delete | yes | no | no | no | no | no |
+    | queues: manage | yes | yes | no | no | no | no |
+    | queues: read | yes | yes | no | yes | no | no |
+    | executions: read | yes | yes | no | yes | no | no |
+    | schedules: read | yes | yes | no | yes | no | no |
+    | deliveries: read | yes | yes | no | yes | no | no |
+    | workers: read | yes | yes | no | yes | no | no |
+    | metrics: read | yes | yes | no | yes | no | no |
+    | events: read | yes | yes | yes | yes | no | no |
+    | webhooks: read secret | yes | no | no | no | no | no |
+    | audit: read | yes | no | no | no | no | no |
+    | backups: create | yes | no | no | no | no | yes |
+    | backups: read | yes | yes | no | yes | no | yes |
+    | tasks: erase texts | yes | no | no | no | no | no |
+    | models: read | yes | yes | no | yes | no | no |
+    | models: manage | yes | no | no | no | no | no |
+    | cluster: manage | yes | no | no | no | no | no |
 ";
 
 fn caller(account: Account, role: Role, environment: Environment) -> Caller {
@@ -135,6 +136,7 @@ fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_rol
         Action::UsersManage,
         Action::WebhookSecretRead,
         Action::BackupsCreate,
+        Action::BackupsRead,
         Action::ClusterManage,
         Action::MetricsRead,
         Action::AuditRead,
@@ -161,11 +163,12 @@ fn a_caller_is_shown_by_its_identifier_and_signs_by_its_name() {
 #[test]
 fn a_user_gives_only_what_the_user_may_do() {
     let covered = |giver| Role::ALL.map(|role| covers(giver, role));
-    assert_eq!(covered(Role::Admin), [true, true, true, true, true]);
-    assert_eq!(covered(Role::Operator), [false, true, true, true, false]);
-    assert_eq!(covered(Role::Reviewer), [false, false, true, false, false]);
-    assert_eq!(covered(Role::Viewer), [false, false, false, true, false]);
-    assert_eq!(covered(Role::Worker), [false, false, false, false, true]);
+    assert_eq!(covered(Role::Admin), [true, true, true, true, true, true]);
+    assert_eq!(covered(Role::Operator), [false, true, true, true, false, false]);
+    assert_eq!(covered(Role::Reviewer), [false, false, true, false, false, false]);
+    assert_eq!(covered(Role::Viewer), [false, false, false, true, false, false]);
+    assert_eq!(covered(Role::Worker), [false, false, false, false, true, false]);
+    assert_eq!(covered(Role::Backup), [false, false, false, false, false, true]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The code by which a user compares a program that wants to sign in with the page that asks about it.
 //!
-//! Both derive it from the challenge of the sign-in (RFC 7636), which only the program could make. Another
-//! program on the same machine, which somebody lured the user to sign in, has another challenge and so shows
-//! another code, or none. Deliberately absent: the question itself (RFC 8252, 8.6), which the edge asks.
+//! Both derive it from the challenge of the sign-in (RFC 7636), which only the program could make. Another program on
+//! the same machine, which somebody lured the user to sign in, has another challenge and so shows another code, or
+//! none.
 
 use crate::digest::Digest;
 

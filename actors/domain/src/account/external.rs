@@ -1,7 +1,6 @@
 //! Users of an identity provider: their admission and their role (docs/reference/accounts.md).
 //!
-//! A user is matched by issuer and subject, never by e-mail. Deliberately absent: the verification of the
-//! ID token that the claims come from, which is the edge's.
+//! A user is matched by issuer and subject, never by e-mail.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,7 +1,4 @@
 //! The choice of a reviewer, the recorded decider, and the prompt of a retry (docs/reference/approvals.md).
-//!
-//! Deliberately absent: the number of items of each reviewer, which the runtime counts; and the right to
-//! decide at all, which is [`crate::access`]'s.
 
 use std::iter;
 

@@ -5,8 +5,8 @@
 //!          └─▶ none ─▶ counted; the next minute writes one entry for all of them
 //! ```
 //!
-//! 100 slots at first, one more each minute: a flood of any size adds at most two entries a
-//! minute, 2,880 a day, about 1 MB. Deliberately absent: the clock.
+//! 100 slots at first, one more each minute: a flood of any size adds at most two entries a minute, 2,880 a day, about
+//! 1 MB.
 
 use crate::Timestamp;
 

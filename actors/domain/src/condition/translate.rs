@@ -1,9 +1,8 @@
 //! The translation of a condition with `{{…}}` to plain CEL.
 //!
-//! A placeholder becomes the variable that it names, so that no value is ever parsed as code. Inside
-//! a string or a comment it stays as written. Brackets and chains of operators are counted here,
-//! before parsing, so that no nesting can exhaust the parser's stack. Deliberately absent: any other
-//! syntax check, which is the parser's.
+//! A placeholder becomes the variable that it names, so that no value is ever parsed as code. Inside a string or a
+//! comment it stays as written. Brackets and chains of operators are counted here, before parsing, so that no nesting
+//! can exhaust the parser's stack.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,4 @@
 //! The confidence that a task or a step asks for.
-//!
-//! Deliberately absent: the calls, which the worker makes in the lease of the answer.
 
 use serde::{Deserialize, Serialize};
 

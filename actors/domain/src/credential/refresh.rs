@@ -5,10 +5,9 @@
 //!              └ the family's ──┘ └ the token's ───┘ └ CRC-32
 //! ```
 //!
-//! All tokens of a family share the first half, so that a reused token is recognised however long ago
-//! it was replaced, without a list of replaced tokens. Each half has 95 random bits. The store has the
-//! SHA-256 of the first half and of the whole. Deliberately absent: the validity of a token, which
-//! [`crate::session`] decides.
+//! All tokens of a family share the first half, so that a reused token is recognised however long ago it was replaced,
+//! without a list of replaced tokens. Each half has 95 random bits. The store has the SHA-256 of the first half and of
+//! the whole.
 
 use crate::error::Error;
 

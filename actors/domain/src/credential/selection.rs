@@ -3,8 +3,6 @@
 //! ```text
 //!   key A ─ made ─▶ B ─ made ─▶ C      made by A: A, B and C
 //! ```
-//!
-//! Deliberately absent: the revocation, which is [`ApiKey::revoked`]'s.
 
 use std::collections::BTreeSet;
 

@@ -169,10 +169,10 @@ fn a_key_is_rotated_once_and_only_while_it_is_active() {
 fn a_key_ends_with_the_right_of_its_user_to_give_its_role() {
     let key = |role| ApiKey { role, ..record() };
     let ends = |role| Role::ALL.map(|of| key(of).ends_with(USER, role));
-    assert_eq!(ends(Some(Role::Admin)), [false; 5]);
-    assert_eq!(ends(Some(Role::Operator)), [true, false, false, false, true]);
-    assert_eq!(ends(Some(Role::Viewer)), [true, true, true, false, true]);
-    assert_eq!(ends(None), [true; 5]);
+    assert_eq!(ends(Some(Role::Admin)), [false; 6]);
+    assert_eq!(ends(Some(Role::Operator)), [true, false, false, false, true, true]);
+    assert_eq!(ends(Some(Role::Viewer)), [true, true, true, false, true, true]);
+    assert_eq!(ends(None), [true; 6]);
     assert!(!key(Role::Admin).ends_with(UserId::from_u128(8 << 10), None), "another user's");
     assert!(!ApiKey { user: None, ..record() }.ends_with(USER, None), "nobody's");
 }

@@ -16,7 +16,7 @@ fn fresh() -> Delivery {
         to: UserId::from_u128(3 << 10),
         cause: MailCause::Assigned,
     };
-    Delivery::created(Cargo::Mail(mail), NOW).next
+    Delivery::created(Notification::Mail(mail), NOW).next
 }
 
 fn webhook() -> Delivery {
@@ -26,23 +26,23 @@ fn webhook() -> Delivery {
         event: EventName::TaskCompleted,
         url: "https://example.com/hook".into(),
     };
-    Delivery::created(Cargo::Webhook(webhook), NOW).next
+    Delivery::created(Notification::Webhook(webhook), NOW).next
 }
 
 /// The waits that `[webhooks] retry_seconds` is shipped with.
 const SHIPPED: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
-fn waits_of(cargo: &Cargo) -> Arc<[Duration]> {
-    match cargo {
-        Cargo::Mail(_) | Cargo::KeyEnd(_) => MAIL_WAITS.into(),
-        Cargo::Webhook(_) | Cargo::ExecutionWebhook(_) => {
+fn waits_of(notification: &Notification) -> Arc<[Duration]> {
+    match notification {
+        Notification::Mail(_) | Notification::KeyEnd(_) => MAIL_WAITS.into(),
+        Notification::Webhook(_) | Notification::ExecutionWebhook(_) => {
             SHIPPED.iter().map(|seconds| Duration::from_secs(*seconds)).collect()
         }
     }
 }
 
 fn failing(delivery: &Delivery, failure: Failure) -> Event {
-    Event::Failed { failure, waits: waits_of(&delivery.cargo), jitter: MIDDLE }
+    Event::Failed { failure, waits: waits_of(&delivery.notification), jitter: MIDDLE }
 }
 
 fn no(permanent: bool) -> Failure {
@@ -157,7 +157,7 @@ fn a_redelivery_is_the_same_delivery_with_the_whole_schedule_before_it() {
     let step = dead.at(Event::Redelivered, now);
     assert_eq!(step.next.state, State::Pending { next_attempt_at: now });
     assert_eq!((step.facts, step.effects), (vec![Fact::Revived], vec![Effect::Begin]));
-    assert_eq!((&step.next.cargo, step.next.attempts), (&dead.cargo, 10));
+    assert_eq!((&step.next.notification, step.next.attempts), (&dead.notification, 10));
     let (waits, dead, _) = failed_out(step.next, now);
     assert_eq!((waits.as_slice(), dead.attempts), (&SHIPPED[..], 20));
 
@@ -218,7 +218,7 @@ proptest! {
                 prop_assert_eq!(&before.transition(event, now), &Ok(step.clone()), "replay agrees");
                 delivery = step.next;
             }
-            prop_assert_eq!(&before.cargo, &delivery.cargo);
+            prop_assert_eq!(&before.notification, &delivery.notification);
             prop_assert!((before.attempts..=before.attempts + 1).contains(&delivery.attempts));
             prop_assert_eq!(delivery.is_finished(), delivery.outstanding().is_empty());
             let row = serde_json::to_string(&delivery).expect("it is written");
@@ -229,7 +229,7 @@ proptest! {
     #[test]
     fn a_wait_stays_within_a_fifth_of_its_middle(failures in 0_u32..7, jitter: u16) {
         for fresh in [fresh(), webhook()] {
-            let waits = waits_of(&fresh.cargo);
+            let waits = waits_of(&fresh.notification);
             let delivery = Delivery { attempts: failures + 1, ..fresh };
             let wait = delivery.wait(&waits, None, Jitter(jitter)).expect("attempts remain");
             let middle = waits[usize::try_from(failures).expect("small")];

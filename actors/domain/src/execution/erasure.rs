@@ -1,6 +1,4 @@
 //! Erasure of texts after the execution has ended: of a step's task, or of the whole.
-//!
-//! Deliberately absent: the rows of the texts, which the store removes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -5,8 +5,7 @@
 //!                                 Awaiting       ─▶ Completed, the payload is the output
 //! ```
 //!
-//! One signal per name, which every wait of the name uses. Deliberately absent: the payload, which is
-//! a text of its own, the names, which the plan knows, and idempotency keys, which have rows of their own.
+//! One signal per name, which every wait of the name uses.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,4 @@
 //! The work of compiling a pattern, counted on its syntax tree before it is done.
-//!
-//! Deliberately absent: the limits of the work, which are [`super`]'s.
 
 use std::convert::Infallible;
 

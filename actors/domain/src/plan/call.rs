@@ -1,6 +1,4 @@
 //! Steps that call a function: the checks of the call and of the fields beside it.
-//!
-//! Deliberately absent: the templates of the args, which the checker of steps compiles.
 
 use super::source::StepSource;
 use crate::error::Rule;

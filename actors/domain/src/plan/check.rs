@@ -1,8 +1,7 @@
 //! The checker of plans and templates, which reports every fault.
 //!
-//! Faults come in the order of the document; only the steps downstream of a cycle come after all
-//! other faults of steps, because the author must mend the cycle first. Deliberately absent: fields that
-//! only templates have, and the search for cycles, which is the graph's.
+//! Faults come in the order of the document; only the steps downstream of a cycle come after all other faults of
+//! steps, because the author must mend the cycle first.
 
 mod map;
 

@@ -1,6 +1,4 @@
 //! The gates of a plan's steps, which hold outputs for a reviewer (docs/reference/approvals.md).
-//!
-//! Deliberately absent: the decision on one output, which is [`Gate`]'s.
 
 use serde::{Deserialize, Serialize};
 

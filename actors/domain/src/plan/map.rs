@@ -1,6 +1,4 @@
 //! Steps that run once for each item of a list.
-//!
-//! Deliberately absent: the run of the items, which is [`crate::execution`]'s.
 
 use std::collections::BTreeMap;
 

@@ -3,8 +3,6 @@
 //! ```text
 //!   {"id": "paid", "type": "wait", "signal": "payment", "timeoutMs": 3600000, "schema": {…}}
 //! ```
-//!
-//! Deliberately absent: the signal itself, which the execution keeps ([`crate::execution::Signal`]).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

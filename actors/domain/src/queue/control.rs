@@ -1,7 +1,4 @@
 //! The settings of a queue: the pause, and the rate at which it gives out leases.
-//!
-//! Deliberately absent: the order of the tasks, and the count of those that run, which the owner of
-//! the leases keeps.
 
 use serde::{Deserialize, Serialize};
 

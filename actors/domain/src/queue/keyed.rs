@@ -7,11 +7,9 @@
 //!     yes ─▶ the key whose turn it is, among those of its priority, sends its task with the smallest rank
 //! ```
 //!
-//! The ranks decide the share of a priority in the leases, and the keys take turns within it. Turns are
-//! stride scheduling: each lease moves its key on by 1 / weight, and the key that moved least is next.
-//! A key that comes back to a priority begins where the others are: it can neither save up turns nor
-//! win any by being empty for a moment. Deliberately absent: tasks without flow control, which
-//! [`super::Queue`] orders.
+//! The ranks decide the share of a priority in the leases, and the keys take turns within it. Turns are stride
+//! scheduling: each lease moves its key on by 1 / weight, and the key that moved least is next. A key that comes back
+//! to a priority begins where the others are: it can neither save up turns nor win any by being empty for a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

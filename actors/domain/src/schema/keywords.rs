@@ -1,7 +1,6 @@
 //! The keywords of patterns of ECMA 262, which run on callers' patterns and on callers' texts: on fuel.
 //!
-//! Deliberately absent: `patternProperties`, which the library matches. The patterns of that keyword are
-//! small, and every look at a member's name burns fuel for all of them.
+//! The patterns of that keyword are small, and every look at a member's name burns fuel for all of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,6 +1,4 @@
 //! The keys that sign access tokens, by name: a session ends with the key that it is bound to.
-//!
-//! Deliberately absent: the keys themselves, which the edge has.
 
 use std::fmt;
 use std::str::FromStr;

@@ -4,8 +4,6 @@
 //!   misses the schema ─▶ once more, with the fault in the prompt       ─▶ OUTPUT_INVALID
 //!   cut at the limit  ─▶ once more, with twice as many tokens, if it can ─▶ OUTPUT_TRUNCATED
 //! ```
-//!
-//! Deliberately absent: the check itself, which is [`crate::schema`]'s.
 
 use serde::{Deserialize, Serialize};
 

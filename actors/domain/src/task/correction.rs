@@ -1,6 +1,4 @@
 //! The answers that did not count: another attempt with an amended request, and the usage of them all.
-//!
-//! Deliberately absent: the faults and the amendments, which are `answer.rs`'s.
 
 use super::{
     Amendment, Completion, Correction, FailureKind, Inputs, LeaseId, OutputFault, Route, Task,

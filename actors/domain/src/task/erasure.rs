@@ -1,7 +1,7 @@
 //! Erasure of the texts of a task that has ended.
 //!
 //! A task keeps its state, usage and cost; its title, idempotency key, prompt, context, thinking, output, edit,
-//! comment and the words of its error go. Deliberately absent: the rows of the texts, which the store removes.
+//! comment and the words of its error go.
 
 use std::sync::Arc;
 

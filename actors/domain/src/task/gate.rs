@@ -1,7 +1,4 @@
 //! The rule that holds outputs for a reviewer (docs/reference/approvals.md).
-//!
-//! Deliberately absent: the review of a held output, which is [`crate::approval`]; and the choice
-//! of the steps of a plan that have a gate, which is [`crate::plan::gate_of`].
 
 use serde::{Deserialize, Serialize};
 

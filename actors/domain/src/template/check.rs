@@ -1,6 +1,4 @@
 //! The checks of the fields that only templates have, around those of plans.
-//!
-//! Deliberately absent: the graph and the fields of steps, which the plan's checker checks.
 
 use serde_json::Value;
 

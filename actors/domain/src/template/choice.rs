@@ -4,8 +4,6 @@
 //! ```text
 //!   versions   1.0.0   1.1.0   2.0.0 (retired)      latest: the one that was set, else the highest not retired
 //! ```
-//!
-//! Deliberately absent: who may choose, which is [`super::may_change`]'s, and the versions themselves.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The webhooks that a unit orders, for tasks and executions that name an address.
 
 use super::{Change, Joint, Sources, Unit};
-use crate::delivery::{Cargo, Delivery, ExecutionWebhook, Webhook};
+use crate::delivery::{Delivery, ExecutionWebhook, Notification, Webhook};
 use crate::execution::{Execution, State as ExecutionState};
 use crate::id::TaskId;
 use crate::labels::{CallbackEvent, Labels};
@@ -19,8 +19,9 @@ impl Unit {
             return None;
         }
         let (id, task) = (sources.delivery_id(self.now), spec.id);
-        let cargo = Cargo::Webhook(Webhook { id, task, event: name, url: url.clone() });
-        Some(Change::Delivery(Delivery::created(cargo, self.now)))
+        let notification =
+            Notification::Webhook(Webhook { id, task, event: name, url: url.clone() });
+        Some(Change::Delivery(Delivery::created(notification, self.now)))
     }
 }
 
@@ -43,7 +44,7 @@ impl Joint<'_> {
         if Labels::announces(spec.labels.as_deref(), event, by_default) {
             let (id, execution, url) = (sources.delivery_id(self.unit.now), spec.id, url.clone());
             let webhook = ExecutionWebhook { id, execution, event, url, held };
-            let created = Delivery::created(Cargo::ExecutionWebhook(webhook), self.unit.now);
+            let created = Delivery::created(Notification::ExecutionWebhook(webhook), self.unit.now);
             self.unit.changes.push(Change::Delivery(created));
         }
     }

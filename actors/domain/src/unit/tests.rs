@@ -162,8 +162,8 @@ fn called_back(gate: Option<Gate>) -> Task {
 /// The events of the webhooks that a unit orders.
 fn webhooks(unit: &Unit) -> Vec<EventName> {
     let event = |change: &Change| match change {
-        Change::Delivery(step) => match &step.next.cargo {
-            Cargo::Webhook(webhook) => {
+        Change::Delivery(step) => match &step.next.notification {
+            Notification::Webhook(webhook) => {
                 assert_eq!(
                     (webhook.task, webhook.url.as_str()),
                     (TASK, "https://example.com/hook")
@@ -171,7 +171,9 @@ fn webhooks(unit: &Unit) -> Vec<EventName> {
                 assert_eq!(step.effects, [delivery::Effect::Begin]);
                 Some(webhook.event)
             }
-            Cargo::Mail(_) | Cargo::KeyEnd(_) | Cargo::ExecutionWebhook(_) => None,
+            Notification::Mail(_) | Notification::KeyEnd(_) | Notification::ExecutionWebhook(_) => {
+                None
+            }
         },
         Change::Task(..)
         | Change::NewTask(..)
@@ -283,7 +285,7 @@ fn a_held_output_opens_its_approval_and_orders_the_mail_in_the_same_unit() {
     let unit = alone(&task, completed(LEASE, "an output")).expect("it runs");
     assert_eq!(names(&unit), ["pending", "assigned", "review", "delivery"]);
     let Some(Change::Delivery(step)) = unit.changes.last() else { panic!("a mail is ordered") };
-    let Cargo::Mail(mail) = step.next.cargo.clone() else { panic!("a mail") };
+    let Notification::Mail(mail) = step.next.notification.clone() else { panic!("a mail") };
     assert_eq!((mail.task, mail.to, mail.cause), (TASK, ANN, MailCause::Assigned));
 }
 

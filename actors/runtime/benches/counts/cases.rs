@@ -1,8 +1,7 @@
 //! The counted cases: the rules by themselves, rows and lists, and the whole runtime on the memory
 //! store.
 //!
-//! Deliberately absent: a clock and chance, which would make every run another one. Time stands, and
-//! random bits are counted up.
+//! Time stands, and random bits are counted up.
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -6,9 +6,8 @@
 //! cargo bench --profile counts -p callboard-runtime --bench counts -- --update  writes expected.toml
 //! ```
 //!
-//! Each case runs twice under valgrind, the second time twice as often: the difference of the runs is
-//! the cost of the operations, without the start. Deliberately absent: waiting, syncing and the
-//! kernel's work, which are no instructions of ours.
+//! Each case runs twice under valgrind, the second time twice as often: the difference of the runs is the cost of the
+//! operations, without the start.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 mod cases;

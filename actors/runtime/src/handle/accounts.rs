@@ -19,12 +19,12 @@ use callboard_domain::session::signing::SigningKeys;
 use callboard_domain::{Error, Timestamp};
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, STOPPING, unreadable, within};
-use crate::accounts::{
+use super::{COMMAND, Handle, STOPPING, within};
+use crate::items::accounts::{
     self, Invited, KnownKey, Message, NewInvitation, NewKey, NewUser, PasswordChange,
     PermissionWatch, SignedIn, UserChange,
 };
-use crate::read;
+use crate::read::{self, unreadable};
 
 impl Handle {
     /// The account of an API key, if the key is valid now.
@@ -32,7 +32,7 @@ impl Handle {
     /// # Errors
     /// [`Error::InvalidToken`], [`Error::TokenExpired`].
     pub fn caller_of_key(&self, digest: &Digest) -> Result<Caller, Error> {
-        accounts::caller_of_key(&self.node.accounts, digest, self.node.now())
+        accounts::caller_of_key(&self.node.state.accounts, digest, self.node.now())
     }
 
     /// The user of a session, as it is now.
@@ -40,7 +40,7 @@ impl Handle {
     /// # Errors
     /// [`Error::InvalidToken`] if the session is over or not this user's, or its signing key or the user is gone.
     pub fn caller_of_session(&self, session: SessionId, user: UserId) -> Result<Caller, Error> {
-        accounts::caller_of_session(&self.node.accounts, session, user, self.node.now())
+        accounts::caller_of_session(&self.node.state.accounts, session, user, self.node.now())
     }
 
     /// The caller that the credentials of an earlier one are now.
@@ -95,7 +95,7 @@ impl Handle {
     /// The open sessions of a user, or of all, the newest first.
     #[must_use]
     pub fn sessions(&self, user: Option<UserId>) -> Vec<Arc<Session>> {
-        let register = &self.node.accounts;
+        let register = &self.node.state.accounts;
         let mut sessions = match user {
             Some(user) => register.sessions_of(user),
             None => register.sessions(),
@@ -123,19 +123,19 @@ impl Handle {
     /// The user who signs in with this e-mail.
     #[must_use]
     pub fn user_by_email(&self, email: &Email) -> Option<User> {
-        self.node.accounts.user_by_email(email)
+        self.node.state.accounts.user_by_email(email)
     }
 
     /// All users, oldest first.
     #[must_use]
     pub fn users(&self) -> Vec<User> {
-        self.node.accounts.users()
+        self.node.state.accounts.users()
     }
 
     /// A user.
     #[must_use]
     pub fn user(&self, id: UserId) -> Option<User> {
-        self.node.accounts.user(id)
+        self.node.state.accounts.user(id)
     }
 
     /// Makes a user.
@@ -149,7 +149,7 @@ impl Handle {
     /// True if a user is an admin.
     #[must_use]
     pub fn has_admin(&self) -> bool {
-        self.node.accounts.has_admin()
+        self.node.state.accounts.has_admin()
     }
 
     /// Makes the first admin; `None` if there is one.
@@ -163,7 +163,7 @@ impl Handle {
     /// The user of this identity at a provider.
     #[must_use]
     pub fn user_by_external(&self, id: &ExternalId) -> Option<User> {
-        self.node.accounts.user_by_external(id)
+        self.node.state.accounts.user_by_external(id)
     }
 
     /// Makes the user of an identity at a provider, or gives the known one the role of `new`.
@@ -216,7 +216,7 @@ impl Handle {
     /// The open invitations, the newest first.
     #[must_use]
     pub fn invitations(&self) -> Vec<Invitation> {
-        let mut open = self.node.accounts.invitations(self.node.now());
+        let mut open = self.node.state.accounts.invitations(self.node.now());
         open.reverse();
         open
     }
@@ -226,7 +226,7 @@ impl Handle {
     /// # Errors
     /// [`Error::InvalidToken`], [`Error::TokenExpired`].
     pub fn invitation(&self, digest: &Digest) -> Result<Invitation, Error> {
-        self.node.accounts.invitation(digest, self.node.now())
+        self.node.state.accounts.invitation(digest, self.node.now())
     }
 
     /// Revokes an open invitation, which is refused once this returns.
@@ -264,7 +264,7 @@ impl Handle {
     /// All keys, the newest first; revoked and expired ones too.
     #[must_use]
     pub fn keys(&self) -> Vec<Arc<KnownKey>> {
-        let mut keys = self.node.accounts.keys();
+        let mut keys = self.node.state.accounts.keys();
         keys.reverse();
         keys
     }
@@ -273,7 +273,7 @@ impl Handle {
     #[must_use]
     pub fn ends_soon(&self, account: Account, ahead: Duration) -> Option<Timestamp> {
         let Account::Key(id) = account else { return None };
-        let key = self.node.accounts.key_by_id(id)?;
+        let key = self.node.state.accounts.key_by_id(id)?;
         let ends_at =
             key.key.revoked_at.map_or(key.key.expires_at, |at| at.min(key.key.expires_at));
         (ends_at <= self.node.now().after(ahead)).then_some(ends_at)
@@ -298,7 +298,7 @@ impl Handle {
     /// The keys of a selection that count now, the oldest first.
     #[must_use]
     pub fn selected_keys(&self, selection: KeySelection) -> Vec<Arc<KnownKey>> {
-        self.node.accounts.selected_keys(selection, self.node.now())
+        self.node.state.accounts.selected_keys(selection, self.node.now())
     }
 
     /// Revokes the keys of a selection. They are refused once this returns.
@@ -345,7 +345,7 @@ impl Handle {
     /// [`Error::Unavailable`].
     pub async fn record(&self, record: Record) -> Result<(), Error> {
         self.account_command(|reply| {
-            self.node.audit.add(record, reply);
+            self.node.state.audit.add(record, reply);
             Message::WriteAudit
         })
         .await
@@ -357,7 +357,7 @@ impl Handle {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn record_refusal(&self, record: Record) -> Result<(), Error> {
-        if self.node.audit.admits_refusal(self.node.now()) {
+        if self.node.state.audit.admits_refusal(self.node.now()) {
             self.record(record).await
         } else {
             Ok(())
@@ -387,7 +387,7 @@ impl Handle {
     }
 
     pub(crate) fn tell_accounts(&self, message: Message) -> Result<(), Error> {
-        let writer = self.node.account_writer.get().ok_or(STOPPING)?;
+        let writer = self.node.actors.account_writer.get().ok_or(STOPPING)?;
         writer.cast(message).map_err(|_| STOPPING)
     }
 }

@@ -11,10 +11,11 @@ use callboard_domain::{Error, Rule};
 use serde::de::IgnoredAny;
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, unreadable, within};
-use crate::approval::{Decision, Message, NextPrompt};
+use super::{COMMAND, Handle, within};
+use crate::items::approval::{Decision, Message, NextPrompt};
+use crate::kernel::address::TaskAddress;
 use crate::read::approvals::{self, ApprovalDetail, HistoryEntry};
-use crate::shard::TaskAddress;
+use crate::read::unreadable;
 use crate::tables;
 
 /// The longest prompt of a task, in bytes.
@@ -67,7 +68,7 @@ impl Handle {
         let record = Record::from(approval);
         record.is_open()
             && record.confidence.is_some()
-            && self.node.review_stats.is_untested(environment, &record)
+            && self.node.observers.review_stats.is_untested(environment, &record)
     }
 
     /// The approval of a task, with all that a reviewer needs.
@@ -122,7 +123,7 @@ impl Handle {
         let Approve { by, modified_output, comment } = approve;
         let found = self.held(environment, task).await?;
         if self.node.settings.approvals.four_eyes && found.decision.is_none() {
-            let person = |account: &str| self.node.accounts.person_of(account);
+            let person = |account: &str| self.node.state.accounts.person_of(account);
             check_four_eyes(&found.task, &by, person)?;
         }
         // An edit that equals the output is none, as it was sent or as it was repaired.
@@ -275,7 +276,7 @@ impl Handle {
         edit: &str,
     ) -> Result<Option<String>, Error> {
         let Some(schema) = self.schema_of(environment, approval).await? else { return Ok(None) };
-        let checked = self.node.compute.check(account, &schema, edit).await;
+        let checked = self.node.kernel.compute.check(account, &schema, edit).await;
         let checked = checked.map_err(|_| Error::Internal)?;
         checked.map_err(|wrong| {
             let message = format!("modifiedOutput must match the outputSchema: {wrong}");

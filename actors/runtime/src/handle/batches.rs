@@ -1,5 +1,9 @@
 //! Batches.
 
+mod upload;
+
+pub use upload::{BatchUpload, GivenRow, Rejected, TriedUpload};
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,12 +17,16 @@ use callboard_domain::{Error, Rule};
 use tokio::sync::oneshot;
 
 use super::runs::{Deploy, Start};
-use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
-use crate::batch::{self, Address, BatchUpload, Estimate, Message, Retry, estimate};
-use crate::catalog::Known;
+use super::{COMMAND, Handle, scoped_key, within};
+use crate::items::submission::creation::plan_row;
+use crate::kernel::address::BatchAddress as Address;
+use crate::messages::batch::{Message, Retry};
+use crate::messages::submission::Owner;
+use crate::node::catalog::Known;
 use crate::read::batches::compare::{Compare, Comparison};
+use crate::read::batches::estimate::{self, Estimate};
 use crate::read::batches::{self as read, BatchView, RowPage};
-use crate::submission::creation::plan_row;
+use crate::read::unreadable;
 use crate::tables::{PlanRow, batches, plans};
 
 /// A batch to be created.
@@ -61,6 +69,10 @@ pub enum BatchBegun {
 }
 
 impl Handle {
+    fn reader(&self) -> read::Reader<'_> {
+        read::Reader { node: &self.node, kept: &self.kept }
+    }
+
     /// Begins the upload of a batch. `caller` is the account as a reader of templates.
     ///
     /// # Errors
@@ -75,7 +87,7 @@ impl Handle {
     ) -> Result<BatchBegun, Error> {
         self.admit()?;
         let environment = owner.environment;
-        let _creating = self.node.batches.creating.lock().await;
+        let _creating = self.node.state.batches.creating.lock().await;
         let key = idempotency_key.filter(|_| !order.tries).map(|key| {
             let key = scoped_key(owner, "batches", key, &());
             Digest::of(&format!("{:?}", key.scope)).to_string()
@@ -93,7 +105,7 @@ impl Handle {
                 None => {}
             }
         }
-        self.node.holdings.admit(&owner.id, 0)?;
+        self.node.limits.holdings.admit(&owner.id, 0)?;
         let BatchOrder { template, version, name, tags, max_cost, reuse, concurrency, tries } =
             order;
         let reuse = self.source(environment, reuse, &template).await?;
@@ -101,7 +113,7 @@ impl Handle {
         let deploy = Deploy { start: Start::default(), version, models, queues };
         let (deployed, prepared) = self.deployment(environment, caller, &template, deploy).await?;
         let now = self.node.now();
-        let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
+        let partition = (self.node.kernel.ports.entropy.bits() & 0xff) as u8;
         let id = TemplateBatchId::from_u128(self.node.fresh_id(now, partition));
         let plan = PlanId::from_u128(self.node.fresh_id(now, partition));
         let compiled = Arc::clone(&prepared.compiled);
@@ -141,10 +153,10 @@ impl Handle {
             Some(estimate::begin(Arc::clone(&node), environment, compiled, &batch).await?)
         } else {
             let known = Known { created_at: now, deployed: Some(deployed), compiled };
-            self.node.catalog.keep_plan(environment, plan, Arc::new(known));
+            self.node.state.catalog.keep_plan(environment, plan, Arc::new(known));
             None
         };
-        let upload = batch::begin(node, environment, batch, schema, rows, estimator).await?;
+        let upload = upload::begin(node, environment, batch, schema, rows, estimator).await?;
         Ok(BatchBegun::New(Box::new(upload)))
     }
 
@@ -190,7 +202,7 @@ impl Handle {
                 "batch {id} is loading, and cannot be estimated"
             )));
         }
-        let estimate = estimate::of_waiting(&self.node, environment, view.batch.clone()).await?;
+        let estimate = estimate::of_waiting(self.reader(), environment, view.batch.clone()).await?;
         Ok((view, estimate))
     }
 
@@ -265,7 +277,7 @@ impl Handle {
         rows: &Rows,
     ) -> Result<RowPage, Error> {
         let batch = self.stored_batch(environment, id).await?;
-        read::page(&self.node, environment, &batch, rows).await
+        read::page(self.reader(), environment, &batch, rows).await
     }
 
     /// Compares the outputs of the rows of two batches that have the same key.
@@ -280,7 +292,7 @@ impl Handle {
     ) -> Result<Comparison, Error> {
         let views =
             [self.batch_view(environment, a).await?, self.batch_view(environment, b).await?];
-        read::compare::page(&self.node, environment, views, compare).await
+        read::compare::page(self.reader(), environment, views, compare).await
     }
 
     /// The members that the schema of the last step declares for its output, in their order; none without such a

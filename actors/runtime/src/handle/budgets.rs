@@ -5,7 +5,8 @@ use callboard_domain::id::{BudgetId, Environment};
 use callboard_domain::query::{Page, Window};
 use callboard_domain::spending::{Budget, BudgetChange, Ledger, MAX_BUDGETS};
 
-use super::{Handle, unreadable};
+use super::Handle;
+use crate::read::unreadable;
 use crate::read::usage::{self, Usages};
 
 impl Handle {
@@ -21,13 +22,13 @@ impl Handle {
     /// # Errors
     /// [`Error::InvalidState`] if there are too many, [`Error::Unavailable`].
     pub async fn create_budget(&self, budget: Budget) -> Result<Ledger, Error> {
-        let _counting = self.node.counting.lock().await;
-        if self.node.budgets.all(self.node.now()).len() >= MAX_BUDGETS {
+        let _counting = self.node.limits.counting.lock().await;
+        if self.node.limits.budgets.all(self.node.now()).len() >= MAX_BUDGETS {
             let says = format!("there are {MAX_BUDGETS} budgets, which is the limit: delete one");
             return Err(Error::InvalidState(says));
         }
         let id = budget.id;
-        let written = self.node.budgets.write(&self.node, &budget).await;
+        let written = self.node.limits.budgets.write(&self.node, &budget).await;
         written.map_err(|error| unreadable(&error))?;
         self.budget(id)
     }
@@ -38,7 +39,7 @@ impl Handle {
     /// [`Error::NotFound`], [`Error::Unavailable`].
     pub async fn change_budget(&self, id: BudgetId, change: BudgetChange) -> Result<Ledger, Error> {
         let budget = (*self.budget(id)?.budget).clone().with(change);
-        let written = self.node.budgets.write(&self.node, &budget).await;
+        let written = self.node.limits.budgets.write(&self.node, &budget).await;
         written.map_err(|error| unreadable(&error))?;
         self.budget(id)
     }
@@ -49,7 +50,7 @@ impl Handle {
     /// [`Error::NotFound`], [`Error::Unavailable`].
     pub async fn delete_budget(&self, id: BudgetId) -> Result<Ledger, Error> {
         let ledger = self.budget(id)?;
-        let deleted = self.node.budgets.delete(&self.node, id).await;
+        let deleted = self.node.limits.budgets.delete(&self.node, id).await;
         deleted.map_err(|error| unreadable(&error))?;
         Ok(ledger)
     }
@@ -59,14 +60,14 @@ impl Handle {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn budget(&self, id: BudgetId) -> Result<Ledger, Error> {
-        let found = self.node.budgets.get(id, self.node.now());
+        let found = self.node.limits.budgets.get(id, self.node.now());
         found.ok_or_else(|| Error::not_found("budget", id))
     }
 
     /// The budgets, newest first.
     #[must_use]
     pub fn budgets(&self, window: Window) -> Page<Ledger> {
-        let mut all = self.node.budgets.all(self.node.now());
+        let mut all = self.node.limits.budgets.all(self.node.now());
         all.reverse();
         let total = all.len() as u64;
         Page { items: all.into_iter().skip(window.offset).take(window.limit).collect(), total }
@@ -75,13 +76,13 @@ impl Handle {
     /// True if budgets cost nothing.
     #[cfg(test)]
     pub(crate) fn is_without_budgets(&self) -> bool {
-        self.node.budgets.is_idle(Environment::Live)
+        self.node.limits.budgets.is_idle(Environment::Live)
     }
 
     /// Sums up the costs of budgets at once.
     #[cfg(test)]
     pub(crate) async fn fold_budgets(&self) {
-        self.node.budgets.fold(&self.node).await.expect("the store can be written");
+        self.node.limits.budgets.fold(&self.node).await.expect("the store can be written");
     }
 
     /// The usage of the tasks whose results came within the asked time.

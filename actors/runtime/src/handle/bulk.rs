@@ -1,5 +1,7 @@
 //! Bulk jobs.
 
+pub(crate) mod rows;
+
 use std::collections::HashSet;
 
 use callboard_domain::bulk::{self, Action, Item, Job, Kind};
@@ -8,8 +10,9 @@ use callboard_domain::id::{BulkId, Environment, ExecutionId, TaskId};
 use callboard_domain::query::{Executions, Page, Tasks, Window};
 use callboard_domain::{Error, Rule};
 
-use super::{Handle, Owner, scoped_key, unreadable};
-use crate::read::{self, approvals, runs};
+use super::{Handle, scoped_key};
+use crate::messages::submission::Owner;
+use crate::read::{self, approvals, runs, unreadable};
 use crate::tables;
 
 /// A job to be started.
@@ -129,7 +132,7 @@ impl Handle {
         order: &BulkOrder,
         idempotency_key: Option<&str>,
     ) -> Result<(Job, bool), Error> {
-        let bulks = &self.node.bulks;
+        let bulks = &self.node.state.bulks;
         let _creating = bulks.creating.lock().await;
         let jobs = bulks.all(owner.environment);
         let key = idempotency_key.map(|key| {
@@ -182,7 +185,7 @@ impl Handle {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn bulk(&self, environment: Environment, id: BulkId) -> Result<Job, Error> {
-        self.node.bulks.get(environment, id).ok_or_else(|| Error::not_found("bulk job", id))
+        self.node.state.bulks.get(environment, id).ok_or_else(|| Error::not_found("bulk job", id))
     }
 
     /// Stops a job: it acts on no further item. What it has done stays. After `Ok` a restart does not go on with it.
@@ -191,7 +194,7 @@ impl Handle {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
     pub async fn stop_bulk(&self, owner: &Owner, id: BulkId) -> Result<Job, Error> {
-        let (environment, bulks) = (owner.environment, &self.node.bulks);
+        let (environment, bulks) = (owner.environment, &self.node.state.bulks);
         self.bulk(environment, id)?;
         let why = format!("{} stopped it", owner.id);
         let stopped = bulks.stop(&self.node, (environment, id), why).await;
@@ -202,7 +205,7 @@ impl Handle {
     /// The jobs, newest first.
     #[must_use]
     pub fn bulks(&self, environment: Environment, window: Window) -> Page<Job> {
-        let mut jobs = self.node.bulks.all(environment);
+        let mut jobs = self.node.state.bulks.all(environment);
         jobs.reverse();
         let total = jobs.len() as u64;
         let items = jobs.into_iter().skip(window.offset).take(window.limit).collect();

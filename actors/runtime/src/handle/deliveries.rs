@@ -6,9 +6,9 @@ use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::query::{Deliveries, Page};
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, unreadable, within};
-use crate::delivery::{Address, Message, under_way};
-use crate::read;
+use super::{COMMAND, Handle, within};
+use crate::items::delivery::{Address, Message, under_way};
+use crate::read::{self, unreadable};
 use crate::tables::deliveries;
 
 impl Handle {

@@ -6,9 +6,7 @@
 //!               └▶ the row of its step, without quoted words
 //! ```
 //!
-//! The history of an approval keeps its entries: they hold commitments, which reveal nothing without
-//! the salt. Deliberately absent: the removal of the bytes from the files of the store, which is the
-//! store's compaction; the audit log, which is the edge's.
+//! The history of an approval keeps its entries: they hold commitments, which reveal nothing without the salt.
 
 mod execution;
 
@@ -20,11 +18,10 @@ use callboard_domain::id::{Environment, TaskId, partition_of};
 use callboard_domain::task::Task;
 use callboard_store::{Op, Outcome, Store};
 
-use super::{Handle, unreadable};
-use crate::durable;
-use crate::execution::Address;
-use crate::read::runs;
-use crate::retention::RemovalGuard;
+use super::Handle;
+use crate::items::execution::Address;
+use crate::kernel::holds::RemovalGuard;
+use crate::read::{runs, unreadable};
 use crate::tables::{self, LIVE_APPROVALS, deliveries, event_words, executions, items};
 
 pub use execution::ErasedExecution;
@@ -73,7 +70,7 @@ impl Handle {
             }
         }
         // What subscribers have read before is read again, without the words.
-        self.node.events.forget();
+        self.node.observers.events.forget();
         Ok(step.next)
     }
 
@@ -145,7 +142,7 @@ impl Handle {
     }
 
     async fn commit_erasure(&self, partition: u8, ops: Vec<Op>) -> Result<(), Error> {
-        match durable::commit_rows(self.node.shard(partition), partition, ops).await {
+        match self.node.shard(partition).commit(partition, ops).await {
             Outcome::Committed => Ok(()),
             Outcome::NotApplied(error) | Outcome::Unknown(error) => Err(unreadable(&error)),
             Outcome::Fenced | Outcome::Conflict(_) => {

@@ -14,11 +14,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::runs::Prepared;
-use super::{Deploy, Handle, Owner, Start, scoped_key, unreadable};
-use crate::budgets::Reservation;
-use crate::execution::fork;
-use crate::sources::NodeSources;
-use crate::submission::{Named, NewWork, Options, Runs, StartExecution, Submitted};
+use super::{Deploy, Handle, Start, scoped_key};
+use crate::commit::sources::NodeSources;
+use crate::items::execution::fork;
+use crate::items::submission::{Named, NewWork, Options, Runs, StartExecution, Submitted};
+use crate::limits::reservation::Reservation;
+use crate::messages::submission::Owner;
+use crate::read::unreadable;
 use crate::tables::executions;
 
 /// The most units of work that a preview plays.
@@ -196,7 +198,7 @@ impl Handle {
         let about = About::from(&spec);
         let first = Execution::started(spec, Arc::clone(&compiled.graph), now);
         let program = Arc::new(Program::new(about, compiled, review, input, defaults));
-        let sources = node.sources(environment, partition);
+        let sources = NodeSources::of(node, environment, partition);
         let mut sources = NodeSources { reserved: Reservation::dry(), ..sources };
         let mut outputs = Outputs::default();
         let (mut state, mut known) = (first.next.clone(), KnownFork::default());

@@ -10,7 +10,7 @@ use callboard_domain::usage::Rates;
 use callboard_domain::{Error, Timestamp};
 
 use super::Handle;
-use crate::finish::Finish;
+use crate::kernel::finish::Finish;
 
 /// A model as the node knows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,10 +46,10 @@ impl Handle {
                 }
             }
         }
-        for (name, status) in self.node.models.statuses() {
+        for (name, status) in self.node.limits.models.statuses() {
             models.entry(name).or_default().1 = Some(status);
         }
-        let prices = self.node.prices();
+        let prices = self.node.limits.prices.get();
         let view = |(name, (workers, status)): (Arc<str>, (usize, Option<MeterStatus>))| {
             let price = prices.get(&name);
             let closed_until = status.as_ref().and_then(|status| status.closed_until);
@@ -118,6 +118,6 @@ impl Handle {
     /// Passes if the model of a ready task has room; otherwise returns the reason.
     pub(super) fn model_room(&self, task: &Task) -> Result<(), NoRoom> {
         // The sandbox is not metered, and the models of its tasks have no limits.
-        self.node.models.room(Environment::Live, task.model(), &task.spec.queue)
+        self.node.limits.models.room(Environment::Live, task.model(), &task.spec.queue)
     }
 }

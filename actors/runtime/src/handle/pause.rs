@@ -6,7 +6,7 @@ use callboard_domain::Error;
 use callboard_domain::pause::{Pause, Submissions};
 
 use super::Handle;
-use crate::finish::Finish;
+use crate::kernel::finish::Finish;
 
 impl Handle {
     /// The pause of everything, if there is one.

@@ -11,8 +11,9 @@ use callboard_domain::{Error, Timestamp};
 use callboard_store::{Filter, Order, Query};
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, unreadable, within};
-use crate::queue::{Address, Message};
+use super::{COMMAND, Handle, within};
+use crate::items::queue::{Address, Message};
+use crate::read::unreadable;
 use crate::tables::{self, term};
 
 /// The most queues that have settings.
@@ -53,9 +54,9 @@ impl Handle {
     /// True if a queue of production has settings, or a worker that serves it.
     #[must_use]
     pub fn has_queue(&self, name: &str) -> bool {
-        let workers = self.node.workers.list(Environment::Live);
+        let workers = self.node.actors.workers.list(Environment::Live);
         let mut served = workers.iter().filter_map(|worker| worker.worker.profile.as_ref());
-        self.node.flow.queues().contains_key(name)
+        self.node.limits.flow.queues().contains_key(name)
             || served.any(|profile| profile.queues.iter().any(|queue| queue == name))
     }
 
@@ -66,16 +67,16 @@ impl Handle {
     /// [`Error::InvalidState`] if too many other queues have settings, [`Error::Unavailable`].
     pub async fn change_queue(&self, name: &str, change: QueueChange) -> Result<QueueView, Error> {
         self.admit()?;
-        let is_new = !self.node.flow.queues().contains_key(name);
-        let _counting = if is_new { Some(self.node.counting.lock().await) } else { None };
-        if is_new && self.node.flow.queues().len() >= MAX_CONTROLLED {
+        let is_new = !self.node.limits.flow.queues().contains_key(name);
+        let _counting = if is_new { Some(self.node.limits.counting.lock().await) } else { None };
+        if is_new && self.node.limits.flow.queues().len() >= MAX_CONTROLLED {
             return Err(Error::InvalidState(format!(
                 "{MAX_CONTROLLED} queues have settings, which is the limit: take the limits of one away"
             )));
         }
         let (reply, answer) = oneshot::channel();
         let address = Address { environment: Environment::Live, queue: name.into() };
-        self.node.queues.send(address, Message::Change(change, reply));
+        self.node.actors.queues.send(address, Message::Change(change, reply));
         let settings = within(COMMAND, answer).await?;
         let mut known = self.known_queues().await?;
         let view = known.remove(name).unwrap_or_else(|| QueueView::named(name.into()));
@@ -92,14 +93,15 @@ impl Handle {
         if self.node.is_paused() {
             return Some("paused");
         }
-        if self.node.budgets.has_parked(environment, task.spec.id) {
+        if self.node.limits.budgets.has_parked(environment, task.spec.id) {
             return Some("budget");
         }
         let rule = task.spec.flow.as_ref().and_then(|flow| flow.concurrency.as_ref());
-        let is_full =
-            |rule: &Concurrency| !self.node.flow.has_room(environment, &rule.key, rule.limit);
+        let is_full = |rule: &Concurrency| {
+            !self.node.limits.flow.has_room(environment, &rule.key, rule.limit)
+        };
         let key_waits = || rule.filter(|rule| is_full(rule)).map(|_| "limit");
-        let queue_waits = self.node.flow.queue_waits(environment, &task.spec.queue);
+        let queue_waits = self.node.limits.flow.queue_waits(environment, &task.spec.queue);
         Some(queue_waits.or_else(key_waits).unwrap_or(waits))
     }
 
@@ -113,14 +115,14 @@ impl Handle {
         for depth in self.node.depths().await? {
             of(depth.queue, &|view| (view.depth, view.oldest) = (depth.ready, depth.oldest));
         }
-        for worker in self.node.workers.list(Environment::Live) {
+        for worker in self.node.actors.workers.list(Environment::Live) {
             let is_connected = worker.capacity.as_ref().is_some_and(|it| !it.is_gone());
             let profile = worker.worker.profile.as_ref().filter(|_| is_connected);
             for queue in profile.map(|profile| profile.queues.as_slice()).unwrap_or_default() {
                 of(queue.as_str().into(), &|view| view.workers += 1);
             }
         }
-        for (name, settings) in self.node.flow.queues() {
+        for (name, settings) in self.node.limits.flow.queues() {
             of(name, &|view| view.settings = settings);
         }
         Ok(known)

@@ -13,7 +13,7 @@ impl Handle {
     /// # Errors
     /// [`Error::Unavailable`] if they cannot be read.
     pub async fn statistics(&self, environment: Environment) -> Result<Summary, Error> {
-        self.node.review_stats.statistics(environment, self.node.now()).await
+        self.node.observers.review_stats.statistics(environment, self.node.now()).await
     }
 
     /// The quality of confidences, and the effect of other thresholds. A call soon after a start waits
@@ -26,6 +26,6 @@ impl Handle {
         environment: Environment,
         query: &Query,
     ) -> Result<Calibration, Error> {
-        self.node.review_stats.calibration(environment, query).await
+        self.node.observers.review_stats.calibration(environment, query).await
     }
 }

@@ -1,6 +1,4 @@
 //! Plans, executions, and deploys of templates (docs/reference/executions.md).
-//!
-//! Deliberately absent: templates by themselves, which are [`super::templates`]'.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +20,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, Owner, scoped_key, unreadable, within};
-use crate::execution::{Address, Message};
+use super::{COMMAND, Handle, scoped_key, within};
+use crate::items::execution::{Address, Message};
+use crate::items::submission::{
+    self, Created, Named, NewWork, Options, Runs, StartExecution, Submitted,
+};
+use crate::messages::submission::Owner;
 use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
-use crate::submission::{self, Created, Named, NewWork, Options, Runs, StartExecution, Submitted};
+use crate::read::unreadable;
 use crate::tables::Deployed;
 use callboard_domain::execution::program::{About, CompiledPlan, Program, ReviewPolicy};
 use callboard_domain::schedule::Occurrence;
@@ -139,7 +141,7 @@ impl Handle {
         let is_visible = |plan: &PlanDetail| {
             plan.deployed.as_ref().is_none_or(|of| {
                 let version = (of.template.as_str(), of.version.as_str());
-                self.node.catalog.may_see(environment, version, caller)
+                self.node.state.catalog.may_see(environment, version, caller)
             })
         };
         found.filter(is_visible).ok_or_else(|| Error::not_found("plan", id))
@@ -382,7 +384,7 @@ impl Handle {
         let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(usual));
         let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
         let past = past.map_err(|error| unreadable(&error))?;
-        let (usual, prices) = (Arc::clone(usual), self.node.prices());
+        let (usual, prices) = (Arc::clone(usual), self.node.limits.prices.get());
         let is_brief = estimate::is_brief(&compiled.plan, &program.scope_at_start());
         let bytes = (!is_brief).then(|| compiled.plan.source().size());
         let dry_run = move || {

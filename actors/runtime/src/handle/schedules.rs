@@ -12,14 +12,17 @@ use callboard_store::Outcome;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, Owner, unreadable, within};
-use crate::durable;
-use crate::retention::UseGuard;
-use crate::schedule::{Address, Changes, Message, NewTarget, Target};
-use crate::submission::prices::{self, Asker};
-use crate::submission::{NewWork, Runs, StartExecution};
+use super::{COMMAND, Handle, within};
+use crate::items::submission::prices::{self, Asker};
+use crate::items::submission::{NewWork, Runs, StartExecution};
+use crate::kernel::address::ScheduleAddress as Address;
+use crate::kernel::holds::UseGuard;
+use crate::messages::schedule::{Changes, Message, NewTarget};
+use crate::messages::submission::Owner;
+use crate::node::timers::{self, TimerKey};
+use crate::read::unreadable;
 use crate::tables::schedules::{self, RunRow, ScheduleRow, TargetRow};
-use crate::timers::{self, TimerKey};
+use crate::tables::work::Target;
 
 /// A schedule with its target.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,13 +63,13 @@ impl Handle {
     ) -> Result<ScheduleDetail, Error> {
         let (now, environment) = (self.node.wall(), owner.environment);
         let timetable = compiled(&settings.timing, now)?;
-        self.node.holdings.admit(&owner.id, 0)?;
+        self.node.limits.holdings.admit(&owner.id, 0)?;
         // The plan stays from here on.
         let _kept = self.kept(environment, &target)?;
         let next = timetable.next_after(now).unwrap_or(now);
         let first = Occurrence::first(&settings.timing, next);
         let plan = self.checked_target(owner, target.target.clone(), first).await?;
-        let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
+        let partition = (self.node.kernel.ports.entropy.bits() & 0xff) as u8;
         let id = ScheduleId::from_u128(self.node.fresh_id(now, partition));
         let schedule = Schedule::created(id, owner.id.clone(), settings, &timetable, now);
         let row = ScheduleRow { schedule, role: owner.role, plan };
@@ -76,15 +79,15 @@ impl Handle {
         rows.extend(schedules::event(environment, EventName::ScheduleCreated, now, &row, None));
         let shard = self.node.shard(partition);
         // The last check before the commit: a caller that is cut off here leaves no count behind.
-        self.node.holdings.admit_schedule(&owner.id)?;
-        self.node.holdings.store(&owner.id, &rows);
-        match durable::commit_rows(shard, partition, rows).await {
+        self.node.limits.holdings.admit_schedule(&owner.id)?;
+        self.node.limits.holdings.store(&owner.id, &rows);
+        match shard.commit(partition, rows).await {
             Outcome::Committed => {}
             Outcome::Fenced
             | Outcome::Conflict(_)
             | Outcome::NotApplied(_)
             | Outcome::Unknown(_) => {
-                self.node.holdings.lost_schedule(&owner.id);
+                self.node.limits.holdings.lost_schedule(&owner.id);
                 return Err(Error::Unavailable("the schedule could not be stored"));
             }
         }
@@ -102,7 +105,7 @@ impl Handle {
         target: &GivenTarget,
     ) -> Result<Option<UseGuard<'_, (Environment, PlanId)>>, Error> {
         let Target::Plan(id, _) = &target.target else { return Ok(None) };
-        let kept = self.node.leaving_plans.keep(&(environment, *id));
+        let kept = self.node.state.leaving_plans.keep(&(environment, *id));
         kept.map(Some).ok_or_else(|| Error::not_found("plan", id))
     }
 
@@ -253,7 +256,7 @@ impl Handle {
         }
         let (mut kept, mut plan) = (None, None);
         if let Some(target) = &target {
-            self.node.holdings.admit(&owner.id, 0)?;
+            self.node.limits.holdings.admit(&owner.id, 0)?;
             kept = self.kept(environment, target)?;
             let first = Occurrence::first(&settings.timing, self.node.wall());
             plan = self.checked_target(owner, target.target.clone(), first).await?;

@@ -12,10 +12,11 @@ use callboard_domain::{Error, Rule};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, key_of, unreadable, within};
-use crate::execution::signal::Sending;
-use crate::execution::{Address, Message};
+use super::{COMMAND, Handle, key_of, within};
+use crate::items::execution::{Address, Message};
+use crate::messages::execution::Sending;
 use crate::read::runs::Overview;
+use crate::read::unreadable;
 use crate::tables::executions;
 
 /// A signal to an execution.

@@ -4,9 +4,10 @@ use callboard_domain::Error;
 use callboard_domain::id::{BatchId, Environment, TaskId};
 use callboard_domain::task::Task;
 
-use super::{Handle, Owner, scoped_key, unreadable};
-use crate::read;
-use crate::submission::{NewWork, Submitted};
+use super::{Handle, scoped_key};
+use crate::items::submission::{NewWork, Submitted};
+use crate::messages::submission::Owner;
+use crate::read::{self, unreadable};
 
 impl Handle {
     /// Makes a new task that repeats one which failed, was cancelled or was rejected. After `Ok` the new

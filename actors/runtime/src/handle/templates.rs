@@ -1,6 +1,4 @@
 //! Templates by themselves: their versions, lists and estimates (docs/reference/templates.md).
-//!
-//! Deliberately absent: deploys, which are [`super::runs`]'.
 
 use std::sync::Arc;
 
@@ -12,11 +10,11 @@ use callboard_domain::query::{Page, Templates};
 use callboard_domain::template::{Caller, Overrides, Template, TemplateSource, Version, may_see};
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, unreadable, within};
-use crate::catalog::{
+use super::{COMMAND, Handle, within};
+use crate::items::catalog::{
     self, Author, ChoiceOrder, Choosing, Publication, PublishOutcome, Published, Removal, Standing,
 };
-use crate::read::runs;
+use crate::read::{runs, unreadable};
 
 impl Handle {
     /// Adds a version of a template; tells an added version from one that was there before.
@@ -37,7 +35,7 @@ impl Handle {
         let template = template.map_err(Error::InvalidDefinition)?;
         let publication = Publication { environment, template, author };
         let (reply, answer) = oneshot::channel();
-        let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
+        let publisher = self.node.actors.publisher.get().ok_or(super::STOPPING)?;
         let message = catalog::Message::Publish(Box::new(publication), reply);
         publisher.cast(message).map_err(|_| super::STOPPING)?;
         within(COMMAND, answer).await?
@@ -60,7 +58,7 @@ impl Handle {
         let version = version.map(|version| version.parse().map_err(|_| missing())).transpose()?;
         let removal = Removal { environment, id: id.to_owned(), version, author };
         let (reply, answer) = oneshot::channel();
-        let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
+        let publisher = self.node.actors.publisher.get().ok_or(super::STOPPING)?;
         publisher.cast(catalog::Message::Remove(removal, reply)).map_err(|_| super::STOPPING)?;
         within(COMMAND, answer).await?
     }
@@ -80,7 +78,7 @@ impl Handle {
     ) -> Result<Arc<Published>, Error> {
         let order = ChoiceOrder { environment, id: id.to_owned(), choosing, author };
         let (reply, answer) = oneshot::channel();
-        let publisher = self.node.publisher.get().ok_or(super::STOPPING)?;
+        let publisher = self.node.actors.publisher.get().ok_or(super::STOPPING)?;
         publisher.cast(catalog::Message::Choose(order, reply)).map_err(|_| super::STOPPING)?;
         within(COMMAND, answer).await?
     }
@@ -88,7 +86,7 @@ impl Handle {
     /// The place of a version among those of its template.
     #[must_use]
     pub fn standing(&self, environment: Environment, published: &Published) -> Standing {
-        self.node.catalog.standing(environment, published)
+        self.node.state.catalog.standing(environment, published)
     }
 
     /// A version of a template, or the latest.
@@ -107,7 +105,7 @@ impl Handle {
             Some(version) => Some(version.parse().map_err(|_| missing())?),
             None => None,
         };
-        let found = self.node.catalog.template(environment, id, wanted);
+        let found = self.node.state.catalog.template(environment, id, wanted);
         if let (None, Some(version)) = (&found, version) {
             // Says which of the two is missing, if the caller may see the template.
             self.template(environment, caller, id, None)?;
@@ -129,7 +127,7 @@ impl Handle {
         caller: Caller<'_>,
         id: &str,
     ) -> Result<Vec<Arc<Published>>, Error> {
-        let mut versions = self.node.catalog.versions(environment, id);
+        let mut versions = self.node.state.catalog.versions(environment, id);
         versions.retain(|one| may_see(one.template.visibility(), one.owner.as_deref(), caller));
         if versions.is_empty() { Err(Error::not_found("template", id)) } else { Ok(versions) }
     }
@@ -142,7 +140,7 @@ impl Handle {
         query: &Templates,
         caller: Caller<'_>,
     ) -> Page<Arc<Published>> {
-        self.node.catalog.list(environment, query, caller)
+        self.node.state.catalog.list(environment, query, caller)
     }
 
     /// The cost and the duration of a run of a template: as it declares, else by history or
@@ -162,7 +160,7 @@ impl Handle {
             return Ok((cost, duration));
         }
         let now = self.node.now();
-        if let Some(known) = self.node.catalog.estimate(environment, template, now) {
+        if let Some(known) = self.node.state.catalog.estimate(environment, template, now) {
             return Ok(known);
         }
         let bytes = (!template.source().is_brief()).then(|| template.source().size());
@@ -176,9 +174,9 @@ impl Handle {
         let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
         let model = &self.node.settings.task_defaults.model;
         let Estimate { cost, duration_ms, .. } =
-            estimate::of_plan(&plan, model, known, &self.node.prices());
+            estimate::of_plan(&plan, model, known, &self.node.limits.prices.get());
         let estimate = (declared.0.unwrap_or(cost), declared.1.unwrap_or(duration_ms));
-        self.node.catalog.keep_estimate(environment, template, now, estimate);
+        self.node.state.catalog.keep_estimate(environment, template, now, estimate);
         Ok(estimate)
     }
 }

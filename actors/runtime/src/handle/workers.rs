@@ -12,16 +12,18 @@ use callboard_domain::task::{LeaseToken, Task};
 use callboard_domain::worker::{Leases, Profile};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{COMMAND, Handle, Owner, STOPPING, unreadable, within};
+use super::{COMMAND, Handle, STOPPING, within};
+use crate::items::worker::{self, Registration, View, WorkerCommand, WorkerMessage};
+use crate::messages::submission::Owner;
 use crate::node::Node;
+use crate::read::unreadable;
 use crate::tables;
-use crate::worker::{self, Registration, View, WorkerCommand, WorkerMessage};
 
 impl Handle {
     /// The workers, lost ones for an hour.
     #[must_use]
     pub fn workers(&self, environment: Environment) -> Vec<View> {
-        self.node.workers.list(environment)
+        self.node.actors.workers.list(environment)
     }
 
     /// The functions that reachable workers announce, by name, each with the number of these workers. Where workers
@@ -29,7 +31,7 @@ impl Handle {
     #[must_use]
     pub fn functions(&self, environment: Environment) -> Vec<(Announced, usize)> {
         let moment = self.moment();
-        let mut views = self.node.workers.list(environment);
+        let mut views = self.node.actors.workers.list(environment);
         views.retain(|view| view.worker.is_reachable(moment));
         views.sort_by_key(|view| view.connected_at);
         let mut found: BTreeMap<String, (Announced, usize)> = BTreeMap::new();
@@ -47,7 +49,7 @@ impl Handle {
     /// The tasks whose leases the workers of an account hold now.
     #[must_use]
     pub fn held_by(&self, environment: Environment, account: &str) -> BTreeSet<TaskId> {
-        let views = self.node.workers.list(environment);
+        let views = self.node.actors.workers.list(environment);
         let own = views.iter().filter(|view| view.account.as_deref() == Some(account));
         own.flat_map(|view| view.worker.tasks()).collect()
     }
@@ -76,10 +78,10 @@ impl Handle {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn drain_worker(&self, environment: Environment, id: WorkerId) -> Result<View, Error> {
-        let found = self.node.workers.get(id).filter(|view| view.environment == environment);
+        let found = self.node.actors.workers.get(id).filter(|view| view.environment == environment);
         let mut view = found.ok_or_else(|| Error::not_found("worker", id))?;
         let address = worker::Address { environment, worker: id };
-        self.node.workers.directory.send_if_awake(&address, worker::Message::Drain);
+        self.node.actors.workers.directory.send_if_awake(&address, worker::Message::Drain);
         view.worker.drain();
         Ok(view)
     }
@@ -103,12 +105,12 @@ impl Handle {
             resume.map_or((None, Vec::new()), |(id, leases)| (Some(id), leases));
         // Only the same account may come back as a worker; any other account becomes a new one.
         let own = |id: &WorkerId| {
-            self.node.workers.get(*id).is_none_or(|view| {
+            self.node.actors.workers.get(*id).is_none_or(|view| {
                 view.environment == owner.environment
                     && view.account.as_ref().is_none_or(|known| *known == owner.id)
             })
         };
-        let partition = (self.node.ports.entropy.bits() & 0xff) as u8;
+        let partition = (self.node.kernel.ports.entropy.bits() & 0xff) as u8;
         let worker = resumed
             .filter(own)
             .unwrap_or_else(|| WorkerId::from_u128(self.node.fresh_id(self.node.now(), partition)));
@@ -117,6 +119,7 @@ impl Handle {
         let registration = Registration { account, bound, profile, leases, outgoing, reply };
         let address = worker::Address { environment: owner.environment, worker };
         self.node
+            .actors
             .workers
             .directory
             .send(address, worker::Message::Register(Box::new(registration)));
@@ -126,7 +129,7 @@ impl Handle {
 
     /// Returns once the sandbox has work, since the start or since the last call.
     pub async fn sandbox_used(&self) {
-        self.node.sandbox_used.notified().await;
+        self.node.actors.sandbox_used.notified().await;
     }
 
     /// The length of a lease, and the interval at which workers are to speak.
@@ -160,14 +163,14 @@ impl WorkerLink {
     /// The worker says something.
     pub fn say(&self, said: WorkerMessage) {
         let message = worker::Message::Heard(self.number, Box::new(said));
-        self.node.workers.directory.send(self.address, message);
+        self.node.actors.workers.directory.send(self.address, message);
     }
 
     /// Waits until everything that the worker said so far is handled.
     pub async fn handled(&self) {
         let (flushed, mut handled) = mpsc::channel(1);
         let message = worker::Message::Flush(flushed);
-        self.node.workers.directory.send(self.address, message);
+        self.node.actors.workers.directory.send(self.address, message);
         // Nothing is ever sent: the channel closes.
         let _ = handled.recv().await;
     }
@@ -176,6 +179,6 @@ impl WorkerLink {
 impl Drop for WorkerLink {
     fn drop(&mut self) {
         let message = worker::Message::Disconnected(self.number);
-        self.node.workers.directory.send_if_awake(&self.address, message);
+        self.node.actors.workers.directory.send_if_awake(&self.address, message);
     }
 }

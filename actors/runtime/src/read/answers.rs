@@ -55,7 +55,7 @@ pub(crate) async fn past(
             answers.entry((step.id.clone(), model)).or_default().push(answer);
         }
     }
-    let prices = node.prices();
+    let prices = node.limits.prices.get();
     let steps = answers.into_iter().filter_map(|(key, answers)| {
         let past = PastStep::of(&answers, runs, &key.1, &prices)?;
         Some((key, past))

@@ -15,9 +15,8 @@ use serde_json::Value;
 
 use super::together;
 use crate::node::Node;
-use crate::tables::approvals;
 use crate::tables::{
-    self, approval_list, approval_term as term, executions, instants_filter, term_of,
+    self, approval_list, approval_term as term, approvals, executions, instants_filter, term_of,
 };
 
 /// The orders of the lists: by the instant of the hold, and of the decision.

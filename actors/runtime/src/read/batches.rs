@@ -3,11 +3,13 @@
 //! The executions of a batch are a range of identifiers, so each count is a query of the list of executions.
 
 pub mod compare;
+pub mod estimate;
 mod keys;
 mod rows;
 mod survey;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use callboard_domain::approval::Approval;
 use callboard_domain::batch::{
@@ -20,15 +22,28 @@ use callboard_domain::query::{Tasks, Window};
 use callboard_domain::task::{EndingCode, Task};
 use callboard_store::{Error, Filter, Order, Query, Store};
 
-pub(crate) use compare::Comparisons;
 pub(crate) use keys::Keys;
 pub(crate) use rows::page;
-pub(crate) use survey::Surveys;
 
 use super::runs::ExecutionDetail;
 use super::together;
 use crate::node::Node;
 use crate::tables::{self, batches, execution_list, execution_term, term_of};
+
+/// Figures of rows that were read lately.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    surveys: survey::Surveys,
+    comparisons: compare::Comparisons,
+    estimates: estimate::Estimates,
+}
+
+/// A reader of all rows of batches, which keeps what it has read for a while.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'n> {
+    pub(crate) node: &'n Arc<Node>,
+    pub(crate) kept: &'n Kept,
+}
 
 /// The rows that are loaded side by side, each with its outputs for a moment.
 const LOADED: usize = 16;
@@ -251,9 +266,9 @@ pub(crate) async fn progress(
     if batch.status == Status::Cancelled {
         cancelled += std::mem::take(&mut pending);
     }
-    Ok(Progress {
+    let mut progress = Progress {
         total: batch.total,
-        pending,
+        pending: 0,
         running: unended - awaiting_approval,
         awaiting_approval,
         completed: of(&[S::Completed], &[]).await?,
@@ -262,7 +277,12 @@ pub(crate) async fn progress(
         cancelled,
         invalid: batch.invalid,
         reused,
-    })
+    };
+    // A row that was started just now is in the list of executions before the batch knows it. A failed row that is to
+    // run anew counts as failed until it does.
+    let others = progress.ended() + progress.running + progress.awaiting_approval;
+    progress.pending = pending.min(batch.total.saturating_sub(others));
+    Ok(progress)
 }
 
 /// A batch with its figures.
@@ -272,14 +292,17 @@ pub(crate) async fn view(
     mut batch: Batch,
 ) -> Result<BatchView, Error> {
     let key = (environment, batch.id);
-    batch.spent = node.batches.spent(key, batch.spent);
+    batch.spent = node.state.batches.spent(key, batch.spent);
     if !batch.is_over() {
-        batch.pending = node.batches.pending(key).unwrap_or(batch.pending);
+        batch.pending = node.state.batches.pending(key).unwrap_or(batch.pending);
     }
     let progress = progress(node.store(), environment, &batch).await?;
-    let rate =
-        if batch.runs() { node.batches.rate(key, node.now(), progress.ended()) } else { None };
-    let put_off = node.batches.why_put_off(key).filter(|_| batch.runs());
+    let rate = if batch.runs() {
+        node.state.batches.rate(key, node.now(), progress.ended())
+    } else {
+        None
+    };
+    let put_off = node.state.batches.why_put_off(key).filter(|_| batch.runs());
     let reason = batch.reason.clone().or(put_off);
     Ok(BatchView { batch, progress, rate, reason })
 }

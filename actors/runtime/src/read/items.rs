@@ -13,10 +13,11 @@ use callboard_domain::render::Output;
 use callboard_domain::task::Task;
 use callboard_store::{Error, Store};
 
-use super::runs::{MAX_OUTPUTS, how_far, whole};
+use super::runs::{MAX_OUTPUTS, whole};
 use super::{TOGETHER, together};
 use crate::node::Node;
-use crate::tables::{self, executions, items};
+use crate::tables::executions::{self, how_far};
+use crate::tables::{self, items};
 
 /// An item of a step.
 #[derive(Debug, Clone)]

@@ -23,11 +23,11 @@ use serde_json::{Map, Value};
 
 use super::{TOGETHER, together};
 use crate::node::Node;
-use crate::tables::executions::ExecutionInputsRow;
+use crate::tables::executions::{self, ExecutionInputsRow, how_far};
 use crate::tables::plans::template_key;
 use crate::tables::{
     self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, TaskRow, execution_list,
-    execution_sort, execution_term, executions, plan_list, plan_term, term_of,
+    execution_sort, execution_term, plan_list, plan_term, term_of,
 };
 
 pub(crate) use filter::matching;
@@ -110,7 +110,7 @@ pub(crate) async fn plans(
     caller: Caller<'_>,
 ) -> Result<Page<PlanDetail>, Error> {
     let mut filters = Vec::new();
-    let hidden = node.catalog.hidden(environment, caller);
+    let hidden = node.state.catalog.hidden(environment, caller);
     if !hidden.is_empty() {
         let term = |(id, version): &(String, Version)| {
             Box::from(template_key(id, &version.to_string()).to_be_bytes())
@@ -310,18 +310,6 @@ fn seen(execution: Execution, live: &HashMap<TaskId, DispatchState>) -> Overview
     let progress =
         execution.progress(|task| live.get(&task).copied().unwrap_or(DispatchState::Running));
     Overview { execution, progress, held: Usage::default(), waits: None }
-}
-
-pub(crate) const fn how_far(state: &State) -> DispatchState {
-    match state {
-        State::Scheduled { .. } | State::Ready | State::Backoff { .. } => DispatchState::Pending,
-        State::AwaitingApproval { .. } => DispatchState::AwaitingApproval,
-        State::Running { .. }
-        | State::Completed { .. }
-        | State::Failed { .. }
-        | State::Cancelled { .. }
-        | State::Rejected { .. } => DispatchState::Running,
-    }
 }
 
 pub(crate) async fn executions(

@@ -14,7 +14,7 @@ use callboard_domain::{Error, Rule, Timestamp};
 use callboard_store::{Order, Query, Store};
 
 use super::{TOGETHER, approvals, together};
-use crate::handle::unreadable;
+use crate::read::unreadable;
 use crate::tables::{self, sort};
 
 /// The most tasks that one request looks at.

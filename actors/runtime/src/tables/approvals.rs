@@ -1,7 +1,7 @@
 //! The rows of an approval: its changing part, its history, and the reviewers' texts.
 //!
-//! An approval stands beside its task, under the same identifier. The approval's row holds nothing that
-//! the task's rows hold. Deliberately absent: the output, which is the task's.
+//! An approval stands beside its task, under the same identifier. The approval's row holds nothing that the task's
+//! rows hold.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,9 +18,10 @@ use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry as Listed, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
+use super::log::{self, Kind};
 use super::{
-    ENDED_APPROVALS, EVENTS, EventRow, HISTORY, LIVE_APPROVALS, TEXTS, approval_list,
-    approval_term as term, events, tasks, term_of, text, word_terms,
+    ENDED_APPROVALS, HISTORY, LIVE_APPROVALS, TEXTS, approval_list, approval_term as term, tasks,
+    term_of, text, word_terms,
 };
 
 /// The stored part of an approval that is not its task's.
@@ -128,8 +129,7 @@ pub(super) fn rows(
     let names: Vec<_> =
         facts.iter().filter_map(|fact| fact.action.event()).map(EventName::as_str).collect();
     if !names.is_empty() {
-        let row = EventRow::of_approval(now, (next.id(), row.clone(), names));
-        ops.push(EVENTS.append(events(environment), &row));
+        ops.push(log::append(environment, ("", now), Kind::Approval, (next.id(), &row, names)));
     }
     if next.is_finished() {
         ops.push(LIVE_APPROVALS.delete(number, &id));

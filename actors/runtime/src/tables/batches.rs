@@ -9,9 +9,9 @@ use callboard_domain::id::{Environment, TemplateBatchId};
 use callboard_domain::query::{self, Page};
 use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
 
+use super::log::{self, Kind};
 use super::{
-    BATCH_ROWS, BATCHES, EVENTS, EventRow, TEXTS, batch_list, batch_term as term, events,
-    number_term, term_of, text,
+    BATCH_ROWS, BATCHES, TEXTS, batch_list, batch_term as term, number_term, term_of, text,
 };
 
 /// The row of a batch.
@@ -36,7 +36,7 @@ pub(crate) fn event(
     at: Timestamp,
     batch: (Batch, Progress),
 ) -> Op {
-    EVENTS.append(events(environment), &EventRow::of_batch(name.as_str(), at, batch))
+    log::append(environment, (name.as_str(), at), Kind::Batch, batch)
 }
 
 /// A batch, one that is being removed too.

@@ -6,17 +6,15 @@
 
 use std::time::Duration;
 
-use callboard_domain::delivery::{Cargo, Delivery, Fact, Subject};
+use callboard_domain::delivery::{Delivery, Fact, Notification, Subject};
 use callboard_domain::event::EventName;
 use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::{Timestamp, delivery};
 use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
 
-use super::{
-    ENDED_DELIVERIES, EVENTS, EventRow, LIVE_DELIVERIES, delivery_list, delivery_term as term,
-    event_words, events,
-};
+use super::log::{self, Kind};
+use super::{ENDED_DELIVERIES, LIVE_DELIVERIES, delivery_list, delivery_term as term, event_words};
 
 /// The time for which a delivery is kept after it was made, once it has ended.
 pub(crate) const KEPT: Duration = Duration::from_hours(30 * 24);
@@ -24,7 +22,7 @@ pub(crate) const KEPT: Duration = Duration::from_hours(30 * 24);
 /// The rows of a step of a delivery, whose first step is part of the unit that orders it.
 pub(super) fn rows(environment: Environment, now: Timestamp, step: &Step<Delivery>) -> Vec<Op> {
     let delivery = &step.next;
-    let (number, id) = (environment.number(), delivery.cargo.id().as_u128());
+    let (number, id) = (environment.number(), delivery.notification.id().as_u128());
     let entry = Some(listed(environment, delivery));
     let mut ops = Vec::with_capacity(3);
     if delivery.is_finished() {
@@ -36,22 +34,21 @@ pub(super) fn rows(environment: Environment, now: Timestamp, step: &Step<Deliver
         }
         ops.push(LIVE_DELIVERIES.put(number, &id, delivery, entry));
     }
-    let names = step.facts.iter().filter_map(|fact| event(&delivery.cargo, *fact));
+    let names = step.facts.iter().filter_map(|fact| event(&delivery.notification, *fact));
     for event in names {
         let mut then = delivery.clone();
         if let Some(error) = &mut then.last_error {
             let words = std::mem::take(error);
             ops.push(event_words::row(environment, words_of(delivery), words, None));
         }
-        let row = EventRow::of_delivery(event.as_str(), now, then);
-        ops.push(EVENTS.append(events(environment), &row));
+        ops.push(log::append(environment, (event.as_str(), now), Kind::Delivery, then));
     }
     ops
 }
 
 /// The place of the words of a delivery's event.
 fn words_of(delivery: &Delivery) -> event_words::Place {
-    (delivery.cargo.id().as_u128(), u64::from(delivery.attempts_before + delivery.attempts))
+    (delivery.notification.id().as_u128(), u64::from(delivery.attempts_before + delivery.attempts))
 }
 
 /// Puts the words of an event back.
@@ -68,13 +65,13 @@ pub(super) async fn put_words_back(
 }
 
 /// The event of a fact; mails have none.
-const fn event(cargo: &Cargo, fact: Fact) -> Option<EventName> {
-    match (cargo, fact) {
-        (Cargo::Mail(_) | Cargo::KeyEnd(_), _) | (_, Fact::Revived) => None,
-        (Cargo::Webhook(_) | Cargo::ExecutionWebhook(_), Fact::Delivered) => {
+const fn event(notification: &Notification, fact: Fact) -> Option<EventName> {
+    match (notification, fact) {
+        (Notification::Mail(_) | Notification::KeyEnd(_), _) | (_, Fact::Revived) => None,
+        (Notification::Webhook(_) | Notification::ExecutionWebhook(_), Fact::Delivered) => {
             Some(EventName::WebhookDelivered)
         }
-        (Cargo::Webhook(_) | Cargo::ExecutionWebhook(_), Fact::Failed) => {
+        (Notification::Webhook(_) | Notification::ExecutionWebhook(_), Fact::Failed) => {
             Some(EventName::WebhookFailed)
         }
     }
@@ -83,7 +80,7 @@ const fn event(cargo: &Cargo, fact: Fact) -> Option<EventName> {
 pub(crate) fn listed(environment: Environment, delivery: &Delivery) -> Entry {
     let terms = vec![
         (term::STATUS, delivery.status().as_str().as_bytes().into()),
-        (term::SUBJECT, subject_term(delivery.cargo.subject())),
+        (term::SUBJECT, subject_term(delivery.notification.subject())),
     ];
     Entry { list: delivery_list(environment), terms, sort: [None; 2] }
 }

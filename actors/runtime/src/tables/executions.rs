@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use callboard_domain::Timestamp;
 use callboard_domain::budget::Budget;
+use callboard_domain::execution::DispatchState;
 use callboard_domain::execution::program::ReviewPolicy;
 use callboard_domain::execution::{
     Cause, Due, Execution, Fact, Head, Spec, Stage, State, StepState,
@@ -24,13 +25,15 @@ use callboard_domain::execution::{
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{Environment, ExecutionId};
 use callboard_domain::machine::{Machine, Step};
+use callboard_domain::task::State as TaskState;
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::log::{self, Kind, ProgressRow};
 use super::{
-    ENDED_EXECUTIONS, EVENTS, EventRow, LIVE_EXECUTIONS, ProgressRow, STEPS, TEXTS, event_words,
-    events, execution_list, execution_sort, execution_term, items, term_of, text, word_terms,
+    ENDED_EXECUTIONS, LIVE_EXECUTIONS, STEPS, TEXTS, event_words, execution_list, execution_sort,
+    execution_term, items, term_of, text, word_terms,
 };
 
 /// The stored changing part of an execution.
@@ -252,20 +255,19 @@ pub(crate) fn rows(
         begun.for_each(&mut write);
     }
     ops.extend(items::rows(environment, before, next));
-    for facts in step.facts.chunks(EventRow::MAX_FACTS) {
+    for facts in step.facts.chunks(log::MAX_FACTS) {
         let is_of_whole = facts.iter().any(|fact| fact.step().is_none());
         let items = facts.iter().map(|fact| fact.item()).collect();
-        let facts = facts.iter().map(|fact| fact_row(next, *fact)).collect();
+        let facts: Vec<_> = facts.iter().map(|fact| fact_row(next, *fact)).collect();
         let mut head = HeadRow::without_steps(&next.head);
         if let Some(cause) = &mut head.error {
             let place = (id.as_u128(), head.version);
             ops.push(event_words::moved(environment, place, &mut cause.ending, cause.step));
         }
-        let mut event = EventRow::of_execution(now, (id, head, facts)).with_items(items);
-        if is_of_whole {
-            event = event.with_progress(ProgressRow::of(next));
-        }
-        ops.push(EVENTS.append(events(environment), &event));
+        let progress = is_of_whole.then(|| ProgressRow::of(next));
+        let (kind, of) = (Kind::Execution, (id, head, facts));
+        let record = log::Record { event: "", at: now, kind, of, progress, items };
+        ops.push(record.append(environment));
     }
     let entry = Some(entry(environment, next));
     if next.is_finished() {
@@ -440,6 +442,21 @@ pub(crate) async fn steps(
 
 fn damaged(id: ExecutionId, error: &serde_json::Error) -> Error {
     Error::Corrupt { path: format!("texts of {id}"), reason: error.to_string() }
+}
+
+/// The part of its way that a task of a step has gone.
+pub(crate) const fn how_far(state: &TaskState) -> DispatchState {
+    match state {
+        TaskState::Scheduled { .. } | TaskState::Ready | TaskState::Backoff { .. } => {
+            DispatchState::Pending
+        }
+        TaskState::AwaitingApproval { .. } => DispatchState::AwaitingApproval,
+        TaskState::Running { .. }
+        | TaskState::Completed { .. }
+        | TaskState::Failed { .. }
+        | TaskState::Cancelled { .. }
+        | TaskState::Rejected { .. } => DispatchState::Running,
+    }
 }
 
 #[cfg(test)]

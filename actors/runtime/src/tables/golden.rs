@@ -1,6 +1,7 @@
 //! The bytes of every row, pinned: a change that old data would not survive fails here. An author who
 //! changes a row on purpose raises its version, adds an upgrade, and keeps the old file.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use callboard_domain::bulk::{self, Job};
 use callboard_domain::confidence::Source;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
-use callboard_domain::delivery::{Cargo, Delivery, Webhook};
+use callboard_domain::delivery::{Delivery, Notification, Webhook};
 use callboard_domain::digest::Digest;
 use callboard_domain::event::EventName;
 use callboard_domain::execution::{
@@ -51,16 +52,17 @@ use callboard_store::table::Table;
 use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, Op, Outcome, Record, Store};
 
+use super::events::Of;
 use super::executions::ExecutionInputsRow;
+use super::log::{self, Kind, ProgressRow};
 use super::plans::{ChoiceRow, NameRow, TemplateRow};
 use super::{
     AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, Deployed,
     ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS, Ended, EventRow,
     HISTORY, HeadRow, IDEMPOTENCY, INVITATIONS, ITEMS, IdempotencyRow, KEY_USES, KEYS,
     LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow,
-    ProgressRow, QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATE_CHOICES,
-    TEMPLATES, TaskRow, USERS, WorkerRow, append_of_task, audit_row, events, queue_row,
-    tasks::InputsRow, words,
+    QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATE_CHOICES, TEMPLATES,
+    TaskRow, USERS, WorkerRow, audit_row, event_log, queue_row, tasks::InputsRow, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -171,6 +173,19 @@ fn bytes(op: Op) -> Vec<u8> {
     }
 }
 
+const LIVE: Environment = Environment::Live;
+
+/// The record of facts of a subject, as it is read.
+fn event_of(of: Of) -> EventRow {
+    EventRow { event: Cow::Borrowed(""), at: NOW, of: Some(of), progress: None, items: Vec::new() }
+}
+
+/// A record that was written.
+fn read(golden: Vec<u8>) -> EventRow {
+    let record = Record { log: event_log(LIVE), sequence: 1, bytes: golden.into() };
+    EVENTS.read(&record).expect("it is readable")
+}
+
 /// Holds `written` against the file; `CALLBOARD_WRITE_GOLDEN=1` writes the file instead.
 fn pinned(name: &str, written: &[u8]) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
@@ -275,9 +290,9 @@ fn the_records_of_events_are_pinned_and_read_back() {
     let id = TaskId::from_u128(ID);
     let life = TaskRow::from(&full_task());
     for (name, life) in [("event-task-ended-v1", None), ("event-task-v1", Some(&life))] {
-        let op = append_of_task(Environment::Live, "task.completed", NOW, (id, life));
+        let op = log::append(LIVE, ("task.completed", NOW), Kind::Task, (id, life));
         let golden = pinned(name, &bytes(op));
-        let (log, sequence) = (events(Environment::Live), 1);
+        let (log, sequence) = (event_log(Environment::Live), 1);
         let record = Record { log, sequence, bytes: golden.clone().into() };
         let read = EVENTS.read(&record).expect("it is readable");
         assert_eq!(bytes(EVENTS.append(log, &read)), golden);
@@ -287,8 +302,8 @@ fn the_records_of_events_are_pinned_and_read_back() {
         name: Some("w".into()),
         queues: vec!["default".into()],
     };
-    let row = EventRow::of_worker("worker.connected", NOW, worker);
-    pinned("event-worker-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let op = log::append(LIVE, ("worker.connected", NOW), Kind::Worker, &worker);
+    pinned("event-worker-v1", &bytes(op));
 }
 
 #[test]
@@ -383,8 +398,8 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
     let settings = QueueSettings::default().with(limits);
     pinned("queue-v1", &bytes(queue_row("default", settings)));
     let changed = QueueChanged { name: "default".into(), settings };
-    let row = EventRow::of_queue("queue.changed", NOW, changed);
-    pinned("event-queue-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let op = log::append(LIVE, ("queue.changed", NOW), Kind::Queue, &changed);
+    pinned("event-queue-v1", &bytes(op));
     let job = Job {
         id: BulkId::from_u128(ID),
         action: bulk::Action::Reprioritize,
@@ -413,8 +428,8 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         ..job.clone()
     };
     pinned("bulk-erasure-v1", &bytes(BULKS.put(0, &ID, &erasure, None)));
-    let row = EventRow::of_bulk("bulk.completed", NOW, job);
-    pinned("event-bulk-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let op = log::append(LIVE, ("bulk.completed", NOW), Kind::Bulk, &job);
+    pinned("event-bulk-v1", &bytes(op));
     let mut part = vec![bulk::Item::Task(TaskId::from_u128(ID))];
     pinned("bulk-part-v1", &bytes(BULK_PARTS.put(0, &(ID, 7), &part, None)));
     part.push(bulk::Item::Execution(ExecutionId::from_u128(ID)));
@@ -439,8 +454,8 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
     let row = SpentRow { at: NOW, cost: spent, budgets: vec![budget.id] };
     pinned("spent-v1", &bytes(SPENT.put(0, &(ID, 1), &row, None)));
     let passed = BudgetEvent { budget, since: NOW, spent, share: Some(0.5) };
-    let row = EventRow::of_budget("budget.alert", NOW, passed);
-    pinned("event-budget-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
+    let op = log::append(LIVE, ("budget.alert", NOW), Kind::Budget, &passed);
+    pinned("event-budget-v1", &bytes(op));
     let flow = Flow {
         concurrency: Some(Concurrency {
             key: "k".into(),
@@ -487,7 +502,7 @@ fn the_rows_of_deliveries_are_pinned() {
         event: EventName::TaskCompleted,
         url: "https://example.com/hook".into(),
     };
-    let webhook = Delivery::created(Cargo::Webhook(webhook), NOW).next;
+    let webhook = Delivery::created(Notification::Webhook(webhook), NOW).next;
     pinned("delivery-webhook-v1", &bytes(LIVE_DELIVERIES.put(0, &ID, &webhook, None)));
     let webhook = Delivery {
         state: callboard_domain::delivery::State::Delivered { at: NOW },
@@ -498,9 +513,9 @@ fn the_rows_of_deliveries_are_pinned() {
         ..webhook
     };
     pinned("delivery-webhook-ended-v1", &bytes(ENDED_DELIVERIES.put(0, &ID, &webhook, None)));
-    let row = EventRow::of_delivery("webhook.delivered", NOW, webhook);
-    pinned("event-webhook-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
-    let fresh = Delivery::created(Cargo::Mail(mail), NOW).next;
+    let op = log::append(LIVE, ("webhook.delivered", NOW), Kind::Delivery, &webhook);
+    pinned("event-webhook-v1", &bytes(op));
+    let fresh = Delivery::created(Notification::Mail(mail), NOW).next;
     pinned("delivery-v1", &bytes(LIVE_DELIVERIES.put(0, &ID, &fresh, None)));
     let dead = Delivery {
         state: callboard_domain::delivery::State::Dead { at: NOW },
@@ -575,13 +590,13 @@ fn the_rows_of_approvals_are_pinned() {
     pinned("track-approved-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
     record.fate = GateOutcome::Passed;
     pinned("track-passed-v1", &bytes(REVIEW_RECORDS.put(0, &ID, &record, None)));
-    let facts =
-        history.iter().filter_map(|entry| entry.action.event()).map(EventName::as_str).collect();
-    let event = EventRow::of_approval(NOW, (TaskId::from_u128(ID), row, facts));
-    let golden =
-        pinned("event-approval-v1", &bytes(EVENTS.append(events(Environment::Live), &event)));
-    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
-    assert_eq!(EVENTS.read(&record).expect("it is readable"), event);
+    let facts = history.iter().filter_map(|entry| entry.action.event()).map(EventName::as_str);
+    let facts: Vec<_> = facts.collect();
+    let task = TaskId::from_u128(ID);
+    let op = log::append(LIVE, ("", NOW), Kind::Approval, (task, &row, &facts));
+    let golden = pinned("event-approval-v1", &bytes(op));
+    let facts = facts.into_iter().map(Cow::Borrowed).collect();
+    assert_eq!(read(golden), event_of(Of::Approval(task, row, facts)));
 }
 
 #[tokio::test]
@@ -683,18 +698,18 @@ fn the_rows_of_executions_are_pinned() {
         ("step.failed".to_owned(), Some("a".to_owned())),
         ("execution.failed".to_owned(), None),
     ];
-    let row = EventRow::of_execution(NOW, (execution.head.spec.id, head, facts));
-    let golden =
-        pinned("event-execution-v1", &bytes(EVENTS.append(events(Environment::Live), &row)));
-    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
-    assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
-    let row = row.with_progress(ProgressRow::of(&execution));
-    let golden = pinned(
-        "event-execution-v1-with-progress",
-        &bytes(EVENTS.append(events(Environment::Live), &row)),
-    );
-    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
-    assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
+    let id = execution.head.spec.id;
+    let written = |progress: Option<ProgressRow>, items| {
+        let of = (id, &head, &facts);
+        let record = log::Record { event: "", at: NOW, kind: Kind::Execution, of, progress, items };
+        bytes(record.append(LIVE))
+    };
+    let row = event_of(Of::Execution(id, head.clone(), facts.clone()));
+    assert_eq!(read(pinned("event-execution-v1", &written(None, Vec::new()))), row);
+    let progress = ProgressRow::of(&execution);
+    let row = EventRow { progress: Some(progress.clone()), ..row };
+    let golden = pinned("event-execution-v1-with-progress", &written(Some(progress), Vec::new()));
+    assert_eq!(read(golden), row);
 }
 
 #[test]
@@ -729,12 +744,13 @@ fn the_rows_of_steps_with_a_list_and_of_their_items_are_pinned() {
         ("step.completed".to_owned(), Some("a".to_owned())),
     ];
     let head = HeadRow::without_steps(&execution.head);
-    let row = EventRow::of_execution(NOW, (execution.head.spec.id, head, facts));
-    let row = row.with_items(vec![Some(8), None]);
-    let op = EVENTS.append(events(Environment::Live), &row);
-    let golden = pinned("event-execution-v1-with-items", &bytes(op));
-    let record = Record { log: events(Environment::Live), sequence: 1, bytes: golden.into() };
-    assert_eq!(EVENTS.read(&record).expect("it is readable"), row);
+    let (id, items) = (execution.head.spec.id, vec![Some(8), None]);
+    let (kind, of) = (Kind::Execution, (id, &head, &facts));
+    let written =
+        log::Record { event: "", at: NOW, kind, of, progress: None, items: items.clone() };
+    let golden = pinned("event-execution-v1-with-items", &bytes(written.append(LIVE)));
+    let row = EventRow { items, ..event_of(Of::Execution(id, head, facts)) };
+    assert_eq!(read(golden), row);
     let spec = (*full_task().spec).clone();
     let spec = Spec { origin: Origin { item: Some(7), ..spec.origin.clone() }, ..spec };
     let made = InputsRow { spec: Arc::new(spec), inputs: None };

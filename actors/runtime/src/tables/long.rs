@@ -1,7 +1,5 @@
 //! Rows whose length a caller decides: the lists of a key, a plan, a budget or a schedule can be longer than a row
 //! of the store, and then stand in a text of the item.
-//!
-//! Deliberately absent: the limits of the lists, which the domain has.
 
 use callboard_store::table::Table;
 use callboard_store::{Entry, Error, Op, Store};

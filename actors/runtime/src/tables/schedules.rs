@@ -10,10 +10,9 @@ use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    EVENTS, EventRow, SCHEDULE_RUNS, SCHEDULES, TEXTS, events, executions, schedule_list, text,
-};
-use crate::schedule::Target;
+use super::log::{self, Kind};
+use super::work::Target;
+use super::{SCHEDULE_RUNS, SCHEDULES, TEXTS, executions, schedule_list, text};
 
 /// The number of occurrences that a schedule remembers.
 const KEPT_RUNS: usize = 1_000;
@@ -106,8 +105,7 @@ pub(crate) fn event(
     row: &ScheduleRow,
     run: Option<&RunRow>,
 ) -> Vec<Op> {
-    let row = EventRow::of_schedule(name.as_str(), at, (row.clone(), run.cloned()));
-    vec![EVENTS.append(events(environment), &row)]
+    vec![log::append(environment, (name.as_str(), at), Kind::Schedule, (row, run))]
 }
 
 /// The row of an occurrence, and its event.

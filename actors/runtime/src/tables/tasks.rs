@@ -13,9 +13,9 @@ use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 
+use super::log::{self, Kind};
 use super::{
-    ENDED_TASKS, LIVE_TASKS, TEXTS, append_of_task, event_words, sort, task_list, term, term_of,
-    text, word_terms,
+    ENDED_TASKS, LIVE_TASKS, TEXTS, event_words, sort, task_list, term, term_of, text, word_terms,
 };
 
 /// The stored changing part of a task: short names, and no field that is still at its initial value.
@@ -217,7 +217,7 @@ pub(super) fn rows(
     ops.extend(facts.iter().map(|fact| {
         // The end of the task stands in its row for good.
         let then = (!task.is_finished()).then_some(wordless.as_ref().unwrap_or(&row));
-        append_of_task(environment, fact.event().as_str(), now, (task.spec.id, then))
+        log::append(environment, (fact.event().as_str(), now), Kind::Task, (task.spec.id, then))
     }));
     let entry = Some(entry(environment, task));
     if task.is_finished() {
@@ -275,33 +275,6 @@ pub(crate) fn copy_rows(
     let mut ops = first_rows(environment, &copy.next, inputs);
     ops.extend(rows(environment, now, copy, Some(output.to_owned())));
     ops
-}
-
-/// The rows that erase the texts of an ended task: its row without an output, its request
-/// without its inputs, and no text beside them. `step` is [`Task::erased`]'s.
-pub(crate) async fn erased(
-    store: &dyn Store,
-    environment: Environment,
-    now: Timestamp,
-    step: &Step<Task>,
-) -> Result<Vec<Op>, Error> {
-    let (number, spec) = (environment.number(), Arc::clone(&step.next.spec));
-    let id = spec.id.as_u128();
-    let mut ops = TEXTS.delete_all(store, number, id).await?;
-    ops.extend(event_words::removal(store, environment, id, None).await?);
-    // Nobody can tell any more whether a guess is what was submitted with an idempotency key.
-    if let Some(batch) = spec.origin.batch {
-        ops.extend(TEXTS.delete_all(store, number, batch.as_u128()).await?);
-    }
-    if let Some((execution, _)) = spec.origin.step {
-        ops.extend(TEXTS.put(number, execution.as_u128(), text::KEY_SALT, ""));
-    }
-    ops.extend(super::approvals::relisted(store, environment, &spec).await?);
-    let made =
-        serde_json::to_string(&InputsRow { spec, inputs: None }).expect("it has a JSON form");
-    ops.extend(TEXTS.put(number, id, text::MADE, &made));
-    ops.extend(rows(environment, now, step, None));
-    Ok(ops)
 }
 
 /// The approximate length of inputs, in bytes.

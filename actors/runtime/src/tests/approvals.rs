@@ -11,8 +11,8 @@ use callboard_domain::{Error, access, account, bulk};
 
 use super::executions::{diamond, stages};
 use super::*;
-use crate::accounts::NewUser;
 use crate::handle::{Approve, BulkOrder, Reject, Start};
+use crate::items::accounts::NewUser;
 
 fn held_request() -> Request {
     Request { gate: Some(Gate { timeout_ms: 60_000, ..Gate::ALWAYS }), ..request() }
@@ -421,7 +421,9 @@ async fn a_review(
     let life = async {
         let plan = bench.handle.create_plan(&owner(), gated()).await.ok()?.id;
         let made = bench.handle.execute(&owner(), plan, Start::default(), None).await.ok()?.made;
-        let crate::submission::Created::Execution(execution) = made else { panic!("an execution") };
+        let crate::items::submission::Created::Execution(execution) = made else {
+            panic!("an execution")
+        };
         let id = execution.head.spec.id;
         *begun = Some(id);
         reviewed(bench, id, decided).await

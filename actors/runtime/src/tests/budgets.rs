@@ -17,7 +17,7 @@ use callboard_domain::usage::Prices;
 use super::executions::{plan, step};
 use super::*;
 use crate::handle::{Fork, Reject, Start};
-use crate::submission::{Created, Options};
+use crate::items::submission::{Created, Options};
 
 /// One dollar for each output token, and nothing for input tokens.
 const PRICES: &str = r#"{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1.0},

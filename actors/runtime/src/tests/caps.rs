@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::executions::diamond;
 use super::*;
 use crate::handle::{GivenTarget, Start};
-use crate::schedule::Target;
+use crate::jobs::schedule::Target;
 
 const HOUR: Duration = Duration::from_hours(1);
 

@@ -13,7 +13,7 @@ use callboard_domain::task::{Channels, Gate, HoldReason};
 use super::approvals::new_user;
 use super::*;
 use crate::handle::Approve;
-use crate::ports::{KeyEndMail, Mailer, NotSent, ReviewerMail};
+use crate::kernel::ports::{KeyEndMail, Mailer, NotSent, ReviewerMail};
 use crate::tables::{ENDED_DELIVERIES, LIVE_DELIVERIES, deliveries};
 
 const NUMBER: u8 = Environment::Live.number();
@@ -189,7 +189,7 @@ async fn a_mail_that_fails_three_times_is_sent_the_fourth_time() {
     let letter = &letters[3].0;
     assert_eq!((letter.to.as_str(), &*letter.name), ("ann@example.com", "ann"));
     let about = (letter.delivery, letter.task, letter.cause);
-    assert_eq!(about, (ended.cargo.id(), task, MailCause::Assigned));
+    assert_eq!(about, (ended.notification.id(), task, MailCause::Assigned));
     let held = (letter.why, letter.confidence, letter.threshold);
     assert_eq!(held, (HoldReason::Required, Some(0.71), Some(0.85)));
     assert!(letters.iter().all(|(same, _)| same == letter));
@@ -237,7 +237,7 @@ async fn a_crash_at_any_commit_loses_no_mail_of_an_output_that_is_held() {
             assert!(ended.iter().all(is_delivered), "{about}");
             let letters = [before.letters(), after.letters()].concat();
             assert!(letters.len() >= ended.len(), "{about}");
-            let id = ended.first().map(|one| one.cargo.id());
+            let id = ended.first().map(|one| one.notification.id());
             assert!(letters.iter().all(|(letter, _)| Some(letter.delivery) == id), "{about}");
             bench.system.stop().await;
         }
@@ -314,7 +314,7 @@ async fn a_mail_waits_where_its_server_is_not_configured_any_more() {
 async fn what_became_of_a_mail_is_kept_for_thirty_days() {
     let bench = Bench::with_post(MemoryStore::new(), Some(Post::new())).await;
     bench.held_for_ann().await;
-    let mail = bench.outcome().await[0].cargo.id().as_u128();
+    let mail = bench.outcome().await[0].notification.id().as_u128();
     let kept = || ENDED_DELIVERIES.get(&*bench.store, NUMBER, &mail);
     let hour = Duration::from_hours(1);
     for wait in [deliveries::KEPT.saturating_sub(hour), 2 * hour] {
@@ -336,7 +336,7 @@ async fn admins_get_one_mail_two_weeks_and_one_three_days_before_a_key_ends() {
     for (name, role) in [("ada", Role::Admin), ("ann", Role::Operator), ("eve", Role::Admin)] {
         bench.handle.create_user(new_user(name, role), by).await.expect("a user");
     }
-    let key = |name: &str, days: u32| crate::accounts::NewKey {
+    let key = |name: &str, days: u32| crate::items::accounts::NewKey {
         name: name.into(),
         role: Role::Viewer,
         environment: Environment::Live,

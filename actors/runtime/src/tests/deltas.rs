@@ -1,7 +1,7 @@
 //! The text that a worker streams.
 
 use super::*;
-use crate::texts::TextPosition;
+use crate::observers::texts::TextPosition;
 
 /// Before: the worker's actor passed on a delta of any length without a pause, 16 MiB in a second, and kept
 /// its thread from everybody else.

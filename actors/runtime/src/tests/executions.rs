@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::*;
 use crate::handle::{Deploy, Start};
+use crate::items::submission::{Created, Options};
 use crate::read::runs::ExecutionDetail;
-use crate::submission::{Created, Options};
 
 /// A step that says its name and repeats the outputs of its dependencies.
 pub(super) fn step(id: &str, depends_on: &[&str]) -> StepSource {
@@ -235,7 +235,7 @@ async fn an_output_that_does_not_match_its_schema_is_asked_for_once_more() {
     let source = serde_json::from_value(template).expect("a template");
     let bench = Bench::new().await;
     let (account, name) = ("usr_ada".to_owned(), "ada@example.com".to_owned());
-    let author = crate::catalog::Author { account, name, role: Role::Admin };
+    let author = crate::items::catalog::Author { account, name, role: Role::Admin };
     bench.handle.publish(Environment::Live, author, source).await.expect("it is valid");
     let caller = Caller { account: "usr_ada", role: Role::Admin };
     let mut worker = bench.worker(1).await;

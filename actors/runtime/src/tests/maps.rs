@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::executions::stages;
 use super::*;
-use crate::events::{StreamItem, Transient};
 use crate::handle::Start;
+use crate::items::submission::Created;
+use crate::observers::events::{StreamItem, Transient};
 use crate::read::items::{ItemDetail, ItemPage};
-use crate::submission::Created;
 use crate::tables::Subject;
 
 /// A step over the input's docs, and a report of all of them.

@@ -11,9 +11,9 @@
 //! time. `CALLBOARD_SEED=7 cargo test -p callboard-runtime --lib tests::model -- --nocapture` plays one
 //! and prints what happened.
 //!
-//! To add a planted bug: name it in [`disk::Flaw`] and plant it in the disk or in the workers, or name one that
-//! the program had in [`crate::planted`] and plant it there, and add a test to [`planted`] that the model finds
-//! it. Deliberately absent: threads, real disks and sockets, which the crash harness has.
+//! To add a planted bug: name it in [`disk::Flaw`] and plant it in the disk or in the workers, or name one that the
+//! program had in [`crate::kernel::planted`] and plant it there, and add a test to [`planted`] that the model finds
+//! it.
 
 mod alarm;
 mod asks;
@@ -37,7 +37,7 @@ use callboard_store::{Key, Store};
 use self::alarm::Alarm;
 use self::disk::Flaw;
 use self::world::World;
-use crate::planted::{Fault, Planted};
+use crate::kernel::planted::{Fault, Planted};
 
 /// How many moves a run has.
 const MOVES: u64 = 60;

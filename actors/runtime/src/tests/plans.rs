@@ -6,7 +6,7 @@ use callboard_domain::rate::{Quota, Quotas, Tier};
 
 use super::queues::nothing_comes;
 use super::*;
-use crate::accounts::{NewUser, UserChange};
+use crate::items::accounts::{NewUser, UserChange};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -6,8 +6,8 @@ use callboard_domain::task::EndingCode;
 
 use super::maps::{over, source};
 use super::*;
-use crate::events::{Cursor, StreamItem, Subscription, Transient};
-use crate::submission::{Created, Options};
+use crate::items::submission::{Created, Options};
+use crate::observers::events::{Cursor, StreamItem, Subscription, Transient};
 
 const SECOND: Duration = Duration::from_secs(1);
 

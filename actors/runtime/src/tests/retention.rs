@@ -14,7 +14,7 @@ use callboard_store::Key;
 use super::executions::diamond;
 use super::*;
 use crate::handle::{Approve, Deploy, Reject, SendSignal, Start};
-use crate::submission::Created;
+use crate::items::submission::Created;
 
 /// A reader of every plan.
 const ADMIN: Caller<'_> = Caller { account: "", role: access::Role::Admin };
@@ -368,7 +368,7 @@ async fn a_plan_that_a_schedule_runs_stays_until_the_schedule_goes() {
     let (deployed, plan) = bench.deploy().await;
     bench.answer(&mut worker, "o").await;
     bench.ended(deployed).await;
-    let target = crate::schedule::Target::Plan(plan, crate::schedule::Start::default());
+    let target = crate::jobs::schedule::Target::Plan(plan, crate::jobs::schedule::Start::default());
     let target = crate::handle::GivenTarget { target, given: serde_json::json!({}) };
     let settings = Timed {
         name: "s".into(),

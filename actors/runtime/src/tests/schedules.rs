@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::*;
 use crate::handle::GivenTarget;
-use crate::schedule::Target;
+use crate::jobs::schedule::Target;
 use crate::tables::{RunRow, ScheduleRow};
 
 const ALL: Window = Window { limit: 100_000, offset: 0 };

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::membership::{Membership, Part, Term, take_part};
-use crate::tables::{EVENTS, events};
+use crate::tables::{EVENTS, event_log};
 
 const TERM: Duration = Duration::from_secs(5);
 
@@ -165,7 +165,7 @@ impl Nodes {
             }
         }
         let store = &*self.running[&number].store;
-        let log = store.read_log(events(Environment::Live), 0, usize::MAX).await;
+        let log = store.read_log(event_log(Environment::Live), 0, usize::MAX).await;
         let mut ends = BTreeMap::<TaskId, usize>::new();
         let mut begun = BTreeMap::<TaskId, usize>::new();
         for record in log.expect("the store answers") {

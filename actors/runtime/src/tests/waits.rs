@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::executions::stages;
 use super::*;
 use crate::handle::{SendSignal, Start};
-use crate::submission::Created;
+use crate::items::submission::Created;
 
 fn wait(id: &str, signal: &str, depends_on: &[&str]) -> StepSource {
     StepSource {

@@ -11,10 +11,11 @@ use callboard_domain::retention::Policy;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::events::{StreamItem, Transient};
-use crate::ports::{WebhookClient, WebhookContent, WebhookSubject};
-use crate::tables::deliveries as rows;
-use crate::tables::{ENDED_DELIVERIES, LIVE_DELIVERIES, Subject, UNLISTED_DELIVERIES};
+use crate::kernel::ports::{WebhookClient, WebhookContent, WebhookSubject};
+use crate::observers::events::{StreamItem, Transient};
+use crate::tables::{
+    ENDED_DELIVERIES, LIVE_DELIVERIES, Subject, UNLISTED_DELIVERIES, deliveries as rows,
+};
 
 const LIVE: Environment = Environment::Live;
 const URL: &str = "https://example.com/hook";
@@ -171,7 +172,7 @@ async fn the_end_of_a_task_is_posted_as_it_was_committed() {
     let found = bench.task(task).await;
     let notices = receiver.notices();
     let expected = WebhookContent {
-        delivery: delivery.cargo.id(),
+        delivery: delivery.notification.id(),
         environment: LIVE,
         url: URL.into(),
         event: "task.completed",
@@ -224,8 +225,11 @@ async fn a_webhook_is_tried_again_by_the_schedule_and_then_dead() {
     }
     assert!(notices.iter().all(|(notice, _)| *notice == notices[0].0), "the same each time");
 
-    let again = bench.handle.redeliver(LIVE, dead.cargo.id()).await.expect("it is dead");
-    assert_eq!((again.status(), again.cargo.subject()), (Progress::Pending, About::Task(task)));
+    let again = bench.handle.redeliver(LIVE, dead.notification.id()).await.expect("it is dead");
+    assert_eq!(
+        (again.status(), again.notification.subject()),
+        (Progress::Pending, About::Task(task))
+    );
     let delivered = bench.settled().await.remove(0);
     assert_eq!((delivered.status(), delivered.attempts), (Progress::Delivered, 5));
     assert_eq!(receiver.notices()[4].0, notices[0].0, "the same identifier");
@@ -257,7 +261,7 @@ async fn a_redelivery_under_way_is_refused_and_one_between_attempts_is_made_at_o
     let receiver = Receiver::answering(vec![refused(500), refused(500)]);
     let bench = Bench::announcing(&receiver).await;
     bench.complete(to("http://slow/")).await;
-    let id = bench.listed(&[], None).await[0].cargo.id();
+    let id = bench.listed(&[], None).await[0].notification.id();
     let refusal = bench.handle.redeliver(LIVE, id).await;
     assert!(matches!(refusal, Err(Error::InvalidState(_))), "{refusal:?}");
     receiver.let_through.add_permits(1);
@@ -284,7 +288,7 @@ async fn a_delivery_that_is_sent_again_stands_in_one_place_over_a_restart() {
     let bench = Bench::announcing(&receiver).await;
     bench.complete(to("http://slow/")).await;
     let dead = bench.settled().await.remove(0);
-    bench.handle.redeliver(LIVE, dead.cargo.id()).await.expect("it is dead");
+    bench.handle.redeliver(LIVE, dead.notification.id()).await.expect("it is dead");
     let number = LIVE.number();
     let ended = ENDED_DELIVERIES.scan(&*bench.store, number, None, 9).await.expect("readable");
     assert_eq!(ended, []);
@@ -346,7 +350,7 @@ async fn the_outcome_of_a_webhook_is_an_event() {
         bench.handle.subscribe(LIVE, None, Transient::default()).await.expect("the store answers");
     let task = bench.complete(to(URL)).await;
     let dead = bench.settled().await.remove(0);
-    bench.handle.redeliver(LIVE, dead.cargo.id()).await.expect("it is dead");
+    bench.handle.redeliver(LIVE, dead.notification.id()).await.expect("it is dead");
     let mut logged = Vec::new();
     while logged.len() < 2 {
         let Some(StreamItem::Stored(_, event)) = events.next().await.expect("readable") else {
@@ -397,7 +401,7 @@ async fn a_crash_at_any_commit_loses_no_webhook_and_makes_none_up() {
             assert!(settled.iter().all(|one| one.status() == Progress::Delivered), "{about}");
             let notices = [before.notices(), after.notices()].concat();
             assert!(notices.len() >= settled.len(), "{about}");
-            let id = settled.first().map(|one| one.cargo.id());
+            let id = settled.first().map(|one| one.notification.id());
             assert!(notices.iter().all(|(notice, _)| Some(notice.delivery) == id), "{about}");
             bench.system.stop().await;
         }
@@ -419,7 +423,7 @@ async fn retention_keeps_a_task_while_its_webhook_is_pending() {
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(matches!(bench.handle.task(LIVE, task).await, Err(Error::NotFound { .. })));
 
-    bench.handle.redeliver(LIVE, dead.cargo.id()).await.expect("it is dead");
+    bench.handle.redeliver(LIVE, dead.notification.id()).await.expect("it is dead");
     let dropped = bench.settled().await.remove(0);
     assert_eq!(dropped.status(), Progress::Dropped);
     assert_eq!(dropped.last_error.as_deref(), Some("retention removed the task"));
@@ -446,8 +450,8 @@ async fn deliveries_of_a_version_that_did_not_list_them_are_listed_at_a_start() 
     let bench = Bench::announcing(&receiver).await;
     let task = bench.complete(to(URL)).await;
     let dead = bench.settled().await.remove(0);
-    let id = dead.cargo.id();
-    let fresh = Delivery::created(dead.cargo.clone(), bench.handle.now()).next;
+    let id = dead.notification.id();
+    let fresh = Delivery::created(dead.notification.clone(), bench.handle.now()).next;
     let store = bench.store.reopen();
     bench.system.stop().await;
     let [live, ended] = &UNLISTED_DELIVERIES;
@@ -464,7 +468,7 @@ async fn deliveries_of_a_version_that_did_not_list_them_are_listed_at_a_start() 
     let store = Arc::new(store);
     let bench = Bench::announcing_on(&receiver, settings(), store.clone(), store).await;
     let listed = bench.settled().await;
-    let found: Vec<_> = listed.iter().map(|one| (one.cargo.id(), one.status())).collect();
+    let found: Vec<_> = listed.iter().map(|one| (one.notification.id(), one.status())).collect();
     assert_eq!(found, [(other, Progress::Delivered), (id, Progress::Dead)]);
     assert_eq!(bench.listed(&[], Some(task)).await.len(), 2);
     let left = LIVE_DELIVERIES.scan(&*bench.store, number, None, 9).await.expect("readable");
@@ -472,7 +476,7 @@ async fn deliveries_of_a_version_that_did_not_list_them_are_listed_at_a_start() 
 }
 
 fn with_id(mut delivery: Delivery, id: DeliveryId) -> Delivery {
-    if let callboard_domain::delivery::Cargo::Webhook(webhook) = &mut delivery.cargo {
+    if let callboard_domain::delivery::Notification::Webhook(webhook) = &mut delivery.notification {
         webhook.id = id;
     }
     delivery

@@ -354,14 +354,63 @@ fn an_archive_that_cannot_be_written_stops_no_commit_and_says_so() {
     let store = fixture.open("store");
     fs::remove_dir_all(&archive).expect("it can be removed");
     put(&store, 1, "second");
-    while store.archive_fault().is_none() {
+    let fault = || store.protection().archive.and_then(|archive| archive.fault);
+    while fault().is_none() {
         std::thread::sleep(Duration::from_millis(10));
     }
-    fs::create_dir(&archive).expect("it can be made");
+    assert!(!archive.exists(), "it is never made anew");
+    init_archive(&archive).expect("it can be made");
     put(&store, 2, "third");
-    while store.archive_fault().is_some() {
+    while fault().is_some() {
         std::thread::sleep(Duration::from_millis(10));
     }
+    // The gap is a fault of its own, until a backup covers it.
+    let ends = || {
+        let pieces = store.snapshot().expect("it begins").map(|piece| piece.expect("it is read"));
+        let Some(Piece::End { group }) = pieces.last() else { panic!("it has an end") };
+        group
+    };
+    assert!(store.protection().fault().is_some_and(|fault| fault.contains("no backup")));
+    assert!(store.note_backup(1, ends() + 1).is_err(), "a group that is not there");
+    store.note_backup(1, ends()).expect("it is noted");
+    assert_eq!(store.protection().fault(), None);
+    drop(store);
+    assert_eq!(fixture.open("store").protection().fault(), None);
+}
+
+#[test]
+fn an_archive_whose_disk_is_not_mounted_is_a_gap_and_no_new_archive() {
+    let fixture = Fixture::new();
+    let store = fixture.open("store");
+    put(&store, 0, "first");
+    let end = || store.protection();
+    assert_eq!(end().restorable(9), None);
+    let last = store.snapshot().expect("it begins").last().expect("an end").expect("it is read");
+    let Piece::End { group } = last else { panic!("it has an end") };
+    store.note_backup(1, group).expect("it is noted");
+    assert_eq!(end().restorable(9), Some((1, 9)));
+    drop(store);
+    let (archive, mounted) = (fixture.path("archive"), fixture.path("mounted"));
+    fs::rename(&archive, &mounted).expect("it is ours");
+    fs::create_dir(&archive).expect("the mount point");
+    let store = fixture.open("store");
+    let fault = store.protection().fault().expect("it is told");
+    assert!(fault.contains("mount its disk"), "{fault}");
+    put(&store, 1, "second");
+    drop(store);
+    assert_eq!(fs::read_dir(&archive).expect("it is there").count(), 0, "nothing is written");
+    fs::remove_dir(&archive).expect("it is empty");
+    fs::rename(&mounted, &archive).expect("it is ours");
+    let store = fixture.open("store");
+    let fault = store.protection().fault().expect("the gap is told");
+    assert!(fault.contains("a gap behind the last backup"), "{fault}");
+    let (from, to) = store.protection().restorable(u64::MAX).expect("there is a backup");
+    assert!(from == 1 && to < u64::MAX, "{from} {to}");
+    // An empty directory becomes an archive when somebody says so; another one does not.
+    assert!(!init_archive(&archive).expect("it is one"));
+    fs::create_dir(fixture.path("other")).expect("it is ours");
+    fs::write(fixture.path("other/file"), "").expect("it is ours");
+    assert!(init_archive(&fixture.path("other")).is_err());
 }
 
 #[test]
@@ -374,7 +423,9 @@ fn an_archive_whose_disk_does_not_answer_stops_nobody_and_goes_on_behind_a_gap()
     let segment = Segment::read(all.values().next().expect("one")).expect("read").expect("whole");
     let groups: Vec<_> = segment.records().map(|(_, group)| group).collect();
     let (appends, orders) = mpsc::channel::<Append>();
-    let archive = Archive::of(appends, Duration::from_millis(50));
+    let coverage = Coverage::read(fixture.directory.path()).expect("it can be read");
+    let place = fixture.path("archive");
+    let archive = Archive::of(appends, Duration::from_millis(50), &place, Arc::new(coverage));
     archive.append(groups.clone());
     assert!(archive.fault().is_some_and(|fault| fault.contains("does not answer")));
     // While it holds on, nobody waits for it.
@@ -391,8 +442,9 @@ fn an_archive_whose_disk_does_not_answer_stops_nobody_and_goes_on_behind_a_gap()
 }
 
 fn lineage_of(fixture: &Fixture) -> u32 {
-    let file = fs::read_dir(fixture.path("archive")).expect("it is there").next().expect("one");
-    let name = file.expect("it can be read").file_name().into_string().expect("text");
+    let files = fs::read_dir(fixture.path("archive")).expect("it is there");
+    let mut names = files.map(|file| file.expect("read").file_name().into_string().expect("text"));
+    let name = names.find(|name| name.ends_with(SUFFIX)).expect("one");
     u32::from_str_radix(&name[..8], 16).expect("a lineage")
 }
 

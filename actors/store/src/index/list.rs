@@ -8,9 +8,6 @@
 //! Ids are nearly ascending, and a document changes most while it is new. So the newest stay in the delta,
 //! where order and changes cost nothing, and main slots are only ever appended. A document that comes much
 //! too late stays in the delta until enough of its kind are worth a rebuild.
-//!
-//! Deliberately absent: reads (see `select.rs`), and the terms of main documents by document: the caller
-//! that removes a document has them.
 
 use std::collections::{BTreeMap, HashMap};
 

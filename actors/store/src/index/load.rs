@@ -1,6 +1,4 @@
 //! Builds the lists from all rows at once.
-//!
-//! Deliberately absent: the scan itself, which is the engine's.
 
 use std::collections::{HashMap, HashSet};
 

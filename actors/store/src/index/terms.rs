@@ -1,6 +1,4 @@
 //! Posting lists: the slots of a list that have each term.
-//!
-//! Deliberately absent: the meaning of fields and terms.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

@@ -9,8 +9,6 @@
 //! If the connection breaks, the fate of the group is unknown, and it is sent again under the same number:
 //! the database takes each number once, even if the first call is still on its way. A claim of one of the
 //! node's partitions by another node moves the fence on, in the transaction that changes the owner.
-//!
-//! Deliberately absent: transactions of several calls, which a frozen process could hold open.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

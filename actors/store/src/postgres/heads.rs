@@ -3,8 +3,6 @@
 //!
 //! No other node changes a row while its owner's fence holds, so the heads are forgotten when the node's
 //! rights change. The fence refuses a group that was staged on heads of before.
-//!
-//! Deliberately absent: whole rows.
 
 use foldhash::{HashMap, HashMapExt};
 

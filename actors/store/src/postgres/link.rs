@@ -1,8 +1,7 @@
 //! Connections to PostgreSQL, and calls that outlast an outage.
 //!
-//! A read that fails with its connection is repeated on a new one, for as long as the store's patience
-//! lasts. A server that takes no writes any more is left: every connection is made anew, at the host that does.
-//! Deliberately absent: the repetition of commits, which is the engine's.
+//! A read that fails with its connection is repeated on a new one, for as long as the store's patience lasts. A server
+//! that takes no writes any more is left: every connection is made anew, at the host that does.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -1,6 +1,4 @@
 //! The address of a database, and sessions with it: TLS, the hosts in turn, the settings of a session.
-//!
-//! Deliberately absent: repetition, which is the link's.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -95,6 +95,12 @@ impl Checkpointer {
         Self { journal, archive, mark, state: Mutex::default(), changed: Condvar::new(), max_bytes }
     }
 
+    /// The lineage of the journal, and the number of its last group.
+    pub(super) fn ends(&self) -> (u32, u64) {
+        let copied = self.copied();
+        (copied.journal.lineage(), copied.journal.last())
+    }
+
     /// The archive of the journal.
     pub(super) const fn archive(&self) -> Option<&Archive> {
         self.archive.as_ref()

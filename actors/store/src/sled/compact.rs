@@ -24,6 +24,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::opening::{check_shutdown, in_sled, open_tree, sled_error};
 use super::watchdog::close;
 use super::{SledOptions, SledStore, reclaim};
+use crate::archive::COVERAGE_FILE;
 use crate::directory::{FORMAT_FILE, corrupt, io_error, lock, locked, read_format};
 use crate::shutdown::{self, Shutdown};
 use crate::{Error, journal, mark, panics, repair};
@@ -116,6 +117,9 @@ fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
     }
     for file in FILES {
         fs::copy(path.join(file), to.join(file)).map_err(io)?;
+    }
+    if path.join(COVERAGE_FILE).exists() {
+        fs::copy(path.join(COVERAGE_FILE), to.join(COVERAGE_FILE)).map_err(io)?;
     }
     journal::make_empty(to).map_err(io)?;
     repair::sync_all(to).map_err(io)?;

@@ -1,6 +1,4 @@
 //! The committer's engine: a group becomes durable in the journal and readable in the overlay.
-//!
-//! Deliberately absent: sled, which gets the rows later (see [`super::checkpoint`]).
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,6 +1,4 @@
 //! Opening a directory: checks that its content is as it was left, and opens sled.
-//!
-//! Deliberately absent: the repair after a power cut (see `repair.rs`).
 
 use std::fs::{self, File};
 use std::io;
@@ -156,7 +154,7 @@ fn emptied(path: &Path) -> Error {
 }
 
 /// An unguessable number: the standard library seeds its maps with such.
-pub(super) fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

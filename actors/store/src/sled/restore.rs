@@ -2,8 +2,6 @@
 //!
 //! The directory begins a lineage of its own, and an opening finds it closed. Until it is complete, its
 //! format says that it is being restored, which an opening refuses.
-//!
-//! Deliberately absent: the order and the completeness of the rows, which the caller checks.
 
 use std::fs::{self, File};
 use std::io;

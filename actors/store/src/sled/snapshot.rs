@@ -7,8 +7,6 @@
 //! sled's rows are read while checkpoints change them. Writing the rows, then the overlay, then every group
 //! in order gives the store as it was after the last group: a group holds values and no changes, and a row
 //! that no group names did not change.
-//!
-//! Deliberately absent: files (`callboard backup`), and the way back (see `restore.rs`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};

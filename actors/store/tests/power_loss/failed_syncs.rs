@@ -6,8 +6,6 @@
 //!     change k is done ─▶ the next sync of sled's thread fails ─▶ the run goes on, or ends with an error
 //!                                        the power goes: every acknowledged commit must be there
 //! ```
-//!
-//! Deliberately absent: failed syncs of the store's, and of the whole program (`tests/it/disk/faults.rs`).
 
 use std::process::Command;
 

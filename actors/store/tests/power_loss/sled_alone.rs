@@ -1,7 +1,5 @@
 //! sled without the store's measures, on the same disk: it shows that the store must repair a directory
 //! before it opens it, and must limit its rows.
-//!
-//! Deliberately absent: sled without the store's syncs (`main.rs`).
 
 use std::fs::File;
 use std::io::Write;

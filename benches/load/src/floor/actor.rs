@@ -1,6 +1,4 @@
 //! One actor between the caller and the committer.
-//!
-//! Deliberately absent: supervision, state, and every other purpose of an actor.
 
 use std::path::Path;
 

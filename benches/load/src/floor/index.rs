@@ -1,6 +1,4 @@
 //! The index of the store by itself, with entries such as tasks have.
-//!
-//! Deliberately absent: rows, and with them sled's memory for each of its pages.
 
 use callboard_store::Entry;
 use callboard_store::probe::Probe;

@@ -1,7 +1,5 @@
 //! The floor: sled with one committer thread, the least that makes records of many writers durable
 //! together. Benchmarks measure it beside programs on the real store.
-//!
-//! Deliberately absent: everything else of the real store: repair, rows, the index, logs, guards.
 
 use std::fs::File;
 use std::path::Path;

@@ -23,7 +23,7 @@ const ROW: &[&str] = &[
 ];
 const APPROVAL: &[&str] =
     &["pending", "assigned", "escalated", "overdue", "approved", "rejected", "cancelled"];
-const ROLES: &[&str] = &["admin", "operator", "reviewer", "viewer", "worker"];
+const ROLES: &[&str] = &["admin", "operator", "reviewer", "viewer", "worker", "backup"];
 const TIERS: &[&str] = &["free", "pro", "enterprise"];
 
 const fn list(path: &'static [&'static str], value: &'static str, help: &'static str) -> Source {

@@ -1,6 +1,4 @@
 //! The check of the key that a command uses: its kind, and its end.
-//!
-//! Deliberately absent: the key's validity, which the server knows.
 
 use callboard_client::HeaderMap;
 use jiff::Timestamp;

@@ -1,8 +1,7 @@
 //! A text in the user's editor: `$VISUAL`, else `$EDITOR`, else vi, as other programs do.
 //!
-//! The text lies in a directory that no other user may enter, and is removed afterwards; [`keep`]
-//! writes a text that could not be sent to a file. Deliberately absent: the comparison and the
-//! confirmation of an edit.
+//! The text lies in a directory that no other user may enter, and is removed afterwards; [`keep`] writes a text that
+//! could not be sent to a file.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, IsTerminal, Write};

@@ -1,6 +1,4 @@
 //! The history of an item, one line for each entry.
-//!
-//! Deliberately absent: the check of the history, which is [`super::verify`].
 
 use callboard_client::Page;
 use serde_json::{Value, json};

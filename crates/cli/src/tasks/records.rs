@@ -1,7 +1,6 @@
 //! The records of a file to import: lines of JSON, or rows of CSV whose header names members of a task.
 //!
-//! The memory follows the longest record, which is bounded. Deliberately absent: the check of a task, which is
-//! the server's.
+//! The memory follows the longest record, which is bounded.
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,6 +1,4 @@
 //! The shape of a task's output: its schema, and the source of its confidence.
-//!
-//! Deliberately absent: the checks, which the server makes.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,6 @@
 //! `callboard tasks submit --stream`: the text as the model writes it.
 //!
-//! A connection that breaks is opened again; the new snapshot holds the missed part. Deliberately absent:
-//! the submission.
+//! A connection that breaks is opened again; the new snapshot holds the missed part.
 
 use std::io::{self, IsTerminal as _};
 

@@ -1,8 +1,7 @@
 //! Strict JSON: bytes to a value in one pass, or a refusal that names the fault and its place.
 //!
-//! `serde_json` takes more than the service does: it lets the last of two equal members win and
-//! goes 128 levels deep. This visitor refuses both while it builds the value, so the cost is one
-//! look at the map that is being filled. Deliberately absent: any interpretation of the value.
+//! `serde_json` takes more than the service does: it lets the last of two equal members win and goes 128 levels deep.
+//! This visitor refuses both while it builds the value, so the cost is one look at the map that is being filled.
 
 use std::cell::Cell;
 use std::fmt;

@@ -20,7 +20,7 @@ request! {
         status: Option<Vec<Status>> = optional("status", statuses()),
         /// Only items of this model.
         model: Option<String> = optional("model", name()),
-        /// Only items of this queue.
+        /// Only items of this queue, or of one of several with commas between them.
         queue: Option<String> = optional("queue", name()),
         /// Only items with all of these tags.
         tags: Option<Vec<String>> = optional("tags", tags()),

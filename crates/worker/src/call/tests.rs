@@ -114,7 +114,7 @@ async fn a_result_that_no_frame_can_hold_is_a_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn much_text_goes_out_at_once() {
-    let long: &'static str = "x".repeat(ENOUGH).leak();
+    let long: &'static str = "x".repeat(1 << 10).leak();
     let pieces = vec![after(0, long), after(1, "y"), after(1000, "z")];
     let (_, texts) = run_it(Scripted { pieces, end: End::Complete }, 8).await;
     assert_eq!(texts, [long, "y", "z"]);

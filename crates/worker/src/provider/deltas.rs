@@ -1,6 +1,4 @@
 //! The pieces of an output on their way, and what is known of the usage of a call that has not ended.
-//!
-//! Deliberately absent: the usage of a completion, which its provider counts at the end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,6 @@
 //! The meaning of a failed call: its code, its retry, and the wait before it.
 //!
-//! The rules are those of the providers' own clients. Deliberately absent: the retrying, which is
-//! the server's.
+//! The rules are those of the providers' own clients.
 
 mod words;
 

@@ -1,7 +1,5 @@
 //! Readers of what providers send where their descriptions say something else: texts in parts, counts that
 //! are null or fractions, halves of a surrogate pair in two pieces.
-//!
-//! Deliberately absent: any guess at a text that is not there.
 
 use callboard_domain::surrogates;
 use serde_json::Value;

@@ -190,9 +190,9 @@ class RateLimited(ApiError):
 
 
 class Unavailable(ApiError):
-    """503, 408: the server is starting, stopping or overloaded, or the request took too long to arrive."""
+    """503, 408, 507: the server starts, stops or is overloaded, the request was slow, or the disk is low."""
 
-    codes: ClassVar[tuple[str, ...]] = ("UNAVAILABLE", "REQUEST_TIMEOUT")
+    codes: ClassVar[tuple[str, ...]] = ("UNAVAILABLE", "REQUEST_TIMEOUT", "INSUFFICIENT_STORAGE")
 
 
 class ServerFault(ApiError):

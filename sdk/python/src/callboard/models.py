@@ -32,6 +32,15 @@ class Approved(Base):
     """True if another text replaces the output."""
 
 
+class Archive(Base):
+    """The archive of the journal."""
+
+    detail: str | None = None
+    """The reason, and the remedy."""
+    status: str
+    """ok, or degraded: a restore to the present moment would fail."""
+
+
 class Assigned(Base):
     """The answer to an assignment."""
 
@@ -745,6 +754,15 @@ class Labels(Base):
     """The title, for people."""
 
 
+class LastBackup(Base):
+    """A complete backup."""
+
+    ended_at: AwareDatetime
+    """Its end: it holds everything that was acknowledged before it began."""
+    group: int
+    """The number of its last group."""
+
+
 class Limits(Base):
     """The limits of a model; a member that is left out is unlimited."""
 
@@ -839,6 +857,8 @@ class More(Base):
 class NewInvitation(Invitation):
     """A new invitation with its link."""
 
+    mailed: bool
+    """True if the server sends the link to the e-mail of the invitation."""
     token: str
     """The token alone."""
     url: str
@@ -1011,6 +1031,18 @@ class Reported(Base):
     """Requests."""
     tokens: Allowance | None = None
     """Input and output tokens together."""
+
+
+class Restorable(Base):
+    """A span of time, every moment of which can be restored."""
+
+    from_: AwareDatetime
+    """The first moment: the end of the last backup. Older backups, if there are any, restore to earlier ones."""
+    to: AwareDatetime
+    """
+    The last moment: the present one while the archive continues the backup; what was committed in the last
+    second or so may be missing.
+    """
 
 
 class Retry(Base):
@@ -1406,6 +1438,18 @@ class Assign(Base):
     """The id of a user who may decide: `usr_…`"""
 
 
+class BackupReport(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    id: Annotated[str, Field(max_length=64, min_length=1)]
+    """The name of the backup in its repository."""
+    lineage: Annotated[int, Field(ge=0, le=4294967295)]
+    """The lineage of the data directory, from the beginning of the stream."""
+    group: Annotated[int, Field(ge=0, le=9007199254740991)]
+    """The number of the last group of the stream."""
+
+
 class BulkFilter(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1418,7 +1462,7 @@ class BulkFilter(Base):
     model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
     """Only tasks of this model."""
     queue: Annotated[str | None, Field(max_length=128, min_length=1)] = None
-    """Only tasks of this queue."""
+    """Only tasks of this queue, or of one of several with commas between them."""
     template_id: Annotated[str | None, Field(max_length=200, min_length=1)] = None
     """Only executions of this template."""
     version: Annotated[str | None, Field(max_length=64, min_length=1)] = None
@@ -1500,7 +1544,9 @@ class ChangeUser(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
-    role: Literal["admin", "operator", "reviewer", "viewer", "worker"] | None = None
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"] | None = (
+        None
+    )
     """The role."""
     plan: Literal["free", "pro", "enterprise"] | None = None
     """The plan of rate limits."""
@@ -1555,7 +1601,7 @@ class CreateInvitation(Base):
     """The e-mail of the invited person; by default the person chooses one."""
     name: Annotated[str | None, Field(max_length=100, min_length=1)] = None
     """The name of the person, who may give another one."""
-    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
     """The role of the account."""
     expires_in: Annotated[
         str | None, Field(max_length=16, min_length=1, pattern="^[1-9][0-9]?d$")
@@ -1569,7 +1615,7 @@ class CreateKey(Base):
     )
     name: Annotated[str, Field(max_length=100, min_length=1)]
     """The text for people."""
-    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
     """The role."""
     expires_in: Annotated[
         str | None, Field(max_length=16, min_length=1, pattern="^[1-9][0-9]{0,4}d$")
@@ -1638,7 +1684,7 @@ class CreateUser(Base):
     """8 to 128 characters, none of the common ones."""
     name: Annotated[str | None, Field(max_length=100, min_length=1)] = None
     """The name, for people; by default the part of the e-mail before the @."""
-    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
     """The role."""
     plan: Literal["free", "pro", "enterprise"] | None = None
     """The plan of rate limits; by default `[limits] plan`."""
@@ -2072,6 +2118,17 @@ class Pagination(Base):
     limit: int
     offset: int
     has_more: bool
+
+
+class BackupStatus(Base):
+    """The last backup, the archive behind it, and the moments to which the two restore the server."""
+
+    archive: Archive | None = None
+    """The archive of the journal; absent without one."""
+    last_backup: LastBackup | None = None
+    """The last complete backup that the server was told of."""
+    restorable: Restorable | None = None
+    """The moments to which the last backup, and the archive behind it, restore the server; absent without a backup."""
 
 
 class Batch(Base):
@@ -2598,6 +2655,11 @@ class Task(Routing, Sampling, Labels, Flow):
     """Work that no connected worker takes now; only in the answer to a submission."""
     worker_id: str | None = None
     """The worker that runs the task, or ran it last."""
+    workers_lost: int | None = None
+    """
+    The workers that were lost while they had the task, which uses up no attempt; absent if none was. After five
+    the task fails.
+    """
 
 
 class TemplateBatch(Base):

@@ -38,6 +38,12 @@ class Assign(TypedDict):
     assignee: str
 
 
+class BackupReport(TypedDict):
+    id: str
+    lineage: int
+    group: int
+
+
 class BulkFilter(TypedDict):
     status: NotRequired[list[Literal["pending", "running", "completed", "failed", "cancelled", "rejected"]] | None]
     model: NotRequired[str | None]
@@ -79,7 +85,7 @@ class ChangeTemplate(TypedDict):
 
 
 class ChangeUser(TypedDict):
-    role: NotRequired[Literal["admin", "operator", "reviewer", "viewer", "worker"] | None]
+    role: NotRequired[Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"] | None]
     plan: NotRequired[Literal["free", "pro", "enterprise"] | None]
     password: NotRequired[str | None]
     must_change_password: NotRequired[bool | None]
@@ -105,13 +111,13 @@ class CreateBudget(TypedDict):
 class CreateInvitation(TypedDict):
     email: NotRequired[str | None]
     name: NotRequired[str | None]
-    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
     expires_in: NotRequired[str | None]
 
 
 class CreateKey(TypedDict):
     name: str
-    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
     expires_in: NotRequired[str | None]
     environment: NotRequired[Literal["live", "test"] | None]
     plan: NotRequired[Literal["free", "pro", "enterprise"] | None]
@@ -136,7 +142,7 @@ class CreateUser(TypedDict):
     email: str
     password: str
     name: NotRequired[str | None]
-    role: Literal["admin", "operator", "reviewer", "viewer", "worker"]
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
     plan: NotRequired[Literal["free", "pro", "enterprise"] | None]
     must_change_password: NotRequired[bool | None]
 

@@ -2,7 +2,7 @@
 //! backup, older backups are intact, and the data directory has lost nothing.
 //!
 //! ```text
-//! no repository ─────────────┐
+//! an empty repository ───────┐
 //! a repository, and changes ─┴─▶ create, killed at the k-th call ─▶ create ─▶ verify ─▶ restore, compare
 //! ```
 
@@ -26,7 +26,7 @@ const SAMPLE: usize = 12;
 /// The state before the command that is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
-    NoRepository,
+    Empty,
     /// A backup, and tasks that came since.
     Used,
 }
@@ -54,6 +54,7 @@ impl Bench {
         submit(&server, 0..40).await;
         assert!(server.terminate(), "it ends in order");
         let repository = directory.path().join("repository");
+        init(&repository);
         let made = create(&server.data(), &repository, |_| ());
         assert!(made.status.success(), "{made:?}");
         server.restart();
@@ -72,8 +73,9 @@ impl Bench {
     fn place(&self, found: Found, root: &Path) -> (PathBuf, PathBuf) {
         let (data, repository) = (root.join("data"), root.join("backups"));
         copy(&self.server.data(), &data);
-        if found == Found::Used {
-            copy(&self.path("repository"), &repository);
+        match found {
+            Found::Empty => init(&repository),
+            Found::Used => copy(&self.path("repository"), &repository),
         }
         (data, repository)
     }
@@ -154,6 +156,11 @@ async fn rows(data: &Path) -> Vec<Row> {
     store.scan(from, to, usize::MAX).await.expect("it can be read")
 }
 
+fn init(repository: &Path) {
+    let made = backup(&["init", "--in"], repository, |_| ());
+    assert!(made.status.success(), "{made:?}");
+}
+
 fn create(data: &Path, repository: &Path, prepare: impl FnOnce(&mut Command)) -> Output {
     backup(&["create", "--in"], repository, |command| {
         prepare(command.arg("--data-dir").arg(data));
@@ -180,7 +187,7 @@ fn a_killed_backup_leaves_a_repository_in_which_the_next_one_is_right() {
     let (mut random, seed) = Random::from_env();
     let bench = tokio::runtime::Runtime::new().expect("a runtime").block_on(Bench::new());
     let mut cases = Vec::new();
-    for found in [Found::NoRepository, Found::Used] {
+    for found in [Found::Empty, Found::Used] {
         let counts = bench.counted(found);
         let all = every(counts);
         eprintln!("{found:?}: {counts:?}");

@@ -4,8 +4,6 @@
 //! - a write that is dropped now and then;
 //! - somebody before the server who has it take every answer, under any lease (`careless.rs`);
 //! - a server, played by the test, that compares no leases and knows nothing of what it acknowledged.
-//!
-//! Deliberately absent: bugs inside the rules, which the runtime's model test plants.
 
 use std::sync::Arc;
 

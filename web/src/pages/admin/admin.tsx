@@ -3,7 +3,8 @@ import { type ComponentType, lazy, Suspense } from "react";
 import { useParams as useRoute } from "wouter";
 import { useMay } from "../../session/session";
 import { Empty, Loading, PageFrame } from "../../ui/basics";
-import { Tabs } from "../definition/tabs";
+import { Tabs } from "../../ui/tabs";
+import "../../ui/plain.css";
 import "../definition/definition.css";
 import "./admin.css";
 
@@ -27,6 +28,7 @@ const PARTS: Part[] = [
     fill: true,
   },
   { id: "settings", name: "Settings", needs: "audit: read", View: lazy(() => import("./settings")) },
+  { id: "nodes", name: "Nodes", needs: "cluster: manage", View: lazy(() => import("./nodes")) },
   { id: "storage", name: "Storage", needs: "metrics: read", View: lazy(() => import("./storage")) },
 ];
 

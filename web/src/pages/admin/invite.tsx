@@ -32,8 +32,11 @@ export function Invite({ onClose }: { onClose: () => void }) {
     return (
       <Dialog title="The invitation" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
         <p>
-          Send this link to {made.email ?? "the person"}. It makes one account as {made.role}, and counts
-          until <Ago at={made.expiresAt} />. It is shown only here.
+          {made.mailed
+            ? `A mail with this link goes to ${made.email}.`
+            : `Send this link to ${made.email ?? "the person"}.`}{" "}
+          It makes one account as {made.role}, and counts until <Ago at={made.expiresAt} />. It is shown only
+          here.
         </p>
         <Command>{made.url}</Command>
       </Dialog>

@@ -5,12 +5,12 @@ import { type ApiError, api, type ItemOf, type Schemas, unwrap } from "../../api
 import { useRows } from "../../api/hooks";
 import { count } from "../../lib/format";
 import { Button, Command, Empty, Failed, Field, Loading } from "../../ui/basics";
+import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
 import { Mark, Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
-import { Confirm } from "./confirm";
 
 type Key = ItemOf<"/api/auth/keys">;
 type Made = Schemas["Key"];
@@ -200,7 +200,7 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
             value={key.role}
             onChange={(event) => setKey({ ...key, role: event.target.value })}
           >
-            {["operator", "reviewer", "viewer", "worker", "admin"].map((role) => (
+            {["operator", "reviewer", "viewer", "worker", "backup", "admin"].map((role) => (
               <option key={role}>{role}</option>
             ))}
           </select>

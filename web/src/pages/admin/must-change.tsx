@@ -1,6 +1,7 @@
 /** What a user sees whose password an admin has set: the form, and nothing else until it is changed. */
 import { PageFrame } from "../../ui/basics";
 import { Password } from "./password";
+import "../../ui/plain.css";
 import "../definition/definition.css";
 import "./admin.css";
 

@@ -28,7 +28,7 @@ export function Password({ onDone }: { onDone?: () => Promise<void> }) {
   return (
     <Panel title="Change your password">
       <form
-        className="definition-pad stack admin-form"
+        className="pad stack admin-form"
         onSubmit={(event) => {
           event.preventDefault();
           void submit();

@@ -3,13 +3,21 @@ import type { Schemas } from "../../api/client";
 import { Field } from "../../ui/basics";
 
 export type Role = Schemas["CreateUser"]["role"];
-export const ROLES = ["admin", "operator", "reviewer", "viewer", "worker"] as const satisfies Role[];
+export const ROLES = [
+  "admin",
+  "operator",
+  "reviewer",
+  "viewer",
+  "worker",
+  "backup",
+] as const satisfies Role[];
 export const MAY: Record<Role, string> = {
   admin: "may do everything",
   operator: "submits, cancels, deploys, reviews",
   reviewer: "reads and decides held outputs, nothing else",
   viewer: "reads",
   worker: "runs tasks",
+  backup: "makes backups",
 };
 
 export function RoleField(props: { role: Role; set: (role: Role) => void; fault?: string }) {

@@ -6,10 +6,10 @@ import { plural, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { useMay, useWho } from "../../session/session";
 import { Button, Failed, Loading, Panel } from "../../ui/basics";
+import { Sized } from "../../ui/sized";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
-import { Sized } from "../definition/sized";
 import { Password } from "./password";
 
 type Session = ItemOf<"/api/auth/sessions">;
@@ -120,7 +120,7 @@ export default function Sessions() {
         ) : !list.data ? (
           <Loading />
         ) : list.rows.length === 0 ? (
-          <p className="definition-pad soft">There is none.</p>
+          <p className="pad soft">There is none.</p>
         ) : (
           <Sized rows={list.rows.length}>
             <Table

@@ -4,10 +4,14 @@ import { usePage } from "../../api/hooks";
 import { Empty, Loaded, Panel } from "../../ui/basics";
 import { Ago } from "../../ui/time";
 
+/** The entry of the audit log with the settings as they were read last. */
+export const useSettings = (enabled = true) =>
+  usePage("/api/audit", { query: { action: "server.started,settings.read", limit: 1 } } as never, {
+    enabled,
+  });
+
 export default function Settings() {
-  const read = usePage("/api/audit", {
-    query: { action: "server.started,settings.read", limit: 1 },
-  } as never);
+  const read = useSettings();
   return (
     <Loaded query={read}>
       {({ items: [entry] }) =>
@@ -24,7 +28,7 @@ export default function Settings() {
             </p>
             {sections(entry.details ?? {}).map(([section, settings]) => (
               <Panel key={section} title={section}>
-                <dl className="facts definition-pad admin-settings">
+                <dl className="facts pad admin-settings">
                   {settings.map(([name, value]) => (
                     <Setting key={name} name={name} value={value} />
                   ))}

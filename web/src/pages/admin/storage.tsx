@@ -1,11 +1,14 @@
 /** The state of the server's parts, and what it stores. */
 import { useApi } from "../../api/hooks";
 import { count, duration } from "../../lib/format";
+import { useMay } from "../../session/session";
 import { Button, Loaded, Panel } from "../../ui/basics";
 import { Status } from "../../ui/status";
 import { type Sample, useMetrics, value } from "../insights/metrics";
+import { Backups, Retention } from "./kept";
 
 export default function Storage() {
+  const mayAudit = useMay()("audit: read");
   const health = useApi("/api/health", undefined, { staleTime: 0 });
   const metrics = useMetrics();
   return (
@@ -27,7 +30,7 @@ export default function Storage() {
       >
         <Loaded query={health}>
           {({ status, version, uptimeMs, components }) => (
-            <dl className="facts definition-pad">
+            <dl className="facts pad">
               <dt>Server</dt>
               <dd>
                 <Status state={status} />{" "}
@@ -43,6 +46,8 @@ export default function Storage() {
         </Loaded>
       </Panel>
       <Loaded query={metrics}>{(samples) => <Stored samples={samples} />}</Loaded>
+      {mayAudit && <Backups />}
+      {mayAudit && <Retention />}
     </>
   );
 }
@@ -84,7 +89,7 @@ function Stored({ samples }: { samples: Sample[] }) {
   ];
   return (
     <Panel title="Storage and process">
-      <div className="definition-pad stack">
+      <div className="pad stack">
         {used !== undefined && (
           <div
             className="bar admin-disk"

@@ -7,11 +7,11 @@ import { useRows } from "../../api/hooks";
 import { count } from "../../lib/format";
 import { useWho } from "../../session/session";
 import { Button, Failed, Field, Loading } from "../../ui/basics";
+import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
-import { Confirm } from "./confirm";
 import { Invitations, Invite } from "./invite";
 import { MAY, ROLES, type Role, RoleField } from "./role";
 

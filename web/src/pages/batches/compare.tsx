@@ -10,12 +10,13 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Empty, Failed, Field, Loading, PageFrame, Panel } from "../../ui/basics";
+import { listOf } from "../../ui/filters";
+import { Scroll } from "../../ui/sized";
 import { Mark, Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
-import { Scroll } from "../definition/sized";
-import { listOf } from "../executions/filters";
 import { isObject, lineOf } from "./columns";
 import type { Batch, BatchRow } from "./read";
+import "../../ui/plain.css";
 import "../definition/definition.css";
 import "./batches.css";
 
@@ -263,7 +264,7 @@ function Sums({ comparison: { cost, agreement, failed } }: { comparison: Compari
       : []),
   ];
   return (
-    <table className="definition-table batches-sums">
+    <table className="plain-table batches-sums">
       <caption className="hide">Figures of both batches</caption>
       <thead>
         <tr>
@@ -305,7 +306,7 @@ function ByField({
   return (
     <Panel title="By field">
       <Scroll>
-        <table className="definition-table">
+        <table className="plain-table">
           <thead>
             <tr>
               <th scope="col">Compare</th>

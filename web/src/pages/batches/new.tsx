@@ -13,6 +13,7 @@ import { toast } from "../../ui/toast";
 import { type Found, look, type Media, mediaOf, typesOf, Unreadable } from "./file";
 import { Preview } from "./preview";
 import { type Settings, upload } from "./upload";
+import "../../ui/plain.css";
 import "../definition/definition.css";
 import "./batches.css";
 

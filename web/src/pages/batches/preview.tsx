@@ -2,8 +2,8 @@
 import { count, plural } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { Field, Panel } from "../../ui/basics";
+import { Scroll } from "../../ui/sized";
 import { Mark } from "../../ui/status";
-import { Scroll } from "../definition/sized";
 import { isObject, lineOf } from "./columns";
 import type { FileRow, Found, Media } from "./file";
 
@@ -35,7 +35,7 @@ export function Preview({ found, media, keyColumn, onKeyColumn, types, schema }:
         }
       >
         <Scroll>
-          <table className="definition-table batches-preview">
+          <table className="plain-table batches-preview">
             <thead>
               <tr>
                 <th scope="col" className="num">

@@ -6,10 +6,10 @@ import type { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Empty, Failed, Loading } from "../../ui/basics";
+import { listOf, TextFilter } from "../../ui/filters";
 import { Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { CODES } from "../executions/cause";
-import { listOf, TextFilter } from "../executions/filters";
 import { confidentSteps, fieldsOf, isObject, lineOf } from "./columns";
 import {
   type Batch,

@@ -87,3 +87,16 @@ describe("a definition as text", () => {
     expect(changes(template, { ...template, createdAt: "later" })).toEqual([]);
   });
 });
+
+it("leaves out what the server knows of a version: it is no part of the definition", () => {
+  const given = {
+    name: "A",
+    version: "1.0.0",
+    steps: [],
+    latest: true,
+    latestSet: true,
+    retiredAt: "2026-11-28T00:00:00Z",
+  };
+  expect(textOf(given)).toBe("name: A\nversion: 1.0.0\nsteps: []\n");
+  expect(changes({ ...given, latest: false }, given)).toEqual([]);
+});

@@ -11,8 +11,9 @@ import { type FormField, formOf, missing } from "../../ui/form/schema";
 import { toast } from "../../ui/toast";
 import { costs, OverBudget } from "./estimate";
 import { Gate } from "./steps";
+import "../../ui/plain.css";
 import "./definition.css";
-import { Scroll } from "./sized";
+import { Scroll } from "../../ui/sized";
 
 type Target = { kind: "template"; id: string; version: string } | { kind: "plan"; id: string };
 type DryRun = Schemas["DryRun"];
@@ -99,7 +100,7 @@ export function Run({
       </div>
       <div className="definition-aside">
         <Panel title="Before it runs">
-          <div className="definition-pad stack">
+          <div className="pad stack">
             {error && !isOfInput && <Failed error={error} what="It was refused" />}
             {error && isOfInput && (
               <Failed error={new Error("see the fields")} what="The input is not accepted" />
@@ -182,7 +183,7 @@ function InputPanel({
         )
       }
     >
-      <div className="definition-pad">
+      <div className="pad">
         {asJson || !fields ? (
           <JsonInput
             value={input}
@@ -228,7 +229,7 @@ function Overrides({
         <span className="faint">{many > 0 ? `${many} changed` : "as defined"}</span>
       </summary>
       <Scroll>
-        <table className="definition-table">
+        <table className="plain-table">
           <thead>
             <tr>
               <th scope="col">Step</th>
@@ -297,7 +298,7 @@ function Limits({
           {JSON.stringify(options) === JSON.stringify(NO_OPTIONS) ? "as defined" : "changed"}
         </span>
       </summary>
-      <div className="definition-pad form">
+      <div className="pad form">
         <Field
           label="Most it may cost, in USD"
           hint="It stops before it would cost more."
@@ -393,7 +394,7 @@ function Estimate({ run }: { run: DryRun }) {
   const held = steps.filter(({ gate }) => gate === "always").length;
   return (
     <div className="stack" role="status">
-      <dl className="definition-figures">
+      <dl className="figures">
         <div>
           <dt>Cost</dt>
           <dd>{costs(estimate)}</dd>
@@ -436,7 +437,7 @@ function DrySteps({ run }: { run: DryRun }) {
   return (
     <Panel title="What would run">
       <Scroll>
-        <table className="definition-table">
+        <table className="plain-table">
           <thead>
             <tr>
               <th scope="col">Step</th>

@@ -3,6 +3,7 @@ import { memo } from "react";
 import type { Schemas } from "../../api/client";
 import { duration } from "../../lib/format";
 import { Mark } from "../../ui/status";
+import "../../ui/plain.css";
 import "./definition.css";
 
 type Step = Schemas["Step"];

@@ -12,6 +12,7 @@ import { toast, toastError } from "../../ui/toast";
 import { YamlEditor } from "./code";
 import { jsonOf } from "./definition";
 import { type Fault, placed, syntax } from "./faults";
+import "../../ui/plain.css";
 import "./definition.css";
 
 type Kind = "template" | "plan";
@@ -91,16 +92,14 @@ export default function Write({ kind, initial, of }: { kind: Kind; initial: stri
         </header>
         <div role="status" aria-live="polite">
           {found.length === 0 ? (
-            <p className="definition-pad soft">
+            <p className="pad soft">
               The server checks the whole definition and stores it only without a fault.
               {kind === "template" &&
                 " A published version never changes: raise the version to publish other content."}
             </p>
           ) : (
             <>
-              {isOld && (
-                <p className="definition-pad small soft">As of the last check; the text has changed since.</p>
-              )}
+              {isOld && <p className="pad small soft">As of the last check; the text has changed since.</p>}
               <ol>
                 {found.map((fault, index) => (
                   <li key={index}>
@@ -128,7 +127,7 @@ export default function Write({ kind, initial, of }: { kind: Kind; initial: stri
           )}
         </div>
         {found.length === 0 && refused === undefined && (
-          <p className="definition-pad small">
+          <p className="pad small">
             <Mark tone="mute" icon="dot">
               the text is valid YAML
             </Mark>

@@ -5,6 +5,7 @@ import { Link, useParams as useRoute } from "wouter";
 import { Empty, Loaded, Loading, PageFrame } from "../../ui/basics";
 import { fileOf, isGuide, readGuide, sections } from "./guides";
 import { Markdown } from "./markdown";
+import "../../ui/plain.css";
 import "../definition/definition.css";
 import "./docs.css";
 

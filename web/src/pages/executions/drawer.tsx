@@ -1,11 +1,11 @@
 /** A step: its output as it is written, attempts, tokens, cost, worker, and why it failed. */
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { Link } from "wouter";
 import { useApi, usePage } from "../../api/hooks";
 import { count, money, ratio, tail } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
-import { Button, Command } from "../../ui/basics";
+import { Button, Command, Loading } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
 import { Status, stateOf } from "../../ui/status";
@@ -13,6 +13,8 @@ import { Ago, Lasted } from "../../ui/time";
 import { Output } from "../tasks/output";
 import { Unpriced } from "./executions";
 import { type Items, itemStates, type StepView } from "./steps";
+
+const Signal = lazy(() => import("./signal-form"));
 
 export function Drawer({
   executionId,
@@ -56,6 +58,11 @@ export function Drawer({
             </div>
           </div>
         )}
+        {step.signal && (
+          <Suspense fallback={<Loading lines={3} />}>
+            <Signal executionId={executionId} step={step} />
+          </Suspense>
+        )}
         <section>
           <h3>Output</h3>
           <Output
@@ -95,7 +102,11 @@ function Figures({ step }: { step: StepView }) {
   const waits = step.state === "pending" ? (result?.waitingFor ?? "the steps before it") : undefined;
   return (
     <dl className="facts">
-      {waits && <Fact name="Waits for">{waits}</Fact>}
+      {waits && (
+        <Fact name="Waits for">
+          {waits === "signal" ? `the signal ${visible(step.signal ?? "")}` : waits}
+        </Fact>
+      )}
       {step.items && (
         <Fact name="Items">
           {itemStates(step.items)

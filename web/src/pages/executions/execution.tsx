@@ -11,6 +11,7 @@ import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Button, Loaded, Loading, PageFrame } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
+import { Erase } from "../../ui/erase";
 import { Status } from "../../ui/status";
 import { TemplateName } from "../../ui/template-name";
 import { Ago, Lasted } from "../../ui/time";
@@ -219,6 +220,7 @@ function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefine
   const [params] = useParams();
   const [asks, setAsks] = useState(false);
   const [forks, setForks] = useState(false);
+  const [erases, setErases] = useState(false);
   const [busy, setBusy] = useState<string>();
   const path = { id: execution.id };
   const run = async (name: string, call: () => Promise<unknown>, failed: string) => {
@@ -306,6 +308,25 @@ function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefine
             onClose={() => setForks(false)}
           />
         </Suspense>
+      )}
+      {!isRunning && !execution.erasedAt && (
+        <Button kind="danger" needs="tasks: erase texts" onClick={() => setErases(true)}>
+          Erase texts
+        </Button>
+      )}
+      {erases && (
+        <Erase
+          of="this execution"
+          onClose={() => setErases(false)}
+          erase={async (reason) => {
+            const params = { path };
+            await unwrap(api.DELETE("/api/plans/executions/{id}/texts", { params, body: { reason } }));
+            await client.invalidateQueries({ queryKey: [PATH, { path }] });
+          }}
+        >
+          Its input and title, the payloads of its signals and the texts of all its tasks are gone for good,
+          though not from backups. Status, usage, cost and tags stay.
+        </Erase>
       )}
       {isRunning && (
         <Button

@@ -9,12 +9,22 @@ import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
+import {
+  type Change,
+  createdIn,
+  endedIn,
+  Filters,
+  listOf,
+  Since,
+  States,
+  TextFilter,
+} from "../../ui/filters";
 import { State, Status } from "../../ui/status";
 import { Table } from "../../ui/table";
 import { Tags } from "../../ui/tags";
 import { Ago, Lasted } from "../../ui/time";
 import { BROKEN, CODES, causeOf } from "./cause";
-import { type Change, createdIn, endedIn, Filters, listOf, Since, States, TextFilter } from "./filters";
+import { Outcomes } from "./outcomes";
 import type { Execution } from "./steps";
 import "./executions.css";
 
@@ -64,6 +74,7 @@ export default function Executions() {
         <Since name="ended" word="Ended" value={params.get("ended")} set={set} />
         <Cause value={params.get("error")} set={set} />
       </Filters>
+      {params.get("templateId") && <Outcomes templateId={params.get("templateId") as string} />}
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (

@@ -4,6 +4,7 @@ import {
   type Edge,
   Handle,
   MarkerType,
+  MiniMap,
   type Node,
   type NodeProps,
   Position,
@@ -12,15 +13,18 @@ import {
 } from "@xyflow/react";
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import "@xyflow/react/dist/base.css";
+import { visible } from "../../lib/visible";
 import { Icon } from "../../ui/icons";
 import { lookOf } from "../../ui/status";
 import { HEIGHT, placed, WIDTH } from "./layout";
-import { type Items, itemsLine, type StepView } from "./steps";
+import { type Items, itemsLine, type StepView, waitWord } from "./steps";
 
 type StepNode = Node<
   {
     state: string;
     items?: Items;
+    /** In place of the word of its state. */
+    word?: string;
     calls?: string;
     selected: boolean;
     gate: boolean;
@@ -57,7 +61,7 @@ const StepBox = memo(function StepBox({ id, data }: NodeProps<StepNode>) {
         </span>
         <span className="status" data-tone={look.tone}>
           <Icon name={look.icon} spin={look.spin} size={14} />
-          <span>{look.word}</span>
+          <span className="cut">{visible(data.word ?? look.word)}</span>
         </span>
         {data.gate && (
           <span className="executions-node-gate" data-tip="A reviewer must approve its output">
@@ -78,6 +82,8 @@ const HANDLES: NonNullable<StepNode["handles"]> = [
 const ZOOM = 0.85;
 
 const TYPES = { step: StepBox };
+/** The colours of the map, by the tone of a state. */
+const TONES = { good: "good", bad: "bad", warn: "warn", run: "run", mute: "control" } as const;
 
 export default function Graph({
   steps,
@@ -98,9 +104,11 @@ export default function Graph({
 
   const nodes = useMemo(
     () =>
-      steps.map(({ id, state, items, function: calls, requiresApproval }): StepNode => {
+      steps.map((step): StepNode => {
+        const { id, state, items, function: calls, requiresApproval } = step;
         const position = places.get(id) ?? { x: 0, y: 0 };
-        const data = { state, items, calls, selected: id === selected, gate: requiresApproval, select };
+        const word = waitWord(step);
+        const data = { state, items, word, calls, selected: id === selected, gate: requiresApproval, select };
         const known = cache.current.get(id);
         // A node that did not change is the same object, so it is not drawn again.
         if (known && known.position === position && JSON.stringify(known.data) === JSON.stringify(data))
@@ -146,7 +154,7 @@ export default function Graph({
   const isMoved = useRef(false);
   const isWhole = steps.length <= WHOLE_UP_TO;
   const showWhole = useCallback(() => {
-    if (isWhole && !isMoved.current) void flow.current?.fitView({ maxZoom: 1, padding: 0.1 });
+    if (isWhole && !isMoved.current) void flow.current?.fitView({ maxZoom: 1.35, padding: 0.1 });
   }, [isWhole]);
   const start = (instance: ReactFlowInstance<StepNode>) => {
     flow.current = instance;
@@ -200,6 +208,16 @@ export default function Graph({
         aria-label={`Graph of ${steps.length} steps`}
       >
         <Controls showInteractive={false} position="bottom-left" />
+        {steps.length >= WHOLE_UP_TO && (
+          <MiniMap<StepNode>
+            position="bottom-right"
+            className="executions-map"
+            pannable
+            zoomable
+            ariaLabel={`Map of ${steps.length} steps`}
+            nodeColor={({ data }) => `var(--${TONES[lookOf(data.state).tone]})`}
+          />
+        )}
       </ReactFlow>
     </div>
   );

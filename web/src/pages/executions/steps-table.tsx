@@ -4,7 +4,7 @@ import { count, money } from "../../lib/format";
 import { Status } from "../../ui/status";
 import { Table } from "../../ui/table";
 import { Ago, Lasted } from "../../ui/time";
-import { itemsLine, type StepView } from "./steps";
+import { itemsLine, type StepView, waitWord } from "./steps";
 
 export function StepsTable({
   id,
@@ -37,7 +37,7 @@ export function StepsTable({
           width: "150px",
           cell: (step) => (
             <>
-              <Status state={step.state} />{" "}
+              <Status state={step.state} word={waitWord(step)} />{" "}
               {step.items && <span className="soft">{itemsLine(step.items)}</span>}
             </>
           ),

@@ -19,6 +19,9 @@ export type StepView = {
   function?: string;
   queue?: string;
   condition?: string;
+  /** The signal that a wait waits for, and the schema of its payload. */
+  signal?: string;
+  schema?: unknown;
   requiresApproval: boolean;
   items?: Items;
 };
@@ -26,7 +29,8 @@ export type StepView = {
 /** Every step of the plan in its order. Without the plan, the steps that the execution names. */
 export function stepsOf(plan: Plan | undefined, execution: Execution): StepView[] {
   const results = execution.steps ?? {};
-  const steps: Pick<Plan["steps"][number], "id" | "dependsOn" | "requiresApproval">[] =
+  const steps: (Pick<Plan["steps"][number], "id" | "dependsOn" | "requiresApproval"> &
+    Partial<Pick<StepView, "signal" | "schema">>)[] =
     plan?.steps ??
     Object.keys(results)
       .sort()
@@ -41,6 +45,10 @@ export function stepsOf(plan: Plan | undefined, execution: Execution): StepView[
     };
   });
 }
+
+/** What a step waits for, if it is a signal: its name says more than its state. */
+export const waitWord = ({ state, signal, result }: StepView): string | undefined =>
+  state === "pending" && signal && result?.waitingFor === "signal" ? `waits for ${signal}` : undefined;
 
 /** What an event of a step says at once; the rest is read again. */
 const SAID = ["status", "taskId", "attempt", "startedAt", "awaitingApproval", "waitingFor"] as const;

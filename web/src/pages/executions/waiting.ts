@@ -1,6 +1,7 @@
 /** What waits, the oldest first: executions of which nothing runs, and tasks that are of none. */
 import type { ItemOf } from "../../api/client";
 import { usePage } from "../../api/hooks";
+import { runsModel } from "../../lib/serves";
 import { useLive } from "../../live/live";
 
 type Execution = ItemOf<"/api/plans/executions">;
@@ -74,6 +75,5 @@ export function unserved(tasks: Task[], workers: Worker[]): Unserved[] {
 }
 
 function serves({ queues, models }: Worker, queue: string, model: string): boolean {
-  const runs = (name: string) => (name.endsWith("*") ? model.startsWith(name.slice(0, -1)) : name === model);
-  return queues.some((name) => name === queue || name === "*") && models.some(runs);
+  return queues.some((name) => name === queue || name === "*") && runsModel(models, model);
 }

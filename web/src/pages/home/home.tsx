@@ -5,7 +5,7 @@ import { type Approval, getPage, type ItemOf } from "../../api/client";
 import { usePage } from "../../api/hooks";
 import { count, money, plural, ratio, short } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
-import { midnight } from "../../lib/span";
+import { midnight, spanOf } from "../../lib/span";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
@@ -165,7 +165,8 @@ function FailingTemplates() {
       ) : found.rows.length === 0 ? (
         <p className="home-none">
           <Mark tone="good" icon="check">
-            None failed.
+            No execution failed.
+            <FailedTasks />
           </Mark>
         </p>
       ) : (
@@ -200,6 +201,26 @@ function FailingTemplates() {
 
 const ofRow = ({ id, isTemplate }: Failing): Record<string, string> =>
   isTemplate ? { templateId: id } : { planId: id };
+
+/** Tasks may have failed where no execution did: the week beside this counts them. */
+function FailedTasks() {
+  const may = useMay()("tasks: read");
+  useLive(["task.failed"]);
+  const { after: since } = spanOf(WITHIN);
+  const { data } = usePage(
+    "/api/tasks",
+    { query: { status: ["failed"], ...(since && { endedAfter: since }), limit: 1 } } as never,
+    { enabled: may },
+  );
+  if (!data?.total) return null;
+  return (
+    <>
+      {" "}
+      <Link href={`/tasks?status=failed&ended=${WITHIN}`}>{plural(data.total, "task")} failed</Link>, which{" "}
+      {data.total === 1 ? "is of none, or of one that went on" : "are of none, or of some that went on"}.
+    </>
+  );
+}
 
 /** The list of the executions that failed within the span, of these members. */
 const failedHref = (of: Record<string, string> = {}) =>

@@ -1,22 +1,21 @@
 /** Tokens and cost of the tasks of some days: by day, model, template and tag. */
-import { useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { ApiError, type DataOf, type Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { axisMoney, count, money } from "../../lib/format";
+import { count, money } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
+import { useNames } from "../../lib/people";
 import { useParams } from "../../lib/search";
 import { lastDays, midnight, zone } from "../../lib/span";
 import { visible } from "../../lib/visible";
-import { useLive } from "../../live/live";
-import { Button, Empty, Failed, Loaded, Loading, Panel } from "../../ui/basics";
+import { useAgain } from "../../live/again";
+import { Button, Empty, Failed, Loaded, Panel } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
-import { Scroll } from "../definition/sized";
-import { TextFilter } from "../executions/filters";
-import { csvOf } from "./figures";
+import { TextFilter } from "../../ui/filters";
+import { Scroll } from "../../ui/sized";
+import { csvOf, download } from "./figures";
+import { Stacked } from "./stacked";
 
-const Chart = lazy(() => import("./chart"));
 const PATH = "/api/usage" as const;
 const WINDOWS = [7, 30, 90];
 /** The server adds up many rows for it. */
@@ -25,19 +24,10 @@ const SHOWN = 50;
 
 type Sum = Schemas["UsageSum"];
 type Groups = DataOf<typeof PATH>;
-type By = "day" | "model" | "template" | "tag" | "tagKey";
+export type By = "day" | "model" | "template" | "tag" | "account" | "tagKey";
 
 export default function Costs() {
-  const client = useQueryClient();
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const again = () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      void client.invalidateQueries({ queryKey: [PATH] });
-    }, EVERY);
-  };
-  useLive(["task.completed", "task.rejected", "hitl.pending"], undefined, again, again);
-  useEffect(() => () => clearTimeout(timer.current), []);
+  useAgain(["task.completed", "task.rejected", "hitl.pending"], ([path]) => path === PATH, EVERY);
   const [params, set] = useParams();
   const window = WINDOWS.find((each) => String(each) === params.get("days")) ?? 7;
   const shown = lastDays(window);
@@ -67,7 +57,7 @@ export default function Costs() {
         </select>
         <TextFilter name="tagKey" label="Tag key, such as customer" params={params} set={set} />
         {read.data && (
-          <Button size="small" onClick={() => download(read.data, first)}>
+          <Button size="small" onClick={() => download(csvOf(read.data.groups, "day"), first)}>
             CSV
           </Button>
         )}
@@ -117,78 +107,38 @@ type FoundProps = {
 
 function Found({ found, before, days, from, shown, tagKey }: FoundProps) {
   const { total } = found;
-  const byDay = new Map(found.groups.map((sum) => [sum.key, sum]));
-  const of = (figure: (sum: Sum) => number) =>
-    shown.map((each) => {
-      const sum = byDay.get(each);
-      return sum ? figure(sum) : 0;
-    });
-  const bars = {
-    x: shown.map((_, index) => index),
-    xRange: [-0.5, shown.length - 0.5] as [number, number],
-    xText: (value: number) => shown[value]?.slice(5) ?? "",
-  };
+  const tokens = total.input + total.output;
   return (
     <>
-      <div className="insights-two">
-        <Panel
-          title="Cost by day"
-          actions={
-            <span className="soft small">
-              {money(total.totalCost)} in all{total.priceUnknown && ", some prices unknown"}
-              {before && (
-                <>
-                  ; {money(before.totalCost)} in the {days} days before{" "}
-                  {change(total.totalCost, before.totalCost)}
-                </>
-              )}
-            </span>
-          }
-        >
-          <div className="definition-pad">
-            <Suspense fallback={<Loading lines={6} />}>
-              <Chart
-                {...bars}
-                label="Cost of tasks by the day of their result"
-                yText={axisMoney}
-                lines={[
-                  { label: "cost", kind: "bars", colour: "--accent", values: of((sum) => sum.totalCost) },
-                ]}
-              />
-            </Suspense>
-          </div>
-        </Panel>
-        <Panel
-          title="Tokens by day"
-          actions={
-            <span className="soft small">
-              {count(total.input + total.output)} in all
-              {before && `; ${count(before.input + before.output)} before`}
-            </span>
-          }
-        >
-          <div className="definition-pad">
-            <Suspense fallback={<Loading lines={6} />}>
-              <Chart
-                {...bars}
-                label="Tokens of tasks by the day of their result"
-                yText={count}
-                lines={[
-                  {
-                    label: "tokens",
-                    kind: "bars",
-                    colour: "--accent",
-                    values: of((sum) => sum.input + sum.output),
-                  },
-                ]}
-              />
-            </Suspense>
-          </div>
-        </Panel>
-      </div>
+      <dl className="figures insights-figures">
+        <div>
+          <dt>Cost</dt>
+          <dd>
+            {money(total.totalCost)}
+            {total.priceUnknown && <span className="faint small"> and models without a price</span>}
+          </dd>
+          {before && (
+            <dd className="faint small">
+              {money(before.totalCost)} in the {days} days before {change(total.totalCost, before.totalCost)}
+            </dd>
+          )}
+        </div>
+        <div>
+          <dt>Tokens</dt>
+          <dd>{count(tokens)}</dd>
+          {before && <dd className="faint small">{count(before.input + before.output)} before</dd>}
+        </div>
+        <div>
+          <dt>Tasks with a result</dt>
+          <dd>{count(total.tasks)}</dd>
+          {before && <dd className="faint small">{count(before.tasks)} before</dd>}
+        </div>
+      </dl>
+      <Stacked days={shown} tagKey={tagKey} />
       <div className="insights-two">
         <Grouped by="model" from={from} />
         <Grouped by="template" from={from} />
+        <Grouped by="account" from={from} />
         {tagKey ? <Grouped by="tagKey" from={from} tagKey={tagKey} /> : <Grouped by="tag" from={from} />}
         <Panel title="By day">
           <Sums sums={found.groups.toSorted((a, b) => ((a.key ?? "") < (b.key ?? "") ? 1 : -1))} by="day" />
@@ -205,7 +155,11 @@ function Grouped({ by, from, tagKey }: { by: By; from: string; tagKey?: string }
       title={`By ${tagKey ?? by}`}
       actions={
         read.data && (
-          <Button size="small" kind="quiet" onClick={() => download(read.data, tagKey ?? by)}>
+          <Button
+            size="small"
+            kind="quiet"
+            onClick={() => download(csvOf(read.data.groups, tagKey ?? by), tagKey ?? by)}
+          >
             CSV
           </Button>
         )
@@ -223,30 +177,25 @@ function change(now: number, before: number): string {
   return `(${share >= 0 ? "+" : "−"}${Math.abs(share)} %)`;
 }
 
-function download({ groups, groupBy }: Groups, name: string) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([csvOf(groups, groupBy)], { type: "text/csv" }));
-  link.download = `callboard-cost-${name}.csv`;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 const NAMES: Record<By, string> = {
   day: "Day",
   model: "Model",
   template: "Template",
   tag: "Tag",
+  account: "Account",
   tagKey: "Value",
 };
 
-function Name({ by, name, tagKey }: { by: By; name: string | undefined; tagKey?: string }) {
+export function Name({ by, name, tagKey }: { by: By; name: string | undefined; tagKey?: string }) {
   const nameOf = useNameOf();
+  const personOf = useNames();
   if (name === undefined) return <span className="soft">no {tagKey ?? by}</span>;
   if (by === "template")
     return <Link href={`/templates/${name}`}>{visible(nameOf({ templateId: name }))}</Link>;
   if (by === "tagKey")
     return <Link href={`/tasks?tags=${encodeURIComponent(`${tagKey}:${name}`)}`}>{visible(name)}</Link>;
   if (by === "model") return <Link href={`/tasks?model=${encodeURIComponent(name)}`}>{visible(name)}</Link>;
+  if (by === "account") return <span data-tip={name}>{visible(personOf(name))}</span>;
   if (by === "tag") return <Link href={`/tasks?tags=${encodeURIComponent(name)}`}>{visible(name)}</Link>;
   return name;
 }
@@ -255,7 +204,7 @@ function Sums({ sums, by, tagKey }: { sums: Sum[]; by: By; tagKey?: string }) {
   return (
     <>
       <Scroll>
-        <table className="definition-table insights-dense">
+        <table className="plain-table insights-dense">
           <thead>
             <tr>
               <th scope="col">{NAMES[by]}</th>
@@ -290,7 +239,7 @@ function Sums({ sums, by, tagKey }: { sums: Sum[]; by: By; tagKey?: string }) {
         </table>
       </Scroll>
       {sums.length > SHOWN && (
-        <p className="definition-pad small soft">
+        <p className="pad small soft">
           The {SHOWN} that cost most, of {count(sums.length)}.
         </p>
       )}

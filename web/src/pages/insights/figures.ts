@@ -15,16 +15,40 @@ export function accepted(tally: Tally): number | undefined {
   return all === 0 ? undefined : tally.approved / all;
 }
 
-/** Sums as a table for a spreadsheet. A cell that a spreadsheet would compute stays text. */
-export function csvOf(sums: Schemas["UsageSum"][], groupBy: string): string {
-  const cell = (value: string) => {
+type Cell = string | number | boolean;
+
+/** A table for a spreadsheet. A text that a spreadsheet would compute stays text. */
+export function tableOf(head: string[], rows: Cell[][]): string {
+  const cell = (value: Cell) => {
+    if (typeof value !== "string") return String(value);
     const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
     return /[",\n\r']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const rows = sums.map(({ key = "", tasks, input, output, totalCost, priceUnknown = false }) =>
-    [cell(key), tasks, input, output, totalCost, priceUnknown].join(","),
+  return [head, ...rows].map((row) => `${row.map(cell).join(",")}\n`).join("");
+}
+
+/** Sums as such a table. */
+export function csvOf(sums: Schemas["UsageSum"][], groupBy: string): string {
+  return tableOf(
+    [groupBy, "tasks", "input", "output", "costUsd", "priceUnknown"],
+    sums.map(({ key = "", tasks, input, output, totalCost, priceUnknown = false }) => [
+      key,
+      tasks,
+      input,
+      output,
+      totalCost,
+      priceUnknown,
+    ]),
   );
-  return [[groupBy, "tasks", "input", "output", "costUsd", "priceUnknown"].join(","), ...rows, ""].join("\n");
+}
+
+/** Gives a table to the browser as a file. */
+export function download(csv: string, name: string) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
+  link.download = `callboard-cost-${name}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 /** The threshold nearest to a value. */

@@ -4,17 +4,18 @@ import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useApi, usePage } from "../../api/hooks";
 import { count, duration, percent, plural, ratio } from "../../lib/format";
+import { useNames } from "../../lib/people";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Empty, Field, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
-import { Tabs } from "../definition/tabs";
-import { useNames } from "../review/names";
+import { Tabs } from "../../ui/tabs";
 import { accepted, metGate, nearest, reviewed } from "./figures";
+import "../../ui/plain.css";
 import "../definition/definition.css";
 import "./insights.css";
-import { Scroll } from "../definition/sized";
+import { Scroll } from "../../ui/sized";
 
 const Chart = lazy(() => import("./chart"));
 const Costs = lazy(() => import("./costs"));
@@ -119,7 +120,7 @@ function Calibration({ calibration }: { calibration: Schemas["Calibration"] }) {
   return (
     <div className="insights-two">
       <Panel title="How much a confidence says">
-        <div className="definition-pad stack">
+        <div className="pad stack">
           <p className="soft small">
             The share of the reviewed outputs that passed as they were. On the dashed line, an output passes
             as often as its confidence says.
@@ -171,7 +172,7 @@ function Deciles({
   ];
   return (
     <Scroll>
-      <table className="definition-table insights-dense">
+      <table className="plain-table insights-dense">
         <caption className="hide">What became of outputs, by confidence</caption>
         <thead>
           <tr>
@@ -210,7 +211,7 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
   const { low, high, expected } = at.missedShare;
   return (
     <Panel title="What another threshold would have done">
-      <div className="definition-pad stack">
+      <div className="pad stack">
         <Field
           label={`Threshold ${ratio(at.threshold)}`}
           hint="Outputs with a lower confidence would have been held."
@@ -230,7 +231,7 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
             />
           )}
         </Field>
-        <dl className="definition-figures insights-result">
+        <dl className="figures insights-result">
           <div>
             <dt>Reviews saved</dt>
             <dd>{count(at.reviewsSaved)}</dd>
@@ -299,8 +300,8 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
   const none = <span className="faint">–</span>;
   return (
     <Panel title={`Reviews of ${plural(windowDays, "day")}`}>
-      <div className="definition-pad insights-reviews">
-        <dl className="definition-figures insights-figures">
+      <div className="pad insights-reviews">
+        <dl className="figures insights-figures">
           <div>
             <dt>Decided</dt>
             <dd>{count(decided)}</dd>
@@ -328,7 +329,7 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
         </dl>
         {topReviewers.length > 0 && (
           <Scroll>
-            <table className="definition-table insights-dense">
+            <table className="plain-table insights-dense">
               <thead>
                 <tr>
                   <th scope="col">Who decided most</th>

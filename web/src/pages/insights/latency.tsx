@@ -3,7 +3,7 @@ import { lazy, Suspense } from "react";
 import { count, duration, instant, percent } from "../../lib/format";
 import { Button, Empty, Loaded, Loading, Panel } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
-import { Scroll } from "../definition/sized";
+import { Scroll } from "../../ui/sized";
 import { type Bucket, buckets, names, quantile, type Sample, useMetrics, value } from "./metrics";
 
 const Chart = lazy(() => import("./chart"));
@@ -69,7 +69,7 @@ function Found({ samples }: { samples: Sample[] }) {
         actions={<span className="soft small">tasks of the last 5 to 10 minutes</span>}
       >
         <Scroll>
-          <table className="definition-table insights-dense">
+          <table className="plain-table insights-dense">
             <thead>
               <tr>
                 <th scope="col">Model</th>
@@ -129,7 +129,7 @@ function Histogram({
   const x = bounds.map((bound) => Math.log10(bound));
   return (
     <Panel title={title}>
-      <div className="definition-pad stack">
+      <div className="pad stack">
         {drawn.length > 0 && (
           <>
             <Suspense fallback={<Loading lines={6} />}>
@@ -159,7 +159,7 @@ function Histogram({
           </>
         )}
         <Scroll>
-          <table className="definition-table insights-dense">
+          <table className="plain-table insights-dense">
             <thead>
               <tr>
                 <th scope="col">{what}</th>

@@ -10,11 +10,11 @@ import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
 import { type Column, Table } from "../../ui/table";
+import { Tabs } from "../../ui/tabs";
 import { Ago } from "../../ui/time";
 import { Run } from "../definition/run";
 import { Search } from "../definition/search";
 import { Steps } from "../definition/steps";
-import { Tabs } from "../definition/tabs";
 
 const Write = lazy(() => import("../definition/write"));
 

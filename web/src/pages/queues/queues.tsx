@@ -13,6 +13,7 @@ import { Mark, Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
+import { PauseAll } from "./pause-all";
 import { type Queue, readQueues } from "./read";
 
 const KEY = ["/api/queues"];
@@ -75,7 +76,12 @@ export default function QueuesPage() {
     <PageFrame
       title="Queues"
       fill
-      actions={read.data && <span className="soft">{count(waiting)} waiting in all</span>}
+      actions={
+        <>
+          {read.data && <span className="soft">{count(waiting)} waiting in all</span>}
+          <PauseAll />
+        </>
+      }
     >
       {read.error && !read.data ? (
         <Failed error={read.error} retry={() => void read.refetch()} />

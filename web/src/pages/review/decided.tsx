@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import type { Approval, ParamsOf } from "../../api/client";
 import { useRows } from "../../api/hooks";
+import { useNames } from "../../lib/people";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
@@ -11,7 +12,6 @@ import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
 import { Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
-import { useNames } from "./names";
 import { matches } from "./select";
 
 /** Words of outputs and comments, which the server does not search, are looked for in so many of the latest. */

@@ -3,11 +3,11 @@ import { useEffect, useState } from "react";
 import type { Approval } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { duration, plural } from "../../lib/format";
+import { useNames } from "../../lib/people";
 import { visible } from "../../lib/visible";
 import { Loaded } from "../../ui/basics";
 import { Mark } from "../../ui/status";
 import { Ago } from "../../ui/time";
-import { useNames } from "./names";
 import { canVerify, type Entry, type Verdict, verify } from "./verify";
 
 export function History({ item }: { item: Approval }) {

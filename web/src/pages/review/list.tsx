@@ -6,11 +6,11 @@ import type { Approval } from "../../api/client";
 import { ratio } from "../../lib/format";
 import { keyOf } from "../../lib/keys";
 import { useNameOf } from "../../lib/names";
+import { useNames } from "../../lib/people";
 import { visible } from "../../lib/visible";
 import type { Stable } from "../../ui/stable";
 import { Mark, Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
-import { useNames } from "./names";
 import { useRefusals } from "./refusals";
 
 type Props = Pick<Stable<Approval>, "gone" | "waiting" | "take" | "hold"> & {

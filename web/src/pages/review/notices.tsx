@@ -1,5 +1,6 @@
 /** What is said above an item: who looks at it, what was decided, what was refused. */
 import type { Approval } from "../../api/client";
+import { useNames } from "../../lib/people";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Command } from "../../ui/basics";
@@ -8,7 +9,6 @@ import { Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
 import { forgetDraft, useDraft } from "./drafts";
 import { TaskLink } from "./facts";
-import { useNames } from "./names";
 import { forgetRefusal, type Refusal } from "./refusals";
 import { isOpen } from "./review";
 

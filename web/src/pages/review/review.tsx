@@ -5,6 +5,7 @@ import { type Approval, api, unwrap } from "../../api/client";
 import { useApi, usePage, useRows } from "../../api/hooks";
 import { keyOf, useKeys } from "../../lib/keys";
 import { useNarrow } from "../../lib/narrow";
+import { useNames } from "../../lib/people";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay, useWho } from "../../session/session";
@@ -17,7 +18,6 @@ import { type Choice, decide, onOutcome, undo, useDecisions } from "./decisions"
 import { Detail, type DetailHandle } from "./detail";
 import { hasEdit } from "./drafts";
 import { List } from "./list";
-import { useNames } from "./names";
 import { Done, Nothing } from "./nothing";
 import { Unlisted } from "./notices";
 import { groupOf, matches, opened, remember } from "./select";

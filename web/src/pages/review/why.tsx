@@ -2,9 +2,9 @@
 import type { Approval } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { duration, percent, plural, ratio } from "../../lib/format";
+import { useNames } from "../../lib/people";
 import { useMay } from "../../session/session";
 import { Ago } from "../../ui/time";
-import { useNames } from "./names";
 import { Reassign } from "./reassign";
 import { isOpen } from "./review";
 

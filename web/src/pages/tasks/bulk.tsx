@@ -1,13 +1,14 @@
 /** Acting on all that match: the number first, then the act, then what came of it. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { ApiError } from "../../api/client";
+import { ApiError, api, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { count, plural } from "../../lib/format";
 import { useLive } from "../../live/live";
 import { Button, Failed, Loading } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { lookOf } from "../../ui/status";
+import { toastError } from "../../ui/toast";
 import {
   type Act,
   begin,
@@ -127,7 +128,15 @@ function MatchingSummary({ found: { act, counts, total } }: { found: Matching })
 function Running({ title, id, onClose }: Around & { id: string }) {
   const client = useQueryClient();
   const { data, error, dataUpdatedAt } = useApi(JOB, { path: { id } });
-  const isDone = data?.status === "completed";
+  const isDone = data !== undefined && data.status !== "running";
+  const stop = async () => {
+    try {
+      await unwrap(api.DELETE("/api/bulk/{id}", { params: { path: { id } } }));
+      await client.invalidateQueries({ queryKey: [JOB, { path: { id } }] });
+    } catch (error) {
+      toastError(error, "It was not stopped");
+    }
+  };
   useLive(["bulk.*"]);
   // The only event of a job is its end, so a running one is read again for its progress.
   useEffect(() => {
@@ -141,9 +150,23 @@ function Running({ title, id, onClose }: Around & { id: string }) {
       title={title}
       onClose={onClose}
       onSubmit={onClose}
-      footer={<Button type="submit">{isDone ? "Close" : "Close; it goes on"}</Button>}
+      footer={
+        <>
+          {data && !isDone && (
+            <Button kind="danger" icon="stop" needs="bulk: run" onClick={() => void stop()}>
+              Stop it
+            </Button>
+          )}
+          <Button type="submit">{isDone ? "Close" : "Close; it goes on"}</Button>
+        </>
+      }
     >
       {error && <Failed error={error} what="The job cannot be read" />}
+      {data?.reason && (
+        <p className="notice" data-tone="warn">
+          {data.reason}
+        </p>
+      )}
       {!data ? (
         <Loading lines={2} />
       ) : (

@@ -1,15 +1,17 @@
 /** A task: what was asked, what is answered as it is written, its attempts and what happened to it. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useParams as useRoute } from "wouter";
+import { Link, useLocation, useParams as useRoute } from "wouter";
 import { api, type DataOf, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { count, duration, instant, money, ratio, tail } from "../../lib/format";
+import { freshKey } from "../../lib/fresh-key";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import type { LiveEvent } from "../../live/socket";
 import { useMay } from "../../session/session";
 import { Button, Loaded, PageFrame, Panel } from "../../ui/basics";
+import { Erase } from "../../ui/erase";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
 import { Status, stateOf } from "../../ui/status";
@@ -166,6 +168,12 @@ function Figures({ task }: { task: Task }) {
       <Fact name="Attempt">
         {task.attempt || "–"}
         {task.retryCount > 0 && <span className="soft"> ({task.retryCount} retried)</span>}
+        {task.workersLost !== undefined && (
+          <span className="soft">
+            {" "}
+            ({count(task.workersLost)} {task.workersLost === 1 ? "worker was" : "workers were"} lost with it)
+          </span>
+        )}
       </Fact>
       <Fact name="Duration">
         <Duration task={task} />
@@ -238,7 +246,11 @@ function History({ task, seen }: { task: Task; seen: LiveEvent[] }) {
 function Actions({ task }: { task: Task }) {
   const client = useQueryClient();
   const may = useMay();
+  const [, navigate] = useLocation();
   const [again, setAgain] = useState<Draft>();
+  const [erases, setErases] = useState(false);
+  // Pressed again after a lost answer, it is the same retry.
+  const [key] = useState(freshKey);
   const [busy, setBusy] = useState(false);
   const path = { id: task.id };
   const cancel = async () => {
@@ -253,6 +265,19 @@ function Actions({ task }: { task: Task }) {
     await client.invalidateQueries({ queryKey: [PATH, { path }] });
   };
   const isOpen = task.status === "pending" || task.status === "running";
+  const isLost = task.status === "failed" || task.status === "cancelled" || task.status === "rejected";
+  const retry = async () => {
+    setBusy(true);
+    try {
+      const header = { "Idempotency-Key": key };
+      const made = await unwrap(api.POST("/api/tasks/{id}/retry", { params: { path, header } }));
+      toast("It is tried again, as a new task.");
+      navigate(`/tasks/${(made as { id: string }).id}`);
+    } catch (error) {
+      toastError(error, "It was not tried again");
+    }
+    setBusy(false);
+  };
   const draft = (): Draft => ({
     prompt: task.prompt ?? "",
     systemPrompt: task.systemPrompt,
@@ -264,6 +289,17 @@ function Actions({ task }: { task: Task }) {
   });
   return (
     <>
+      {isLost && !task.planExecutionId && (
+        <Button
+          icon="undo"
+          needs="tasks: create"
+          busy={busy}
+          data-tip="The same task again, as a new one of yours"
+          onClick={() => void retry()}
+        >
+          Retry
+        </Button>
+      )}
       {may("tasks: create") && !task.function && (
         <Button icon="undo" onClick={() => setAgain(draft())}>
           Submit again
@@ -273,6 +309,24 @@ function Actions({ task }: { task: Task }) {
         <Button kind="danger" icon="stop" needs="tasks: cancel" busy={busy} onClick={() => void cancel()}>
           Cancel
         </Button>
+      )}
+      {!isOpen && !task.erasedAt && (
+        <Button kind="danger" needs="tasks: erase texts" onClick={() => setErases(true)}>
+          Erase texts
+        </Button>
+      )}
+      {erases && (
+        <Erase
+          of="this task"
+          onClose={() => setErases(false)}
+          erase={async (reason) => {
+            await unwrap(api.DELETE("/api/tasks/{id}/texts", { params: { path }, body: { reason } }));
+            await client.invalidateQueries({ queryKey: [PATH, { path }] });
+          }}
+        >
+          Prompt, context, output, edit, comment and the words of its error are gone for good, though not from
+          backups. Status, usage, cost and tags stay, and the history of its approval still verifies.
+        </Erase>
       )}
       {again && <Submit from={again} onClose={() => setAgain(undefined)} />}
     </>

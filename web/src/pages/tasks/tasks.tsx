@@ -9,11 +9,11 @@ import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
+import { createdIn, endedIn, Filters, listOf, Since, States, TextFilter } from "../../ui/filters";
 import { lookOf, State } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Tags } from "../../ui/tags";
 import { Ago, Lasted } from "../../ui/time";
-import { createdIn, endedIn, Filters, listOf, Since, States, TextFilter } from "../executions/filters";
 import { Bulk, type Target } from "./bulk";
 import { actOf, type TaskQuery, type TaskRow } from "./matching";
 import { Submit } from "./submit";
@@ -195,7 +195,14 @@ const COLUMNS: Column<TaskRow>[] = [
     width: "76px",
     number: true,
     phone: false,
-    cell: (task) => task.attempt || "–",
+    cell: (task) =>
+      task.workersLost ? (
+        <span title={`${task.workersLost} of its workers were lost`}>
+          {task.attempt} <span aria-hidden="true">⚠</span>
+        </span>
+      ) : (
+        task.attempt || "–"
+      ),
   },
   {
     id: "tokens",

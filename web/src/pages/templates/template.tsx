@@ -10,11 +10,11 @@ import { visible } from "../../lib/visible";
 import { useMay, useWho } from "../../session/session";
 import { Button, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
-import { Ago } from "../../ui/time";
+import { Published } from "../../ui/published";
+import { Tabs } from "../../ui/tabs";
 import { toast, toastError } from "../../ui/toast";
 import { Run } from "../definition/run";
 import { Steps } from "../definition/steps";
-import { Tabs } from "../definition/tabs";
 
 const Versions = lazy(() => import("./versions"));
 const Edit = lazy(() => import("./edit"));
@@ -136,7 +136,7 @@ function Head({ template }: { template: Template }) {
           about {money(template.estimatedCost)}, {duration(template.estimatedDurationMs)}
         </span>
         <span>
-          published <Ago at={template.createdAt} />
+          published <Published of={template} />
         </span>
         {template.tags.map((tag) => (
           <Link key={tag} className="tag" href={`/templates?tags=${encodeURIComponent(tag)}`}>

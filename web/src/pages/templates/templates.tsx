@@ -8,8 +8,8 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Published } from "../../ui/published";
 import { type Column, Table } from "../../ui/table";
-import { Ago } from "../../ui/time";
 import { Search } from "../definition/search";
 import { STARTER } from "./starter";
 import "./templates.css";
@@ -107,9 +107,9 @@ const COLUMNS: Column<Row>[] = [
   {
     id: "created",
     header: "Published",
-    width: "90px",
+    width: "124px",
     phone: false,
-    cell: (row) => <Ago at={row.createdAt} />,
+    cell: (row) => <Published of={row} />,
   },
 ];
 

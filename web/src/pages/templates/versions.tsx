@@ -1,14 +1,16 @@
 /** The versions of a template, and what two of them differ in. */
+
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
 import { useParams } from "../../lib/search";
 import { Loaded, Panel } from "../../ui/basics";
+import { Published } from "../../ui/published";
+import { Scroll } from "../../ui/sized";
 import { Mark } from "../../ui/status";
-import { Ago } from "../../ui/time";
 import { YamlDiff } from "../definition/code";
 import { changes, textOf } from "../definition/definition";
-import { Scroll } from "../definition/sized";
+import { Choices } from "./choices";
 
 type Template = Schemas["Template"];
 
@@ -20,7 +22,7 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
     <>
       <Panel title="Versions">
         <Scroll>
-          <table className="definition-table">
+          <table className="plain-table">
             <thead>
               <tr>
                 <th scope="col">Version</th>
@@ -29,6 +31,7 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
                   Steps
                 </th>
                 <th scope="col">Seen by</th>
+                <th scope="col">Deploys</th>
               </tr>
             </thead>
             <tbody>
@@ -38,10 +41,25 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
                     <Link href={`/templates/${id}?version=${each.version}`}>{each.version}</Link>
                   </th>
                   <td>
-                    <Ago at={each.createdAt} />
+                    <Published of={each} />
                   </td>
                   <td className="num">{each.stepsCount}</td>
                   <td>{each.visibility}</td>
+                  <td>
+                    <span className="row wrap">
+                      {each.latest && (
+                        <Mark tone="good" icon="check">
+                          {each.latestSet ? "latest, as chosen" : "latest"}
+                        </Mark>
+                      )}
+                      {each.retiredAt && (
+                        <Mark tone="mute" icon="stop">
+                          retired
+                        </Mark>
+                      )}
+                      <Choices of={each} />
+                    </span>
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -105,10 +123,10 @@ function Difference({ id, before, after }: { id: string; before: string; after: 
             return (
               <Panel title={`${before} → ${after}`}>
                 {found.length === 0 ? (
-                  <p className="definition-pad soft">They are the same.</p>
+                  <p className="pad soft">They are the same.</p>
                 ) : (
                   <>
-                    <ul className="definition-pad templates-changes">
+                    <ul className="pad templates-changes">
                       {found.map(({ what, kind, members }) => (
                         <li key={what} className="row wrap">
                           <Mark tone={LOOKS[kind][0]} icon={LOOKS[kind][1]}>

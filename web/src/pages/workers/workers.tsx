@@ -9,12 +9,13 @@ import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame, Panel } from "../../ui/basics";
+import { ClosedModel, isClosed } from "../../ui/closed-model";
 import { Dialog } from "../../ui/dialog";
+import { Sized } from "../../ui/sized";
 import { Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago, Lasted } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
-import { Sized } from "../definition/sized";
 import "./workers.css";
 
 type Worker = ItemOf<"/api/workers">;
@@ -211,11 +212,27 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
     {
       id: "task",
       header: "Task",
-      width: "minmax(140px, 1fr)",
+      width: "minmax(190px, 1.4fr)",
       cell: (task) => (
-        <Link translate="no" className="mono" href={`/tasks/${task.id}`}>
-          {task.stepId ?? tail(task.id)}
-        </Link>
+        <span className="cut">
+          <Link translate="no" className="mono" href={`/tasks/${task.id}`}>
+            {task.stepId ?? tail(task.id)}
+          </Link>
+          {task.planExecutionId && (
+            <>
+              {" "}
+              <span className="soft">of</span>{" "}
+              <Link
+                translate="no"
+                className="mono"
+                href={`/executions/${task.planExecutionId}?step=${task.stepId}`}
+                data-tip={task.planExecutionId}
+              >
+                {tail(task.planExecutionId)}
+              </Link>
+            </>
+          )}
+        </span>
       ),
     },
     {
@@ -335,48 +352,18 @@ function Drain({ worker, onClose }: { worker: Worker; onClose: () => void }) {
 
 /** The models whose providers refuse calls at the moment. */
 function Paused() {
-  const may = useMay();
-  const client = useQueryClient();
   const models = useRows("/api/models");
-  const paused = models.rows.filter((model) => model.closedUntil || model.closedQueues);
+  const paused = models.rows.filter(isClosed);
   if (paused.length === 0) return null;
-  const resume = async (name: string) => {
-    try {
-      await unwrap(api.DELETE("/api/models/{name}/pause", { params: { path: { name } } }));
-      await client.invalidateQueries({ queryKey: ["/api/models"] });
-      toast(`${name} takes calls again.`);
-    } catch (error) {
-      toastError(error, "The pause was not ended");
-    }
-  };
   return (
     <Panel title="Models that are paused">
       <ul className="workers-paused">
         {paused.map((model) => (
           <li key={model.name} className="row wrap">
-            <span className="mono" translate="no">
+            <Link className="mono" translate="no" href={`/models?model=${encodeURIComponent(model.name)}`}>
               {model.name}
-            </span>
-            <span className="soft">
-              {model.closedUntil ? (
-                <>
-                  {model.closedBecause === "unavailable"
-                    ? "Its provider cannot be reached"
-                    : "Its provider refused a call"}
-                  ; the next call begins <Ago at={model.closedUntil} />.
-                </>
-              ) : (
-                <>
-                  Its provider refuses calls for{" "}
-                  {(model.closedQueues ?? []).map((own) => own.queue).join(", ")}.
-                </>
-              )}
-            </span>
-            {may("models: manage") && (
-              <Button size="small" onClick={() => void resume(model.name)}>
-                Call it now
-              </Button>
-            )}
+            </Link>
+            <ClosedModel of={model} />
           </li>
         ))}
       </ul>

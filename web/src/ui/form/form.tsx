@@ -207,11 +207,13 @@ export function JsonInput({
   onChange,
   onWrong,
   fault,
+  label = "Input as JSON",
 }: {
   value: Input;
   onChange: (value: Input) => void;
   onWrong: (wrong: boolean) => void;
   fault?: string;
+  label?: string;
 }) {
   const [text, setText] = useState(() => JSON.stringify(value, null, 2));
   const [wrong, setWrong] = useState<string>();
@@ -220,7 +222,7 @@ export function JsonInput({
     try {
       const read: unknown = JSON.parse(next);
       if (typeof read !== "object" || read === null || Array.isArray(read)) {
-        throw new Error("the input is an object: { … }");
+        throw new Error("it must be an object: { … }");
       }
       setWrong(undefined);
       onWrong(false);
@@ -231,7 +233,7 @@ export function JsonInput({
     }
   };
   return (
-    <Field label="Input as JSON" fault={wrong ?? fault}>
+    <Field label={label} fault={wrong ?? fault}>
       {(props) => (
         <textarea
           {...props}

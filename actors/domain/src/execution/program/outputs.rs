@@ -1,6 +1,4 @@
 //! The outputs that a step may refer to, and the scope in which its texts are rendered.
-//!
-//! Deliberately absent: the reading of outputs that are not remembered, which is the runtime's.
 
 use std::collections::HashMap;
 

@@ -6,9 +6,9 @@ use crate::execution::Status as Phase;
 /// The events of the webhooks about the execution that a unit orders.
 fn announced(unit: &Unit) -> Vec<CallbackEvent> {
     let event = |change: &Change| match change {
-        Change::Delivery(step) => match &step.next.cargo {
-            Cargo::ExecutionWebhook(webhook) => Some(webhook.event),
-            Cargo::Webhook(_) | Cargo::Mail(_) | Cargo::KeyEnd(_) => None,
+        Change::Delivery(step) => match &step.next.notification {
+            Notification::ExecutionWebhook(webhook) => Some(webhook.event),
+            Notification::Webhook(_) | Notification::Mail(_) | Notification::KeyEnd(_) => None,
         },
         Change::Task(..)
         | Change::NewTask(..)

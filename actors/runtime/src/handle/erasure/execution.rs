@@ -20,9 +20,9 @@ use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::query::Tasks;
 use callboard_store::Store;
 
-use super::{Handle, unreadable};
-use crate::execution::Address;
-use crate::read::{self, runs};
+use super::Handle;
+use crate::items::execution::Address;
+use crate::read::{self, runs, unreadable};
 use crate::tables::{self, TEXTS, deliveries, executions, items};
 
 /// The number of tasks whose texts one commit erases.
@@ -117,7 +117,7 @@ impl Handle {
             self.commit_erasure(partition, ops).await?;
         }
         // What subscribers have read before is read again, without the words.
-        self.node.events.forget();
+        self.node.observers.events.forget();
         let mut execution = step.next;
         if before.head.erased_at.is_some() {
             execution = before;

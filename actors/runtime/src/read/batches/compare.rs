@@ -1,7 +1,6 @@
 //! The comparison of two batches: one walk over the pairs of rows, whose outcomes are kept for a while.
 //!
-//! It has about 12 bytes for each pair; outputs are read for the pairs of a page alone. Deliberately absent: what is
-//! equal, which the domain decides.
+//! It has about 12 bytes for each pair; outputs are read for the pairs of a page alone.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -17,12 +16,13 @@ use callboard_domain::{Error as Refusal, Rule};
 use callboard_store::Error;
 
 use super::super::together;
+use super::Reader;
 use super::rows::detail;
 use super::survey::step_of;
 use super::{BatchView, Keys, LOADED, RowDetail};
-use crate::batch::walks::{Walk, Walks, keep, stamp};
-use crate::handle::unreadable;
+use crate::kernel::walks::{Walk, Walks, keep, stamp};
 use crate::node::Node;
+use crate::read::unreadable;
 use crate::tables::{approvals, batches};
 
 /// The time that a request waits for the end of a comparison, before it answers with the figures so far.
@@ -98,13 +98,14 @@ struct Pair {
 /// # Errors
 /// [`Refusal::Invalid`] for a step that one of them does not have, [`Refusal::Unavailable`].
 pub(crate) async fn page(
-    node: &Arc<Node>,
+    reader: Reader<'_>,
     environment: Environment,
     views: [BatchView; 2],
     compare: &Compare,
 ) -> Result<Comparison, Refusal> {
+    let node = reader.node;
     let own = [&views[0].batch, &views[1].batch];
-    let walk = walk(node, environment, own, (compare.step.as_deref(), &compare.fields)).await?;
+    let walk = walk(reader, environment, own, (compare.step.as_deref(), &compare.fields)).await?;
     let (walk, steps) = walk;
     let is_complete = walk.wait(WAIT).await?;
     let (figures, compared, found, mut next) = {
@@ -137,11 +138,12 @@ pub(crate) async fn page(
 
 /// The rows of a batch whose output differs from that of the row with the same key of another one.
 pub(super) async fn differing(
-    node: &Arc<Node>,
+    reader: Reader<'_>,
     environment: Environment,
     batch: &Batch,
     other: TemplateBatchId,
 ) -> Result<HashSet<u32>, Refusal> {
+    let node = reader.node;
     let found = batches::batch(node.store(), environment, other).await;
     let found = found.map_err(|error| unreadable(&error))?;
     let found = found.filter(|it| it.status != callboard_domain::batch::Status::Deleting);
@@ -149,7 +151,7 @@ pub(super) async fn differing(
         let says = format!("differsFrom must name a batch: {other} does not exist");
         Refusal::invalid("differsFrom", Rule::Unknown, says)
     })?;
-    let (walk, _) = walk(node, environment, [batch, &other], (None, &[])).await?;
+    let (walk, _) = walk(reader, environment, [batch, &other], (None, &[])).await?;
     if !walk.wait(WAIT_FOR_ALL).await? {
         return Err(Refusal::Unavailable(
             "the batches are being compared: ask again in a few seconds",
@@ -161,18 +163,19 @@ pub(super) async fn differing(
 }
 
 async fn walk(
-    node: &Arc<Node>,
+    reader: Reader<'_>,
     environment: Environment,
     [a, b]: [&Batch; 2],
     (step, fields): (Option<&str>, &[String]),
 ) -> Result<(Arc<Walk<Compared>>, [u16; 2]), Refusal> {
+    let node = reader.node;
     let steps =
         [step_of(node, environment, a, step).await?, step_of(node, environment, b, step).await?];
     let key = (environment, [(a.id, stamp(a)), (b.id, stamp(b))], steps, fields.to_vec());
     let (weak, own) = (Arc::downgrade(node), [a.clone(), b.clone()]);
     let empty = Compared { figures: Figures::of(fields), ..Compared::default() };
     let fields = fields.to_vec();
-    let walk = node.batches.comparisons.of(key, keep(&[a, b]), empty, |walk| {
+    let walk = reader.kept.comparisons.of(key, keep(&[a, b]), empty, |walk| {
         fill(weak, environment, own, steps, (fields, walk))
     })?;
     Ok((walk, steps))

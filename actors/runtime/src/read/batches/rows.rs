@@ -5,7 +5,7 @@
 //!   in another order, or by confidence, decision, difference ─▶ the survey of the batch ─▶ the rows of the page
 //! ```
 //!
-//! A page looks at a bounded number of rows. Deliberately absent: the survey.
+//! A page looks at a bounded number of rows.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -21,10 +21,11 @@ use callboard_store::{Error, Store};
 
 use super::super::runs;
 use super::super::{TOGETHER, together};
+use super::Reader;
 use super::survey::{self, RowFigures, Survey};
 use super::{LOADED, PAGE, RowDetail, RowPage, RowTask, UNENDED, compare, documents, query};
-use crate::handle::unreadable;
 use crate::node::Node;
+use crate::read::unreadable;
 use crate::tables::approvals::{self, ApprovalRow};
 use crate::tables::{self, batches};
 
@@ -36,19 +37,20 @@ const LOOKED_AT: usize = 20_000;
 /// # Errors
 /// [`Refusal::Invalid`] for an unknown step; [`Refusal::Unavailable`] while the rows are read for the first time.
 pub(crate) async fn page(
-    node: &Arc<Node>,
+    reader: Reader<'_>,
     environment: Environment,
     batch: &Batch,
     rows: &Rows,
 ) -> Result<RowPage, Refusal> {
+    let node = reader.node;
     if rows.is_plain() {
         let page = in_order(node, environment, batch, rows).await;
         return page.map_err(|error| unreadable(&error));
     }
     let step = survey::step_of(node, environment, batch, rows.step.as_deref()).await?;
-    let survey = survey::of(node, environment, batch, step).await?;
+    let survey = survey::of(reader, environment, batch, step).await?;
     let differing = match rows.differs_from {
-        Some(other) => Some(compare::differing(node, environment, batch, other).await?),
+        Some(other) => Some(compare::differing(reader, environment, batch, other).await?),
         None => None,
     };
     let (numbers, more) = {

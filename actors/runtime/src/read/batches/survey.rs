@@ -15,11 +15,12 @@ use callboard_domain::id::{Environment, TemplateBatchId};
 use callboard_store::Error;
 
 use super::super::{runs, together};
+use super::Reader;
 use super::rows::{detail, review_of, status_of, status_without_execution, unknown_step};
 use super::{LOADED, PAGE, RowDetail};
-use crate::batch::walks::{Walk, Walks, keep, stamp};
-use crate::handle::unreadable;
+use crate::kernel::walks::{Walk, Walks, keep, stamp};
 use crate::node::Node;
+use crate::read::unreadable;
 use crate::tables::{batches, executions};
 
 /// The time that a request waits for a survey.
@@ -101,14 +102,15 @@ pub(super) async fn step_of(
 /// # Errors
 /// [`Refusal::Unavailable`] if it is not ready after some seconds; it goes on then.
 pub(super) async fn of(
-    node: &Arc<Node>,
+    reader: Reader<'_>,
     environment: Environment,
     batch: &Batch,
     step: u16,
 ) -> Result<Arc<Walk<Survey>>, Refusal> {
+    let node = reader.node;
     let key = (environment, batch.id, stamp(batch), step);
     let (weak, own) = (Arc::downgrade(node), batch.clone());
-    let walk = node.batches.surveys.of(key, keep(&[batch]), Survey::default(), |walk| {
+    let walk = reader.kept.surveys.of(key, keep(&[batch]), Survey::default(), |walk| {
         fill(weak, environment, own, step, walk)
     })?;
     if walk.wait(WAIT).await? {

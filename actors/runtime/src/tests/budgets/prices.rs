@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::handle::GivenTarget;
-use crate::schedule::{Start as ScheduledStart, Target};
+use crate::jobs::schedule::{Start as ScheduledStart, Target};
 
 /// A bench on which a step without a model has one without a price.
 async fn bench_without_default() -> Bench {

@@ -1,7 +1,6 @@
 //! Hears what must not happen: an error in the log, a panic anywhere on this thread.
 //!
-//! An actor that breaks is started again, so that a run may end well in spite of it; here it is heard
-//! all the same. Deliberately absent: the tolerated messages, which the world knows.
+//! An actor that breaks is started again, so that a run may end well in spite of it; here it is heard all the same.
 
 use std::cell::RefCell;
 use std::fmt::{Debug, Write};

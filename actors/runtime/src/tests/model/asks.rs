@@ -16,7 +16,7 @@ use super::chance::Chance;
 use super::limits::{PAUSED, RATED};
 use crate::Owner;
 use crate::handle::Start;
-use crate::submission::Options;
+use crate::items::submission::Options;
 use crate::tests::{owner, request};
 
 /// How many of its tasks the bounded account may run at once, and with the larger plan.

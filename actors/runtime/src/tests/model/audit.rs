@@ -1,8 +1,7 @@
 //! Compares the books with the store.
 //!
-//! Everything is read as a client reads it; every answer is durable, so it must agree with
-//! every acknowledgement, at any moment. Deliberately absent: the properties that only hold at rest, which
-//! [`rest`] looks at.
+//! Everything is read as a client reads it; every answer is durable, so it must agree with every acknowledgement, at
+//! any moment.
 
 mod approvals;
 mod events;

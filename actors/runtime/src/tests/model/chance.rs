@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use crate::ports::Entropy;
+use crate::kernel::ports::Entropy;
 
 /// Numbers that look random and are the same for the same seed (`SplitMix64`).
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Clients of the model: each request runs by itself, and its answer goes into the books.
 //!
-//! A refusal must agree with the books, or nothing that they forbid; "try again later" and "on our
-//! side" need an excuse. Deliberately absent: which request comes when.
+//! A refusal must agree with the books, or nothing that they forbid; "try again later" and "on our side" need an
+//! excuse.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -18,7 +18,7 @@ use super::disk::Disk;
 use super::oracle::{Decided, Planned};
 use super::world::{LIVE, Shared, World};
 use crate::handle::{Approve, Fork, Reject, SendSignal, Start};
-use crate::submission::Created;
+use crate::items::submission::Created;
 use crate::tests::approvals::new_user;
 use crate::{Handle, Submitted};
 

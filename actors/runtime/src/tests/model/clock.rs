@@ -1,7 +1,5 @@
 //! The clocks of a model run: those of a machine, whose wall clock is set and which sleeps, and those of each start of
 //! the process on it.
-//!
-//! Deliberately absent: the way in which a process follows the wall clock, which is the program's own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -10,8 +8,8 @@ use callboard_domain::Timestamp;
 use callboard_domain::worker::Monotonic;
 use tokio::time::Instant;
 
-use crate::clock::ProcessTime;
-use crate::ports::Clock;
+use crate::kernel::clock::ProcessTime;
+use crate::kernel::ports::Clock;
 
 /// The wall-clock time at the start of a run, in milliseconds.
 const BEGINNING: u64 = 1_800_000_000_000;

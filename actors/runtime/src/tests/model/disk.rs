@@ -1,9 +1,9 @@
 //! The disk of a model run: a memory store that takes its time, forgets unwritten commits when
 //! the power goes, and fails as ordered.
 //!
-//! Commits stand in a line. A group of them is applied and answered after a while, as a committer
-//! does; one whose ticket was dropped may come later, but never after another that names one of its
-//! keys. Deliberately absent: any thread. Time is tokio's, which the run pauses.
+//! Commits stand in a line. A group of them is applied and answered after a while, as a committer does; one whose
+//! ticket was dropped may come later, but never after another that names one of its keys. Time is tokio's, which the
+//! run pauses.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! The limits of a run: budgets, a rate and a pause of queues, the limits of a model, an account's plan.
 //!
 //! They are set before any work, and loosened at its end, so that nothing has a reason to wait any more. What they
-//! must keep is looked at in [`super::audit`]. Deliberately absent: the keys of tasks, which come with the tasks.
+//! must keep is looked at in [`super::audit`].
 
 use callboard_domain::Error;
 use callboard_domain::access::Role;
@@ -19,8 +19,8 @@ use callboard_domain::task::Status;
 use super::asks::{self, METERED, REJECTS, UNPRICED, WAITS};
 use super::moves::ALL;
 use super::world::{LIVE, World};
-use crate::accounts::{NewUser, UserChange};
-use crate::planted;
+use crate::items::accounts::{NewUser, UserChange};
+use crate::kernel::planted;
 use crate::tests::approvals::new_user;
 
 /// The leases that the queue with a rate gives out in a minute.

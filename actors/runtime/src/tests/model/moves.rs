@@ -1,6 +1,6 @@
 //! The next event, drawn by chance.
 //!
-//! Deliberately absent: judgement. A move only moves.
+//! A move only moves.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::disk::Trouble;
 use super::workers::Player;
 use super::world::{LIVE, World};
 use crate::handle::Start;
-use crate::worker::WorkerMessage;
+use crate::items::worker::WorkerMessage;
 
 /// The executions that have not ended.
 const OPEN: [Phase; 2] = [Phase::Pending, Phase::Running];

@@ -1,8 +1,7 @@
 //! The acknowledgements, and the states that they forbid: plain books, kept beside the machines and
 //! independent of them.
 //!
-//! Every entry was acknowledged to a client or worker. A request that was never answered may or may
-//! not have happened. Deliberately absent: the store's content, which [`super::audit`] compares.
+//! Every entry was acknowledged to a client or worker. A request that was never answered may or may not have happened.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use callboard_domain::id::{ExecutionId, PlanId, TaskId};
 use callboard_domain::task::{LeaseToken, Task};
 
 use super::limits::{RATE, RATED};
-use crate::worker::{AckResult, Assignment, Of};
+use crate::items::worker::{AckResult, Assignment, Of};
 
 /// The books.
 #[derive(Debug, Default)]

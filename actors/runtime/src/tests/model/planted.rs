@@ -1,10 +1,10 @@
 //! Tests of the tests: each planted bug is found, within a few seeds.
 //!
-//! Deliberately absent: how long it takes to understand one. Read the trace of the seed.
+//! Read the trace of the seed.
 
 use super::disk::Flaw;
 use super::{Bug, MOVES, play};
-use crate::planted::Fault;
+use crate::kernel::planted::Fault;
 
 /// Within how many seeds a bug must be found.
 const WITHIN: u64 = 60;

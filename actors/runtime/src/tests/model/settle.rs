@@ -1,6 +1,4 @@
 //! The end of a run: every client and worker does its part, and nothing may be left over.
-//!
-//! Deliberately absent: chance, but for earlier draws.
 
 use std::time::Duration;
 

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use super::limits::{PAUSED, RATED};
 use super::oracle::{Oracle, Sent};
 use crate::handle::WorkerLink;
+use crate::items::worker::{Of, WorkerCommand, WorkerMessage};
 use crate::tests::completion;
-use crate::worker::{Of, WorkerCommand, WorkerMessage};
 
 /// A worker.
 pub(super) struct Player {

@@ -1,8 +1,6 @@
 //! The world of a model run: the process, its disk, its clocks, its workers and its clients.
 //!
-//! Clients' requests run beside each other, each as a task of its own; their answers go into
-//! the books at once. Deliberately absent: the next event, which
-//! [`super::moves`] draws.
+//! Clients' requests run beside each other, each as a task of its own; their answers go into the books at once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +26,7 @@ use super::disk::{Disk, Flaw, Manner, Trouble, WARM};
 use super::limits::Limits;
 use super::oracle::Oracle;
 use super::workers::Player;
-use crate::ports::Ports;
+use crate::kernel::ports::Ports;
 use crate::tests::{owner, settings};
 use crate::{Handle, Settings, System};
 

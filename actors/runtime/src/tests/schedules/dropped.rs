@@ -5,7 +5,7 @@ use callboard_store::Outcome::Committed;
 use callboard_store::{Batch, BatchId, Store};
 
 use super::*;
-use crate::events::{StreamItem, Transient};
+use crate::observers::events::{StreamItem, Transient};
 use crate::tables::{Subject, schedules};
 
 fn delayed(cron: &str, catch_up: CatchUp) -> Timed {

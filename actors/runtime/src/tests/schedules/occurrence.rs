@@ -4,7 +4,7 @@ use callboard_domain::plan::{PlanSource, StepSource};
 use serde_json::Value;
 
 use super::*;
-use crate::schedule::Start;
+use crate::jobs::schedule::Start;
 
 fn hourly() -> Timed {
     // 14 hours ahead of UTC: 10:00 there is the next day.

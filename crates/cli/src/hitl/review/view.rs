@@ -1,7 +1,6 @@
 //! An item as its reader sees it: short at first, whole on request.
 //!
-//! The texts come from models and strangers, so every line is escaped here. Deliberately absent:
-//! the output to a screen.
+//! The texts come from models and strangers, so every line is escaped here.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,4 @@
 //! A provider's words about an error, in the shapes that are seen in the wild.
-//!
-//! Deliberately absent: what the words mean for the next try, which the classification says.
 
 use serde_json::Value;
 

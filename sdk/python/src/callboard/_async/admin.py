@@ -496,12 +496,21 @@ class AsyncSystem(AsyncResource):
             return found
 
     async def backup(self) -> AsyncGenerator[bytes, None]:
-        """The whole store, as `callboard backup` reads it. Requires the role admin."""
+        """The whole store, as `callboard backup` reads it. Requires the role admin or backup."""
         call = _core.call("POST", "/api/backups", accept="application/octet-stream")
         response = await self._transport.open(call, read_timeout=_core.SILENCE)
         async with aclosing(self._transport.chunks(response)) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+    async def backup_status(self) -> models.BackupStatus:
+        """The last backup, the archive behind it, and the moments to which the two restore the server."""
+        return await self._one(models.BackupStatus, "GET", "/api/system/backup")
+
+    async def report_backup(self, id: str, *, lineage: int, group: int) -> models.BackupStatus:
+        """Says that a backup is complete: its name, and the lineage and the last group of its stream."""
+        body = given(id=id, lineage=lineage, group=group)
+        return await self._one(models.BackupStatus, "POST", "/api/system/backup", body=body)
 
     async def pause(
         self, reason: str, *, submissions: Literal["accept", "refuse"] | None = None

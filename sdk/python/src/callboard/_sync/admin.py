@@ -497,12 +497,21 @@ class System(Resource):
             return found
 
     def backup(self) -> Generator[bytes, None, None]:
-        """The whole store, as `callboard backup` reads it. Requires the role admin."""
+        """The whole store, as `callboard backup` reads it. Requires the role admin or backup."""
         call = _core.call("POST", "/api/backups", accept="application/octet-stream")
         response = self._transport.open(call, read_timeout=_core.SILENCE)
         with closing(self._transport.chunks(response)) as chunks:
             for chunk in chunks:
                 yield chunk
+
+    def backup_status(self) -> models.BackupStatus:
+        """The last backup, the archive behind it, and the moments to which the two restore the server."""
+        return self._one(models.BackupStatus, "GET", "/api/system/backup")
+
+    def report_backup(self, id: str, *, lineage: int, group: int) -> models.BackupStatus:
+        """Says that a backup is complete: its name, and the lineage and the last group of its stream."""
+        body = given(id=id, lineage=lineage, group=group)
+        return self._one(models.BackupStatus, "POST", "/api/system/backup", body=body)
 
     def pause(
         self, reason: str, *, submissions: Literal["accept", "refuse"] | None = None

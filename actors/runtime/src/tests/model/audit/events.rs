@@ -12,7 +12,7 @@ use callboard_store::Store;
 
 use super::super::world::{LIVE, World};
 use super::{Picture, must};
-use crate::events::{Cursor, StreamItem, Transient};
+use crate::observers::events::{Cursor, StreamItem, Transient};
 use crate::tables::{self, Event, Subject};
 
 /// The place before the first record.
@@ -78,7 +78,7 @@ impl World {
     }
 
     async fn is_dense(&self) -> Result<(), String> {
-        let log = tables::events(LIVE);
+        let log = tables::event_log(LIVE);
         let (oldest, newest) = self.memory.log_bounds(log).await.map_err(|e| e.to_string())?;
         let records = self.memory.read_log(log, 0, usize::MAX).await.map_err(|e| e.to_string())?;
         let numbers: Vec<_> = records.iter().map(|record| record.sequence).collect();

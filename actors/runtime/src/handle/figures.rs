@@ -1,0 +1,126 @@
+//! All figures at one moment: those that are counted, and those that are asked for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use callboard_domain::Error;
+use callboard_domain::budget::Money;
+use callboard_domain::execution;
+use callboard_domain::id::Environment;
+use callboard_domain::task::{EndingCode, Status};
+use tokio::sync::mpsc;
+
+use crate::messages::queue;
+use crate::node::Node;
+use crate::observers::metrics::numbers::Counter;
+use crate::observers::metrics::{
+    DECISIONS, Depth, Figures, Model, NOTIFICATIONS, OUTCOMES, PATIENCE, Queue,
+};
+use crate::read::{approvals, unreadable};
+
+impl Node {
+    /// All figures at this moment.
+    pub(crate) async fn figures(&self) -> Result<Figures, Error> {
+        let depths = self.depths().await?;
+        let pending = approvals::count_undecided(self.store()).await;
+        Ok(self.figures_with(depths, pending.map_err(|error| unreadable(&error))?))
+    }
+
+    fn figures_with(&self, measured: Vec<Depth>, approvals_pending: u64) -> Figures {
+        let (now, metrics) = (self.now(), &self.observers.metrics);
+        let mut depths: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
+        for Depth { queue, ready, oldest } in measured {
+            let (depth, age) = depths.entry(metrics.queues.label(&queue).to_owned()).or_default();
+            *depth += ready as u64;
+            *age = oldest.map_or(*age, |oldest| now.since(oldest).max(*age));
+        }
+        let mut unaffordable: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
+        for (queue, count, oldest) in self.limits.budgets.waiting() {
+            let label = metrics.queues.label(&queue).to_owned();
+            let (sum, age) = unaffordable.entry(label).or_default();
+            (*sum, *age) = (*sum + count, now.since(oldest).max(*age));
+        }
+        let queues = metrics.queues.all().map(|(name, figures)| {
+            let (depth, oldest) = depths.get(name).copied().unwrap_or_default();
+            let (unaffordable, oldest_unaffordable) =
+                unaffordable.get(name).copied().unwrap_or_default();
+            let obstacle = self.limits.flow.queue_waits(Environment::Live, name);
+            let queue = Queue {
+                depth,
+                oldest,
+                waiting_for: if self.is_paused() { "paused" } else { obstacle.unwrap_or("worker") },
+                unaffordable,
+                oldest_unaffordable,
+                waits: figures.waits.read(1_000.0),
+                lost: figures.lost.get(),
+            };
+            (name.to_owned(), queue)
+        });
+        let models = metrics.models.all().map(|(name, figures)| {
+            let model = Model {
+                entries: named(&figures.entries, Status::ALL.map(Status::as_str)),
+                quantiles: figures.durations.quantiles(now),
+                duration: figures.durations.sum(),
+                ended: figures.durations.count(),
+                runs: figures.runs.read(1_000.0),
+                input: figures.input.get(),
+                output: figures.output.get(),
+                cost: Money::from_nanos(figures.cost.get()).as_usd(),
+            };
+            (name.to_owned(), model)
+        });
+        let codes = EndingCode::ALL.map(EndingCode::as_str);
+        let deliveries = NOTIFICATIONS.iter().zip(&metrics.deliveries);
+        let deliveries = deliveries.flat_map(|(kind, counters)| {
+            let each = OUTCOMES.iter().zip(counters);
+            each.map(|(outcome, counter)| (*kind, *outcome, counter.get()))
+        });
+        let store = self.store().stats();
+        Figures {
+            models: models.collect(),
+            queues: queues.collect(),
+            executions: named(
+                &metrics.executions,
+                execution::Status::ALL.map(execution::Status::as_str),
+            ),
+            retries: named(&metrics.retries, codes),
+            failures: named(&metrics.failures, codes),
+            decisions: named(&metrics.decisions, DECISIONS),
+            deliveries: deliveries.collect(),
+            commits: metrics.commits.read(1_000_000.0),
+            approvals_pending,
+            workers_active: self.reachable_workers() as u64,
+            paused: self.is_paused(),
+            paused_queues: self.limits.flow.queues().values().filter(|queue| queue.paused).count()
+                as u64,
+            key_ends: self.state.accounts.key_ends(now),
+            subscribers: self.observers.events.subscribers() as u64,
+            awake: self.awake() as u64,
+            store_batches: store.batches,
+            store_syncs: store.syncs,
+        }
+    }
+
+    /// Every queue that is awake, after all messages that it was sent so far.
+    pub(crate) async fn depths(&self) -> Result<Vec<Depth>, Error> {
+        let (reply, mut answers) = mpsc::unbounded_channel();
+        self.actors.queues.send_to_all_awake(|| queue::Message::Measure(reply.clone()));
+        drop(reply);
+        let mut depths = Vec::new();
+        let all = async {
+            while let Some(depth) = answers.recv().await {
+                depths.extend(depth);
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, all).await;
+        in_time.map_err(|_| Error::Unavailable("the queues do not answer"))?;
+        Ok(depths)
+    }
+}
+
+fn named<const N: usize>(
+    counters: &[Counter; N],
+    names: [&'static str; N],
+) -> Vec<(&'static str, u64)> {
+    names.into_iter().zip(counters).map(|(name, counter)| (name, counter.get())).collect()
+}

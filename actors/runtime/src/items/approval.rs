@@ -1,0 +1,304 @@
+//! An approval's actor: the only writer of the approval. Every decision about a held output goes
+//! through it, from every channel.
+//!
+//! ```text
+//!   a decision ─▶ the approval joins ─▶ its task joins ─▶ (its execution) ─▶ one commit of them all
+//! ```
+//!
+//! The unit in which the task's output comes creates the approval. The shard's supervisor spawns the actor when a
+//! message or a timer finds none awake; the actor retires after each message, because a waiting approval is a row.
+
+use std::sync::Arc;
+
+use callboard_domain::Error;
+use callboard_domain::approval::{
+    Approval, Assignee, Decider, Event, MAX_EXTENSIONS, Refusal, ReviewerPool, SYSTEM, State,
+    prompt_again,
+};
+use callboard_domain::id::TaskId;
+use callboard_domain::machine::Machine;
+use callboard_domain::task::{self, Inputs};
+use callboard_domain::unit::{self, Items, NextTry, Sources};
+use ractor::ActorProcessingErr;
+
+use crate::commit::sources::NodeSources;
+use crate::commit::{durable, effects};
+use crate::items::task as tasks;
+use crate::kernel::address::TaskAddress;
+use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::join::{Committed, Join, Joined};
+use crate::kernel::supervisor::Reason;
+pub(crate) use crate::messages::approval::{Decision, Message, NextPrompt, Reply, Stop};
+use crate::node::Node;
+use crate::tables::{self, approvals};
+
+/// An approval in the memory of its actor; `None` if the output of the task is not held.
+#[derive(Default)]
+pub(crate) struct ApprovalItem(Option<Approval>);
+
+impl Item for ApprovalItem {
+    const NAME: &'static str = "approval";
+    type Address = TaskAddress;
+    type Message = Message;
+    type Shared = Node;
+
+    fn new(_: &Arc<Node>, _: &TaskAddress) -> Self {
+        Self::default()
+    }
+
+    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+        let TaskAddress { environment, task } = held.address;
+        let store = &*held.node.shard(task.partition()).store;
+        held.item.0 = approvals::approval(store, environment, task).await?;
+        match reason {
+            Reason::Woken => {}
+            Reason::Restarted => held.recover(),
+            // The actor broke too often: its task fails, and the rest goes on.
+            Reason::GivenUp => drop(held.end_held(SYSTEM, task::Event::GivenUp).await?),
+        }
+        Ok(())
+    }
+
+    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+        match message {
+            Message::Decide(decision, reply) => held.decide(*decision, reply).await?,
+            Message::Claim(by, reply) => {
+                held.answer(unit::Event::Approval(Event::Claimed { by }), reply).await?;
+            }
+            Message::Release(by, reply) => {
+                held.answer(unit::Event::Approval(Event::Released { by }), reply).await?;
+            }
+            Message::Extend(by, timeout_ms, reason, reply) => {
+                held.answer(unit::Event::Extend { by, timeout_ms, reason }, reply).await?;
+            }
+            Message::Assign(by, to, reply) => {
+                let by_mail = held.node.kernel.ports.mailer.is_some();
+                let asked = Assignee { reviewer: Some(to), by_mail };
+                held.answer(unit::Event::Approval(Event::Assigned { by, asked }), reply).await?;
+            }
+            Message::AssigneeGone => held.find_another().await?,
+            Message::TaskStops(stop) => held.task_stops(stop).await?,
+            Message::TaskEnded => {
+                // Refused if it was decided before.
+                let ended = Event::TaskEnded { by: SYSTEM.to_owned() };
+                let _ = held.take(unit::Event::Approval(ended)).await?;
+            }
+            Message::TimePassed => held.time_passed().await?,
+        }
+        Ok(())
+    }
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+}
+
+impl Held<ApprovalItem> {
+    async fn decide(&mut self, decision: Decision, reply: Reply) -> Done {
+        let id = self.address.task;
+        let finished = match &self.item.0 {
+            None => Some(not_held(id)),
+            Some(approval) => approval.finished().map(|refusal| refused(id, refusal)),
+        };
+        if let Some(error) = finished {
+            // The client may have left, here and below.
+            let _ = reply.send(Err(error));
+            return Ok(());
+        }
+        let event = match decision {
+            Decision::Approve { by, edit, comment } => unit::Event::Approve { by, edit, comment },
+            Decision::Reject { by, reason, retry } => {
+                let retry = match retry {
+                    Some(prompt) => Some(self.next_try(&prompt, &reason).await?),
+                    None => None,
+                };
+                unit::Event::Reject { by, reason, retry }
+            }
+        };
+        let answer = match self.join(event).await? {
+            Ok(committed) => {
+                committed.approval.map(|approval| *approval).ok_or_else(|| not_held(id))
+            }
+            Err(unit::Refusal::Approval(refusal)) => Err(refused(id, refusal)),
+            Err(unit::Refusal::Task(_)) => Err(not_held(id)),
+            Err(unit::Refusal::NotAdmitted(error)) => Err(*error),
+        };
+        let _ = reply.send(answer);
+        Ok(())
+    }
+
+    /// The task that tries again, with the reviewer's words in its prompt.
+    async fn next_try(
+        &self,
+        prompt: &NextPrompt,
+        reason: &str,
+    ) -> Result<NextTry, ActorProcessingErr> {
+        let TaskAddress { environment, task } = self.address;
+        let store = &*self.node.shard(task.partition()).store;
+        let inputs = tables::inputs(store, environment, task).await?;
+        if inputs.args.is_some() {
+            // A function is called again with the same args: it reads no words.
+            return Ok(NextTry { inputs, rewritten: false });
+        }
+        let given = match prompt {
+            NextPrompt::AsBefore => None,
+            NextPrompt::Given(prompt) => Some(prompt.as_str()),
+        };
+        let prompt = prompt_again(&inputs.prompt, given, reason);
+        Ok(NextTry { inputs: Inputs { prompt, ..inputs }, rewritten: given.is_some() })
+    }
+
+    /// Makes the task decide an event together with the approval, and takes the next state from the unit.
+    async fn join(&mut self, event: unit::Event) -> Result<Joined, ActorProcessingErr> {
+        let mut join = Join::alone(event);
+        join.approval = self.item.0.clone().map(Box::new);
+        let answer = join.participate();
+        self.node.send(self.address, tasks::Message::Join(Box::new(join)));
+        let joined = answer.await.map_err(|_| "its task broke")?;
+        if let Ok(Committed { approval: Some(approval), .. }) = &joined {
+            self.item.0 = Some(Approval::clone(approval));
+        }
+        Ok(joined)
+    }
+
+    async fn end_held(
+        &mut self,
+        by: &str,
+        event: task::Event,
+    ) -> Result<Joined, ActorProcessingErr> {
+        self.join(unit::Event::EndHeld { by: by.to_owned(), event }).await
+    }
+
+    /// Takes a step that concerns the approval alone. `Ok(Err(_))` is a refusal.
+    async fn take(
+        &mut self,
+        event: unit::Event,
+    ) -> Result<Result<(), unit::Refusal>, ActorProcessingErr> {
+        let TaskAddress { environment, task } = self.address;
+        let partition = task.partition();
+        let mut sources = NodeSources::of(&self.node, environment, partition);
+        let items = Items { task: None, approval: self.item.0.as_ref() };
+        let unit = match unit::decide(items, event, self.node.now(), &mut sources) {
+            Ok(unit) => unit,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let unit =
+            durable::commit(&self.node, environment, partition, unit, sources.reserved).await?;
+        for change in unit.changes {
+            if let unit::Change::Approval(step, _) = change {
+                self.item.0 = Some(step.next);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Assigns the output to somebody else, if whom it was assigned to was deleted.
+    async fn find_another(&mut self) -> Done {
+        let Some(approval) = self.item.0.as_ref().filter(|it| !it.is_finished()) else {
+            return Ok(());
+        };
+        let accounts = &self.node.state.accounts;
+        if approval.assignee.is_none_or(|user| accounts.user(user).is_some()) {
+            return Ok(());
+        }
+        let wanted = match approval.state {
+            State::Escalated | State::Expired => ReviewerPool::AdminBut(approval.assignee),
+            State::Pending
+            | State::Assigned
+            | State::Approved
+            | State::Rejected
+            | State::Cancelled => ReviewerPool::Anybody,
+        };
+        let TaskAddress { environment, task } = self.address;
+        let mut sources = NodeSources::of(&self.node, environment, task.partition());
+        let asked = sources.ask(&approval.task, wanted);
+        let by = Decider { account: SYSTEM.to_owned(), reviewer: None, bulk: None };
+        // Refused if the history is full: then an admin is asked when it escalates.
+        drop(self.take(unit::Event::Approval(Event::Assigned { by, asked })).await?);
+        Ok(())
+    }
+
+    /// Takes a step that concerns the approval alone, and answers with its state.
+    async fn answer(&mut self, event: unit::Event, reply: Reply) -> Done {
+        let id = self.address.task;
+        let taken = self.take(event).await?;
+        let answer = match (taken, &self.item.0) {
+            (Ok(()) | Err(unit::Refusal::Approval(Refusal::NotClaimed)), Some(approval)) => {
+                Ok(approval.clone())
+            }
+            (Err(unit::Refusal::Approval(refusal)), Some(_)) => Err(refused(id, refusal)),
+            (Err(unit::Refusal::Task(_) | unit::Refusal::NotAdmitted(_)), Some(_)) | (_, None) => {
+                Err(not_held(id))
+            }
+        };
+        let _ = reply.send(answer);
+        Ok(())
+    }
+
+    async fn task_stops(&mut self, why: Stop) -> Done {
+        let by = match &why {
+            Stop::Cancelled(by, _) => by.as_str(),
+            Stop::LetGo => SYSTEM,
+        };
+        let joined = self.end_held(by, task::Event::CancelRequested).await?;
+        let id = self.address.task;
+        match why {
+            Stop::Cancelled(_, reply) => {
+                let _ = reply.send(tasks::cancelled(id, joined.map(|committed| committed.task)));
+            }
+            // The task has ended otherwise, which its execution has yet to hear.
+            Stop::LetGo if joined.is_err() => self.node.send(self.address, tasks::Message::Stop),
+            Stop::LetGo => {}
+        }
+        Ok(())
+    }
+
+    async fn time_passed(&mut self) -> Done {
+        let Some(approval) = &self.item.0 else { return Ok(()) };
+        let taken = if approval.rejects_at(self.node.now()) {
+            self.join(unit::Event::ReviewTimePassed).await?.map(|_| ())
+        } else {
+            self.take(unit::Event::ReviewTimePassed).await?
+        };
+        if let Err(unit::Refusal::Approval(_)) = taken {
+            // The clock went back after the timer had fired, or it was decided a moment before.
+            self.recover();
+        }
+        Ok(())
+    }
+
+    fn recover(&mut self) {
+        if let Some(approval) = &self.item.0 {
+            approval
+                .outstanding()
+                .into_iter()
+                .for_each(|effect| effects::of_approvals(&self.node, self.address, effect));
+        }
+    }
+}
+
+fn not_held(task: TaskId) -> Error {
+    Error::InvalidState(format!("task {task} waits for no reviewer"))
+}
+
+/// The answer to a reviewer whose request is refused.
+fn refused(task: TaskId, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::AlreadyDecided { by, at } => {
+            Error::AlreadyDecided { task: task.to_string(), by, at }
+        }
+        Refusal::Cancelled => {
+            Error::InvalidState(format!("task {task} ended before anybody decided"))
+        }
+        Refusal::ClaimedBy { by, until } => {
+            Error::InvalidState(format!("the approval of {task} is claimed by {by} until {until}"))
+        }
+        Refusal::AssignedTooOften => Error::InvalidState(format!(
+            "the history of the approval of {task} is full: decide it, or cancel it"
+        )),
+        Refusal::ExtendedTooOften => Error::InvalidState(format!(
+            "the time to review task {task} was extended {MAX_EXTENSIONS} times already: decide it, or cancel it"
+        )),
+        Refusal::NotClaimed | Refusal::NotDue => not_held(task),
+    }
+}

@@ -1,0 +1,5 @@
+//! The makers of work: schedules, batches, bulk jobs. They are clients of the door, within the process.
+
+pub(crate) mod batch;
+pub(crate) mod bulk;
+pub mod schedule;

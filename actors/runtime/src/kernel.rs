@@ -1,0 +1,18 @@
+//! The machinery below every item: actors that are woken by address, supervision, ports, the pool that computes.
+//!
+//! It knows no table, no limit and no kind of item.
+
+pub(crate) mod address;
+pub(crate) mod clock;
+pub(crate) mod compute;
+pub(crate) mod directory;
+pub(crate) mod finish;
+pub(crate) mod handoff;
+pub(crate) mod holds;
+pub(crate) mod item;
+pub(crate) mod join;
+pub(crate) mod planted;
+pub mod ports;
+pub(crate) mod supervisor;
+pub(crate) mod together;
+pub(crate) mod walks;

@@ -1,0 +1,144 @@
+//! Long computations on callers' data: a few threads, which the accounts share.
+//!
+//! ```text
+//!   account A  ▢▢▢▢▢▢▢▢ ─┐
+//!   account B  ▢ ────────┼─▶ the account that used the least time lately ─▶ thread, thread, …
+//!   account C  ▢▢ ───────┘
+//! ```
+//!
+//! A condition, a schema, a body of megabytes: each is bounded (`callboard_domain::fuel`, `callboard_domain::cost`),
+//! and work of more than about a millisecond runs here, a few at a time. An account that computes seldom waits for the
+//! computation that runs, and for none of those that wait of an account with many. The actor that needs a result waits
+//! for it and handles nothing meanwhile, so the order of its events stays.
+
+mod pool;
+
+use std::sync::Arc;
+
+use callboard_domain::Error;
+use callboard_domain::execution::Due;
+use callboard_domain::execution::program::{Effort, Evaluation, Outputs, Program, check_output};
+use callboard_domain::schema::Schema;
+use callboard_domain::task::{OutputFault, Task};
+use callboard_domain::unit::{self, Joint};
+use tokio::task::JoinError;
+
+use pool::{Pool, Turn};
+
+/// The threads of long computations; clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Compute(Arc<Pool>);
+
+impl Compute {
+    /// Runs a computation for what was accepted before, on a thread of its own once it is the turn of
+    /// `account`.
+    ///
+    /// # Errors
+    /// The computation panicked, or the process is stopping.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        account: &str,
+        computation: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        on_thread(self.0.owed(account).await, computation).await
+    }
+
+    /// Runs a computation that a request asks for, on a thread of its own once it is the turn of
+    /// `account`; or here and now, if it is brief and `bytes` is `None`. The request holds the bytes
+    /// while it waits.
+    ///
+    /// # Errors
+    /// [`Error::TooMuchWaits`] if the account has too much that waits, [`Error::Unavailable`] if all
+    /// accounts together have; [`Error::Internal`] if the computation panicked.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        account: &str,
+        bytes: Option<usize>,
+        computation: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let Some(bytes) = bytes else { return Ok(computation()) };
+        let turn = self.0.asked(account, bytes)?.await;
+        on_thread(turn, computation).await.map_err(|_| Error::Internal)
+    }
+
+    /// Checks an output against a schema, as [`check_output`] does: here and now if that is brief,
+    /// else on a thread of its own.
+    ///
+    /// # Errors
+    /// Those of [`Self::run`].
+    pub(crate) async fn check(
+        &self,
+        account: &str,
+        schema: &Schema,
+        output: &str,
+    ) -> Result<Result<Option<String>, String>, JoinError> {
+        if let Some(checked) = check_output(schema, output, Effort::Brief) {
+            return Ok(checked);
+        }
+        let (schema, output) = (schema.clone(), output.to_owned());
+        let work = self.run(account, move || check_output(&schema, &output, Effort::Full));
+        let checked = Box::pin(work).await?;
+        Ok(checked.expect("a full check always ends"))
+    }
+
+    /// Checks the answer that an event is for a task whose output must match `schema`. Returns the
+    /// event, with a repaired output if one was needed, and the fault. `longest` is the longest output
+    /// of another attempt ([`Task::longest_of_attempt`]).
+    ///
+    /// # Errors
+    /// Those of [`Self::run`].
+    pub(crate) async fn check_answer(
+        &self,
+        schema: &Schema,
+        task: &Task,
+        event: unit::Event,
+        longest: Option<u64>,
+    ) -> Result<(unit::Event, Option<OutputFault>), JoinError> {
+        let Some(answer) = event.answer_to_check(task) else { return Ok((event, None)) };
+        if answer.is_cut {
+            return Ok((event, Some(OutputFault::truncated(task.max_tokens(), longest))));
+        }
+        Ok(match self.check(&task.spec.account, schema, answer.output).await? {
+            Ok(None) => (event, None),
+            Ok(Some(text)) => (event.repaired(text), None),
+            Err(mismatch) => (event, Some(OutputFault::Mismatch(mismatch))),
+        })
+    }
+
+    /// Evaluates a due step or item: here and now if that is brief, else on a thread of its own.
+    ///
+    /// # Errors
+    /// Those of [`Self::run`].
+    pub(crate) async fn evaluate(
+        &self,
+        program: &Arc<Program>,
+        joint: &mut Joint<'_>,
+        due: Due,
+        outputs: &mut Outputs,
+    ) -> Result<Evaluation, JoinError> {
+        if let Some(evaluation) = joint.evaluate(due, outputs) {
+            return Ok(evaluation);
+        }
+        joint.evaluated_fully();
+        let (program, state) = (Arc::clone(program), joint.state().clone());
+        let (spec, lent) = (Arc::clone(&state.head.spec), std::mem::take(outputs));
+        let work = move || (program.evaluate(due, &state, &lent, Effort::Full), lent);
+        // Boxed: most evaluations are brief.
+        let (evaluation, lent) = Box::pin(self.run(&spec.account, work)).await?;
+        *outputs = lent;
+        Ok(evaluation.expect("a full evaluation always ends"))
+    }
+}
+
+/// Runs a computation on a thread. The computation holds its turn, not the caller, who may leave before
+/// the end.
+async fn on_thread<T: Send + 'static>(
+    turn: Turn,
+    computation: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    let held = move || {
+        let _turn = turn;
+        computation()
+    };
+    tokio::task::spawn_blocking(held).await
+}

@@ -1,0 +1,122 @@
+//! The limits that work meets: what an account may have and run, a queue, a key, a model, a budget, a reviewer.
+//!
+//! Each keeps its numbers in memory, and gives a reservation that undoes itself when it is dropped. None knows an
+//! item: a limit that has room again tells [`Queues`].
+
+pub(crate) mod admission;
+pub(crate) mod budgets;
+pub(crate) mod concurrency;
+pub(crate) mod flow;
+pub(crate) mod holdings;
+pub(crate) mod limit;
+pub(crate) mod models;
+pub(crate) mod permits;
+pub(crate) mod prices;
+pub(crate) mod reservation;
+pub(crate) mod reviewers;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::access::Account;
+use callboard_domain::caps::Caps;
+use callboard_domain::id::Environment;
+use callboard_domain::model_limits::ModelLimits;
+use callboard_domain::rate::{Place, Quotas, Tier};
+use callboard_domain::task::Task;
+use callboard_domain::usage::Prices;
+use tokio::sync::Semaphore;
+
+use crate::kernel::address::QueueAddress;
+use crate::kernel::ports::Clock;
+
+use budgets::Budgets;
+use concurrency::Concurrency;
+use flow::Flow;
+use holdings::AccountHoldings;
+use limit::Limit;
+use models::Models;
+use permits::Permits;
+use prices::CurrentPrices;
+use reviewers::Reviewers;
+
+/// The queues, as limits know them.
+pub(crate) trait Queues: std::fmt::Debug + Send + Sync {
+    /// Tells a queue that there may be room.
+    fn look(&self, queue: &QueueAddress);
+
+    /// Tells every queue that there may be room.
+    fn look_everywhere(&self);
+
+    /// Tells a queue that a lease that it counted was not given out.
+    fn not_leased(&self, queue: &QueueAddress, place: Place);
+}
+
+/// The tiers of accounts.
+pub(crate) trait Tiers {
+    /// The tier of an account now, if it has one of its own.
+    fn tier(&self, account: Account) -> Option<Tier>;
+}
+
+/// The limits of a node.
+pub(crate) struct Limits {
+    pub(crate) prices: CurrentPrices,
+    pub(crate) concurrency: Concurrency,
+    pub(crate) models: Models,
+    pub(crate) budgets: Arc<Budgets>,
+    pub(crate) flow: Flow,
+    pub(crate) holdings: Arc<AccountHoldings>,
+    pub(crate) reviewers: Reviewers,
+    /// Held by whoever makes a budget or the settings of a queue, of which there may be so many only.
+    pub(crate) counting: tokio::sync::Mutex<()>,
+    /// The permits for submissions on their way to the disk, one for each KiB.
+    pub(crate) submission_permits: Arc<Semaphore>,
+}
+
+/// The KiB of submissions that may be on their way to the disk before more is refused: a disk that stands still
+/// must not fill the memory with the retries of callers.
+pub(crate) const MAX_PENDING_KIB: usize = 64 << 10;
+
+impl Limits {
+    pub(crate) fn new(
+        prices: Arc<Prices>,
+        (quotas, caps, models): (Quotas, Caps, BTreeMap<String, ModelLimits>),
+        queues: &Arc<dyn Queues>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            prices: CurrentPrices::new(prices),
+            concurrency: Concurrency::new(quotas, Arc::clone(queues)),
+            models: Models::new(models, Arc::clone(queues), clock),
+            budgets: Arc::default(),
+            flow: Flow::new(Arc::clone(queues)),
+            holdings: Arc::new(AccountHoldings::new(caps)),
+            reviewers: Reviewers::default(),
+            counting: tokio::sync::Mutex::default(),
+            submission_permits: Arc::new(Semaphore::new(MAX_PENDING_KIB)),
+        }
+    }
+
+    /// The limits on tasks, each of which hears of every task that is stored.
+    pub(crate) fn on_tasks(&self) -> [&dyn Limit; 3] {
+        [&*self.holdings, &self.flow, &*self.budgets]
+    }
+
+    /// The permits of a task that runs, and whose lease was given out `age` ago, before a restart.
+    pub(crate) fn of_running(
+        &self,
+        tiers: &dyn Tiers,
+        environment: Environment,
+        task: &Task,
+        age: Option<Duration>,
+    ) -> Permits {
+        let account = self.concurrency.account(tiers, &task.spec.account);
+        Permits {
+            running: Some(self.concurrency.start(account)),
+            call: age.and_then(|age| self.models.adopt(environment, task.model(), age)),
+            shares: self.flow.resume(environment, &task.spec),
+            rate: None,
+        }
+    }
+}

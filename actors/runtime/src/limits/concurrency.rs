@@ -1,0 +1,137 @@
+//! The number of an account's running tasks, and its bound, which is that of its tier now (docs/reference/limits.md).
+//!
+//! The numbers are in memory and per node. A task is counted when it is given out, until its count is
+//! dropped.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+use callboard_domain::access::Account;
+use callboard_domain::rate::Quotas;
+
+use crate::limits::{Queues, Tiers};
+
+/// The running tasks of all accounts.
+#[derive(Debug, Clone)]
+pub(crate) struct Concurrency(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    quotas: RwLock<Quotas>,
+    accounts: Mutex<HashMap<Arc<str>, Tasks>>,
+    queues: Arc<dyn Queues>,
+}
+
+/// The tasks of an account.
+#[derive(Debug, Clone, Copy)]
+struct Tasks {
+    bound: Option<u32>,
+    running: u32,
+}
+
+impl Tasks {
+    fn has_room(self) -> bool {
+        self.bound.is_none_or(|bound| self.running < bound)
+    }
+}
+
+impl Concurrency {
+    pub(crate) fn new(quotas: Quotas, queues: Arc<dyn Queues>) -> Self {
+        Self(Arc::new(Inner { quotas: RwLock::new(quotas), accounts: Mutex::default(), queues }))
+    }
+
+    /// The name of an account, which all its tasks share; its bound is read when its first task comes.
+    pub(crate) fn account(&self, tiers: &dyn Tiers, account: &str) -> Arc<str> {
+        let mut known = self.0.lock();
+        if let Some((account, _)) = known.get_key_value(account) {
+            return Arc::clone(account);
+        }
+        let account = Arc::<str>::from(account);
+        let bound = self.0.bound(tiers, &account);
+        known.insert(Arc::clone(&account), Tasks { bound, running: 0 });
+        account
+    }
+
+    /// The account has another tier now.
+    pub(crate) fn changed(&self, tiers: &dyn Tiers, account: &str) {
+        let bound = self.0.bound(tiers, account);
+        if let Some(tasks) = self.0.lock().get_mut(account) {
+            tasks.bound = bound;
+        }
+        self.0.queues.look_everywhere();
+    }
+
+    /// The tiers have other quotas now.
+    pub(crate) fn set_quotas(&self, tiers: &dyn Tiers, quotas: Quotas) {
+        *self.0.quotas.write().unwrap_or_else(PoisonError::into_inner) = quotas;
+        for (account, tasks) in self.0.lock().iter_mut() {
+            tasks.bound = self.0.bound(tiers, account);
+        }
+        self.0.queues.look_everywhere();
+    }
+
+    /// The accounts' running tasks, for tests.
+    #[cfg(test)]
+    pub(crate) fn running(&self) -> HashMap<Arc<str>, u32> {
+        let accounts = self.0.lock();
+        let running = accounts.iter().filter(|(_, tasks)| tasks.running > 0);
+        running.map(|(account, tasks)| (Arc::clone(account), tasks.running)).collect()
+    }
+
+    /// Gives an account another bound than that of its tier, for tests.
+    #[cfg(test)]
+    pub(crate) fn bind(&self, account: &str, bound: u32) {
+        if let Some(tasks) = self.0.lock().get_mut(account) {
+            tasks.bound = Some(bound);
+        }
+    }
+
+    /// True if the account may start another task.
+    pub(crate) fn has_room(&self, account: &str) -> bool {
+        self.0.lock().get(account).is_none_or(|tasks| tasks.has_room())
+    }
+
+    /// Counts a task that is given out, or that was running before a restart.
+    pub(crate) fn start(&self, account: Arc<str>) -> Running {
+        if let Some(tasks) = self.0.lock().get_mut(&account) {
+            tasks.running += 1;
+        }
+        Running { account, concurrency: Arc::downgrade(&self.0) }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Tasks>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bound of an account's tier; the server's own work has none.
+    fn bound(&self, tiers: &dyn Tiers, account: &str) -> Option<u32> {
+        let account: Account = account.parse().ok()?;
+        let quotas = *self.quotas.read().unwrap_or_else(PoisonError::into_inner);
+        quotas.of(tiers.tier(account)).concurrent_tasks
+    }
+}
+
+/// A running task's share of its account's bound, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    account: Arc<str>,
+    concurrency: Weak<Inner>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(concurrency) = self.concurrency.upgrade() else {
+            return;
+        };
+        let mut kept_waiting = false;
+        if let Some(tasks) = concurrency.lock().get_mut(&self.account) {
+            kept_waiting = !tasks.has_room();
+            tasks.running = tasks.running.saturating_sub(1);
+        }
+        if kept_waiting {
+            concurrency.queues.look_everywhere();
+        }
+    }
+}

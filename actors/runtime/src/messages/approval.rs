@@ -1,0 +1,72 @@
+//! The messages of an approval's actor.
+
+use callboard_domain::Error;
+use callboard_domain::approval::{Approval, Decider};
+use callboard_domain::id::UserId;
+use callboard_domain::task::Task;
+use tokio::sync::oneshot;
+
+pub(crate) type Reply = oneshot::Sender<Result<Approval, Error>>;
+
+/// A message to an approval.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A reviewer decides.
+    Decide(Box<Decision>, Reply),
+    /// A reviewer looks at the output.
+    Claim(Decider, Reply),
+    /// A reviewer gives the claim up.
+    Release(Decider, Reply),
+    /// An operator gives the reviewers more time, in milliseconds from now on, with a reason.
+    Extend(Decider, u64, Option<String>, Reply),
+    /// The output is given to this reviewer.
+    Assign(Decider, UserId, Reply),
+    /// The reviewer whom the output was assigned to was deleted.
+    AssigneeGone,
+    /// The task is to stop.
+    TaskStops(Stop),
+    /// The task has ended without the approval.
+    TaskEnded,
+    /// The approval's timer fired.
+    TimePassed,
+}
+
+/// A reviewer's decision, with the texts.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// The output counts.
+    Approve {
+        /// The reviewer.
+        by: Decider,
+        /// The text that replaces the output.
+        edit: Option<String>,
+        /// The reviewer's comment.
+        comment: Option<String>,
+    },
+    /// The output does not count.
+    Reject {
+        /// The reviewer.
+        by: Decider,
+        reason: String,
+        /// The prompt of a new try, if the reviewer asks for one.
+        retry: Option<NextPrompt>,
+    },
+}
+
+/// The prompt of the task that tries a rejected output again; the reason follows it.
+#[derive(Debug)]
+pub(crate) enum NextPrompt {
+    /// The prompt of the rejected task.
+    AsBefore,
+    /// The reviewer's own.
+    Given(String),
+}
+
+/// The reason why a held task is to stop.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The named account cancels the task.
+    Cancelled(String, oneshot::Sender<Result<Task, Error>>),
+    /// The task's execution lets go of the task.
+    LetGo,
+}

@@ -1,0 +1,122 @@
+//! One shard: its store, and the actors and caches of its partitions.
+//!
+//! Everything that belongs to one execution shares a partition, and a batch never leaves it. Only
+//! this module may assume that there is one shard.
+
+use std::sync::{Arc, OnceLock};
+
+use callboard_domain::execution::Execution;
+use callboard_domain::execution::program::Program;
+use callboard_store::{Batch, BatchId, Epoch, Op, Outcome, Partition, Store, Ticket};
+use ractor::ActorRef;
+
+use crate::kernel::address::{
+    BatchAddress, DeliveryAddress, ExecutionAddress, ScheduleAddress, TaskAddress,
+};
+use crate::kernel::directory::Directory;
+use crate::kernel::handoff::HandoffCache;
+use crate::kernel::holds::Holds;
+use crate::kernel::ports::Ports;
+use crate::messages::{approval, batch, delivery, execution, schedule, submission, task};
+use crate::node::timers;
+use crate::tables::LoadedTask;
+
+/// The number of pooled task actors, 9 KB each.
+const POOLED_TASKS: usize = 128;
+
+/// One shard.
+pub(crate) struct Shard {
+    pub(crate) store: Arc<dyn Store>,
+    /// The epochs of the partitions that the node owned when the shard was made: the store fences the
+    /// writes of a shard of an earlier tenure.
+    epochs: Box<[Option<Epoch>]>,
+    pub(crate) ports: Ports,
+    pub(crate) tasks: Arc<Directory<TaskAddress, task::Message>>,
+    pub(crate) executions: Arc<Directory<ExecutionAddress, execution::Message>>,
+    pub(crate) approvals: Arc<Directory<TaskAddress, approval::Message>>,
+    pub(crate) deliveries: Arc<Directory<DeliveryAddress, delivery::Message>>,
+    pub(crate) schedules: Arc<Directory<ScheduleAddress, schedule::Message>>,
+    pub(crate) batches: Arc<Directory<BatchAddress, batch::Message>>,
+    pub(crate) handoff: HandoffCache<TaskAddress, LoadedTask>,
+    pub(crate) new_executions: HandoffCache<ExecutionAddress, (Execution, Arc<Program>)>,
+    /// Executions that are being removed, and must not be woken.
+    pub(crate) leaving: Holds<ExecutionAddress>,
+    pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
+    pub(crate) submissions: OnceLock<ActorRef<submission::Message>>,
+}
+
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shard").finish_non_exhaustive()
+    }
+}
+
+impl Shard {
+    pub(crate) fn new(store: Arc<dyn Store>, ports: Ports) -> Self {
+        let epochs = (0..=u8::MAX).map(|at| store.epoch(Partition(at))).collect();
+        Self {
+            store,
+            epochs,
+            ports,
+            tasks: Arc::new(Directory::with_pool(POOLED_TASKS, task::Message::Rebind)),
+            executions: Arc::default(),
+            approvals: Arc::default(),
+            deliveries: Arc::default(),
+            schedules: Arc::default(),
+            batches: Arc::default(),
+            handoff: HandoffCache::default(),
+            new_executions: HandoffCache::default(),
+            leaving: Holds::default(),
+            timers: OnceLock::new(),
+            submissions: OnceLock::new(),
+        }
+    }
+
+    /// The guard of a batch of `partition`; `None` if the partition had another owner when the shard was
+    /// made.
+    pub(crate) fn guard(&self, partition: u8) -> Option<(Partition, Epoch)> {
+        Some((Partition(partition), self.epochs[usize::from(partition)]?))
+    }
+
+    /// Puts rows of one partition in line to be committed.
+    pub(crate) fn commit(&self, partition: u8, ops: Vec<Op>) -> Ticket {
+        let Some(guard) = self.guard(partition) else { return Ticket::answered(Outcome::Fenced) };
+        let id = BatchId(self.ports.entropy.bits());
+        self.store.commit(Batch { id, guards: vec![guard], ops })
+    }
+
+    /// Starts no actor, and wakes none by time, until [`Self::open`].
+    pub(crate) fn close(&self) {
+        self.tasks.close();
+        self.executions.close();
+        self.approvals.close();
+        self.deliveries.close();
+        self.schedules.close();
+        self.batches.close();
+    }
+
+    pub(crate) fn open(&self) {
+        self.tasks.open();
+        self.executions.open();
+        self.approvals.open();
+        self.deliveries.open();
+        self.schedules.open();
+        self.batches.open();
+        self.timers(timers::Message::Begin);
+    }
+
+    /// Gives up unused memory: the handoff cache of new tasks and executions, and
+    /// pooled actors.
+    pub(crate) fn slim(&self) {
+        self.handoff.age();
+        self.new_executions.age();
+        self.tasks.shrink_pool();
+    }
+
+    /// Sends the timers a message. While the system stops there are no timers, and nothing is owed.
+    pub(crate) fn timers(&self, message: timers::Message) {
+        if let Some(timers) = self.timers.get() {
+            let _ = timers.cast(message);
+        }
+    }
+}

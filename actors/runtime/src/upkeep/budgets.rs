@@ -1,0 +1,160 @@
+//! The rows of budgets: read at a start, written by changes, and summed up once a minute.
+
+use std::collections::BTreeMap;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::budget::Money;
+use callboard_domain::id::{BudgetId, Environment};
+use callboard_domain::spending::{Budget, Ledger};
+use callboard_domain::task::{Effect, State};
+use callboard_store::{Error, Op, Outcome};
+use tokio::time::Instant;
+
+use crate::commit::effects;
+use crate::limits::budgets::Budgets;
+use crate::node::Node;
+use crate::tables::{BUDGETS, BudgetRow, SPENT};
+
+/// The partition of all budgets.
+const PARTITION: u8 = 0;
+const NUMBER: u8 = Environment::Live.number();
+/// The number of rows that are read or removed at a time.
+const PAGE: usize = 1_000;
+
+/// The interval at which the periods and the parked tasks are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The interval at which the rows of costs are folded.
+const FOLD: Duration = Duration::from_mins(1);
+
+impl Budgets {
+    /// Reads the budgets and their spent amounts.
+    pub(crate) async fn load(&self, node: &Node) -> Result<(), Error> {
+        let (store, now, mut after) = (node.store(), node.now(), None);
+        loop {
+            let page = BUDGETS.scan(store, NUMBER, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            for (id, BudgetRow { budget, since, spent }) in page {
+                let ledger = Ledger::new(budget, since, spent, now);
+                self.inner().ledgers.insert(BudgetId::from_u128(id), ledger);
+                self.any.store(true, std::sync::atomic::Ordering::Release);
+            }
+        }
+        let mut after = None;
+        loop {
+            let page = SPENT.scan(store, NUMBER, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(*last);
+            let mut inner = self.inner();
+            for (_, row) in page {
+                for id in row.budgets {
+                    let ledger = inner.ledgers.get_mut(&id);
+                    if let Some(ledger) = ledger.filter(|ledger| row.at >= ledger.since) {
+                        ledger.spent += row.cost;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a budget with the sum of the last fold.
+    pub(crate) async fn write(&self, node: &Node, budget: &Budget) -> Result<(), Error> {
+        let _writing = self.writing.lock().await;
+        let id = budget.id.as_u128();
+        let row = BUDGETS.get(node.store(), NUMBER, id).await?;
+        let (since, spent) = match row {
+            Some(BudgetRow { since, spent, .. }) => (since, spent),
+            None => (budget.period(node.now()).0, Money::ZERO),
+        };
+        let row = BudgetRow { budget: budget.clone(), since, spent };
+        commit(node, BUDGETS.put(NUMBER, id, &row, None)).await?;
+        self.set(budget.clone(), node.now());
+        Ok(())
+    }
+
+    pub(crate) async fn delete(&self, node: &Node, id: BudgetId) -> Result<(), Error> {
+        let _writing = self.writing.lock().await;
+        commit(node, BUDGETS.delete(node.store(), NUMBER, id.as_u128()).await?).await?;
+        self.remove(id);
+        Ok(())
+    }
+
+    /// Adds the rows of costs to the sums of their budgets, and removes them, in one commit each page.
+    pub(crate) async fn fold(&self, node: &Node) -> Result<(), Error> {
+        loop {
+            let _writing = self.writing.lock().await;
+            let page = SPENT.scan(node.store(), NUMBER, None, PAGE).await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            let mut sums: BTreeMap<BudgetId, Vec<_>> = BTreeMap::new();
+            for (_, row) in &page {
+                for id in &row.budgets {
+                    sums.entry(*id).or_default().push((row.at, row.cost));
+                }
+            }
+            let mut ops: Vec<Op> = page.iter().map(|(key, _)| SPENT.delete(NUMBER, key)).collect();
+            for (id, costs) in sums {
+                let row = BUDGETS.get(node.store(), NUMBER, id.as_u128()).await?;
+                // A deleted one needs no sum.
+                let Some(mut row) = row else { continue };
+                let newest = costs.iter().map(|(at, _)| *at).max().unwrap_or(row.since);
+                let (since, _) = row.budget.period(newest.max(row.since));
+                if since > row.since {
+                    (row.since, row.spent) = (since, Money::ZERO);
+                }
+                for (_, cost) in costs.into_iter().filter(|(at, _)| *at >= row.since) {
+                    row.spent += cost;
+                }
+                ops.extend(BUDGETS.put(NUMBER, id.as_u128(), &row, None));
+            }
+            commit(node, ops).await?;
+        }
+    }
+}
+
+async fn commit(node: &Node, ops: Vec<Op>) -> Result<(), Error> {
+    match node.shard(PARTITION).commit(PARTITION, ops).await {
+        Outcome::Committed => Ok(()),
+        Outcome::NotApplied(error) | Outcome::Unknown(error) => Err(error),
+        Outcome::Fenced | Outcome::Conflict(_) => Err(Error::Stopped),
+    }
+}
+
+/// Looks after periods, parked tasks and rows of costs, for as long as the process lives.
+pub(crate) async fn run(node: Arc<Node>) {
+    let wake = Arc::clone(&node.limits.budgets.inner().wake);
+    let mut folded = Instant::now();
+    loop {
+        // What is freed is given on at once; the clock frees the amounts of a new period.
+        let _ = tokio::time::timeout(LOOK, wake.notified()).await;
+        if node.limits.budgets.is_idle(Environment::Live) {
+            continue;
+        }
+        for (place, budget, worst) in node.limits.budgets.unpark(node.now()) {
+            let task = place.1;
+            let (store, environment) = (node.store(), Environment::Live);
+            match crate::tables::task(store, environment, task).await {
+                Ok(Some(found)) if found.task.state == State::Ready => {
+                    effects::of_tasks(&node, environment, &found.task, Effect::Enqueue);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a task that waits for a budget cannot be read");
+                    node.limits.budgets.inner().park(place, budget, worst);
+                    tokio::time::sleep(LOOK).await;
+                    node.limits.budgets.inner().freed(budget);
+                }
+            }
+        }
+        if folded.elapsed() >= FOLD {
+            folded = Instant::now();
+            if let Err(error) = node.limits.budgets.fold(&node).await {
+                tracing::warn!(%error, "the costs of budgets could not be summed up");
+            }
+        }
+    }
+}

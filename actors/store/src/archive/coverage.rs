@@ -1,0 +1,237 @@
+//! The note of what can be restored: the groups that the archive holds without a gap, and the last backup.
+//!
+//! ```text
+//! groups    … 70 ─────────── 100 ── gap ── 130 ────────────── now
+//! archive      │ its groups   │             │ since
+//! backups          ▲ reaches until here            ▲ covers: every moment from here on
+//! ```
+//!
+//! The note stands in the directory of the store, whose history it tells: a restored directory begins without one.
+//! Deliberately absent: older backups, which `callboard backup list` shows.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use serde::{Deserialize, Serialize};
+
+use crate::directory::replace;
+
+pub(crate) const FILE: &str = "callboard-restorable";
+
+/// A backup that is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupNote {
+    /// Its end, in milliseconds since 1970: it holds what was committed up to then.
+    pub ended_at_ms: u64,
+    /// The number of its last group.
+    pub group: u64,
+    /// The time up to which the archive continued it before a gap, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reaches_ms: Option<u64>,
+}
+
+/// The archive, as far as it protects the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveState {
+    /// The archive's directory.
+    pub directory: PathBuf,
+    /// The reason why the archive takes no groups now.
+    pub fault: Option<String>,
+    /// True if the archive continues the last backup without a gap.
+    pub continues_backup: bool,
+}
+
+/// The backups and the archive of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protection {
+    /// The lineage of the directory, which its backups have too.
+    pub lineage: u32,
+    /// The last backup that the store knows of.
+    pub backup: Option<BackupNote>,
+    /// The archive, if there is one.
+    pub archive: Option<ArchiveState>,
+}
+
+impl Protection {
+    /// The first and the last moment, in milliseconds since 1970, to which the last backup and the archive behind it
+    /// restore the store; `now_ms` is the present one. `None` without a backup.
+    #[must_use]
+    pub fn restorable(&self, now_ms: u64) -> Option<(u64, u64)> {
+        let backup = self.backup?;
+        let from = backup.ended_at_ms;
+        let continues = self.archive.as_ref().is_some_and(|archive| archive.continues_backup);
+        let to = if continues { now_ms } else { backup.reaches_ms.unwrap_or(from) };
+        Some((from, to.max(from)))
+    }
+
+    /// The reason why a restore to the present moment would fail, although there is an archive.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let archive = self.archive.as_ref()?;
+        if let Some(fault) = &archive.fault {
+            return Some(format!("the archive of the journal cannot be written: {fault}"));
+        }
+        let text = match self.backup {
+            None => {
+                "the archive of the journal has no backup to continue: make one with callboard backup create"
+            }
+            Some(_) => {
+                "the archive of the journal has a gap behind the last backup: make a backup with callboard backup create"
+            }
+        };
+        (!archive.continues_backup).then(|| text.to_owned())
+    }
+}
+
+/// The note as it is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Note {
+    /// The mark of the archive.
+    archive: Option<String>,
+    /// The archive holds every group behind this one; `None` while it takes none.
+    since: Option<u64>,
+    backup: Option<BackupNote>,
+}
+
+impl Note {
+    fn continues_backup(&self) -> bool {
+        let since = self.since;
+        self.backup.is_some_and(|backup| since.is_some_and(|since| backup.group >= since))
+    }
+}
+
+/// The note of one directory.
+#[derive(Debug)]
+pub(crate) struct Coverage {
+    directory: PathBuf,
+    note: Mutex<Note>,
+}
+
+impl Coverage {
+    /// Reads the note in the directory of a store. A damaged one counts as none.
+    pub(crate) fn read(directory: &Path) -> io::Result<Self> {
+        let note = match fs::read(directory.join(FILE)) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                tracing::warn!(%error, "the note of the last backup is damaged: make a backup");
+                Note::default()
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Note::default(),
+            Err(error) => return Err(error),
+        };
+        Ok(Self { directory: directory.into(), note: Mutex::new(note) })
+    }
+
+    /// The mark of the archive that the store had last.
+    pub(crate) fn archive(&self) -> Option<String> {
+        self.note().archive.clone()
+    }
+
+    /// The group from which on the archive `id` is known to have every group.
+    pub(crate) fn since(&self, id: &str) -> Option<u64> {
+        let note = self.note();
+        note.since.filter(|_| note.archive.as_deref() == Some(id))
+    }
+
+    pub(crate) fn continues_backup(&self) -> bool {
+        self.note().continues_backup()
+    }
+
+    pub(crate) fn backup(&self) -> Option<BackupNote> {
+        self.note().backup
+    }
+
+    /// The archive `id` has every group behind `since`.
+    pub(crate) fn begins(&self, id: &str, since: u64) {
+        self.change(|note| (note.archive, note.since) = (Some(id.to_owned()), Some(since)));
+    }
+
+    /// The archive has a gap behind the groups that it took until `archived_ms`.
+    pub(crate) fn breaks(&self, archived_ms: Option<u64>) {
+        self.change(|note| {
+            let continued = note.continues_backup();
+            if let Some(backup) = note.backup.as_mut().filter(|_| continued) {
+                backup.reaches_ms = archived_ms;
+            }
+            note.since = None;
+        });
+    }
+
+    /// A backup is complete. An older one than the last changes nothing.
+    pub(crate) fn backed_up(&self, backup: BackupNote) -> io::Result<()> {
+        let mut note = self.note();
+        if note.backup.is_none_or(|last| last.group <= backup.group) {
+            note.backup = Some(backup);
+            return self.write(&note);
+        }
+        Ok(())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Note)) {
+        let mut note = self.note();
+        let before = note.clone();
+        change(&mut note);
+        if *note != before
+            && let Err(error) = self.write(&note)
+        {
+            tracing::error!(%error, "the note of what can be restored cannot be written");
+        }
+    }
+
+    fn write(&self, note: &Note) -> io::Result<()> {
+        let text = serde_json::to_string(note).expect("a note is JSON");
+        replace(&self.directory, FILE, &text)
+    }
+
+    fn note(&self) -> MutexGuard<'_, Note> {
+        self.note.lock().expect("no holder panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backup(group: u64, ended_at_ms: u64) -> BackupNote {
+        BackupNote { ended_at_ms, group, reaches_ms: None }
+    }
+
+    fn protection(coverage: &Coverage, fault: Option<&str>) -> Protection {
+        let archive = ArchiveState {
+            directory: "archive".into(),
+            fault: fault.map(str::to_owned),
+            continues_backup: coverage.continues_backup(),
+        };
+        Protection { lineage: 1, backup: coverage.backup(), archive: Some(archive) }
+    }
+
+    #[test]
+    fn a_gap_stays_a_fault_until_a_backup_covers_it() {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let coverage = Coverage::read(directory.path()).expect("it can be read");
+        coverage.begins("a", 70);
+        assert!(protection(&coverage, None).fault().is_some_and(|it| it.contains("no backup")));
+        assert_eq!(protection(&coverage, None).restorable(9_000), None);
+        coverage.backed_up(backup(80, 1_000)).expect("it is written");
+        assert_eq!(protection(&coverage, None).fault(), None);
+        assert_eq!(protection(&coverage, None).restorable(9_000), Some((1_000, 9_000)));
+        // The gap: the archive continued the backup until 2 s, and is written again from group 130 on.
+        coverage.breaks(Some(2_000));
+        assert!(protection(&coverage, Some("its disk")).fault().is_some());
+        coverage.begins("a", 130);
+        let again = Coverage::read(directory.path()).expect("it can be read");
+        for coverage in [&coverage, &again] {
+            assert!(protection(coverage, None).fault().is_some_and(|it| it.contains("a gap")));
+            assert_eq!(protection(coverage, None).restorable(9_000), Some((1_000, 2_000)));
+        }
+        // A backup from before its end does not cover it; one from behind it does.
+        again.backed_up(backup(129, 3_000)).expect("it is written");
+        assert!(protection(&again, None).fault().is_some());
+        again.backed_up(backup(130, 4_000)).expect("it is written");
+        assert_eq!(protection(&again, None).fault(), None);
+        assert_eq!(protection(&again, None).restorable(9_000), Some((4_000, 9_000)));
+        assert_eq!((again.since("a"), again.since("b")), (Some(130), None));
+    }
+}

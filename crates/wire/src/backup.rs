@@ -1,0 +1,96 @@
+//! Backups on the wire: the report of a complete one, and what can be restored.
+
+use callboard_domain::Timestamp;
+use callboard_store::Protection;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::common::Iso;
+use super::read::rule;
+use crate::request;
+
+/// The last number of a group: above it, JSON numbers are not exact.
+const MAX_GROUP: u64 = (1 << 53) - 1;
+
+request! {
+    /// A backup that is complete, as its maker has it.
+    #[derive(Debug)]
+    pub struct BackupReport as "BackupReport" {
+        /// The name of the backup in its repository.
+        id: String = required("id", rule::text(rule::characters(1..=64))),
+        /// The lineage of the data directory, from the beginning of the stream.
+        lineage: u32 = required("lineage", rule::whole(0..=u32::MAX)),
+        /// The number of the last group of the stream.
+        group: u64 = required("group", rule::whole(0..=MAX_GROUP)),
+    }
+}
+
+/// The last backup, the archive behind it, and the moments to which the two restore the server.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupStatusBody {
+    /// The last complete backup that the server was told of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_backup: Option<LastBackup>,
+    /// The archive of the journal; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive: Option<ArchiveBody>,
+    /// The moments to which the last backup, and the archive behind it, restore the server; absent without a backup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restorable: Option<Restorable>,
+}
+
+/// A complete backup.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastBackup {
+    /// Its end: it holds everything that was acknowledged before it began.
+    #[schema(value_type = String, format = DateTime)]
+    ended_at: Iso,
+    /// The number of its last group.
+    group: u64,
+}
+
+/// The archive of the journal.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchiveBody {
+    /// ok, or degraded: a restore to the present moment would fail.
+    status: &'static str,
+    /// The reason, and the remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// A span of time, every moment of which can be restored.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Restorable {
+    /// The first moment: the end of the last backup. Older backups, if there are any, restore to earlier ones.
+    #[schema(value_type = String, format = DateTime)]
+    from: Iso,
+    /// The last moment: the present one while the archive continues the backup; what was committed in the last
+    /// second or so may be missing.
+    #[schema(value_type = String, format = DateTime)]
+    to: Iso,
+}
+
+impl BackupStatusBody {
+    /// The state of a store at `now`.
+    #[must_use]
+    pub fn of(protection: &Protection, now: Timestamp) -> Self {
+        let iso = |millis| Iso(Timestamp::from_millis(millis));
+        let fault = protection.fault();
+        let archive = protection.archive.as_ref().map(|_| ArchiveBody {
+            status: if fault.is_some() { "degraded" } else { "ok" },
+            detail: fault,
+        });
+        let last_backup = protection
+            .backup
+            .map(|backup| LastBackup { ended_at: iso(backup.ended_at_ms), group: backup.group });
+        let restorable = protection
+            .restorable(now.as_millis())
+            .map(|(from, to)| Restorable { from: iso(from), to: iso(to) });
+        Self { last_backup, archive, restorable }
+    }
+}

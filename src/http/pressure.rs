@@ -1,0 +1,213 @@
+//! The disk and the memory that new work needs: it is refused before either is used up, so that running work can end.
+//!
+//! ```text
+//! a thread, once a second ─▶ Pressure ─▶ guard: 507 without disk, 503 without memory
+//! ```
+//!
+//! Deliberately absent: reads, decisions, cancels, erasure and retention, which go on; and the occurrences of schedules.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use axum::http::Method;
+use callboard_domain::Error;
+use callboard_domain::access::Action;
+
+use super::metrics;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The tenths of the memory that may be used before new work is refused.
+const TENTHS: u64 = 9;
+
+/// The bounds.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// The directory whose file system counts; `None` without an embedded store.
+    pub directory: Option<PathBuf>,
+    /// The free bytes that the file system must have.
+    pub min_free_bytes: u64,
+    /// The bytes of memory; `None` for those of the control group, if it has a limit.
+    pub memory_bytes: Option<u64>,
+}
+
+/// The last measurements.
+#[derive(Debug)]
+pub(super) struct Pressure {
+    min_free: u64,
+    free: AtomicU64,
+    max_resident: u64,
+    resident: AtomicU64,
+}
+
+impl Pressure {
+    /// Measures once, and then once a second for as long as the returned value is held.
+    pub(super) fn watch(bounds: Bounds) -> Arc<Self> {
+        let memory = bounds.memory_bytes.or_else(group_limit).map(|bytes| bytes / 10 * TENTHS);
+        let pressure = Arc::new(Self {
+            min_free: bounds.directory.as_ref().map_or(0, |_| bounds.min_free_bytes),
+            free: AtomicU64::new(u64::MAX),
+            max_resident: memory.unwrap_or(u64::MAX),
+            resident: AtomicU64::new(0),
+        });
+        let directory = bounds.directory.unwrap_or_default();
+        pressure.measure(&directory);
+        let watched = Arc::downgrade(&pressure);
+        if pressure.min_free > 0 || pressure.max_resident < u64::MAX {
+            let watch = move || follow(&watched, &directory);
+            if let Err(error) = thread::Builder::new().name("pressure".into()).spawn(watch) {
+                tracing::error!(%error, "the free disk and memory are measured at the start only");
+            }
+        }
+        pressure
+    }
+
+    fn measure(&self, directory: &Path) {
+        if self.min_free > 0
+            && let Some([free, _]) = metrics::disk(directory)
+        {
+            let before = self.free.swap(free, Ordering::Relaxed);
+            let needed = self.min_free;
+            if free < needed && before >= needed {
+                tracing::warn!(
+                    free,
+                    needed,
+                    "the disk of the data directory is low: new work is refused"
+                );
+            } else if free >= needed && before < needed {
+                tracing::info!(
+                    free,
+                    "the disk of the data directory has room: new work is accepted"
+                );
+            }
+        }
+        if self.max_resident < u64::MAX
+            && let Some(resident) = metrics::resident()
+        {
+            let before = self.resident.swap(resident, Ordering::Relaxed);
+            let limit = self.max_resident;
+            if resident >= limit && before < limit {
+                tracing::warn!(resident, limit, "memory is short: new work is refused");
+            } else if resident < limit && before >= limit {
+                tracing::info!(resident, "memory is free again: new work is accepted");
+            }
+        }
+    }
+
+    /// Passes if there is room for new work.
+    ///
+    /// # Errors
+    /// [`Error::DiskLow`], [`Error::Unavailable`].
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let free = self.free.load(Ordering::Relaxed);
+        if free < self.min_free {
+            return Err(Error::DiskLow { free, needed: self.min_free });
+        }
+        if self.resident.load(Ordering::Relaxed) >= self.max_resident {
+            let short = "it is short of memory, and takes no new work; running work goes on";
+            return Err(Error::Unavailable(short));
+        }
+        Ok(())
+    }
+}
+
+fn follow(watched: &Weak<Pressure>, directory: &Path) {
+    loop {
+        thread::sleep(INTERVAL);
+        let Some(pressure) = watched.upgrade() else { return };
+        pressure.measure(directory);
+    }
+}
+
+/// True for a request that brings new work.
+pub(super) fn is_new_work(action: Action, method: &Method, path: &str) -> bool {
+    let creates = matches!(
+        action,
+        Action::TasksCreate
+            | Action::PlansExecute
+            | Action::TemplatesDeploy
+            | Action::ExecutionsRetry
+    );
+    *method == Method::POST && (creates || path == "/api/batches")
+}
+
+/// The limit of memory of this process's control group, or of one around it.
+fn group_limit() -> Option<u64> {
+    limit_in(&fs::read_to_string("/proc/self/cgroup").ok()?, Path::new("/sys/fs/cgroup"))
+}
+
+/// The least limit in `root`, for the groups that the kernel lists in `groups`.
+fn limit_in(groups: &str, root: &Path) -> Option<u64> {
+    let of = |line: &str| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let (root, file) = match controllers {
+            "" => (root.to_owned(), "memory.max"),
+            "memory" => (root.join("memory"), "memory.limit_in_bytes"),
+            _ => return None,
+        };
+        let place = root.join(path.trim_start_matches('/'));
+        // In a container the path may be that of the host, and the limit stand in the root.
+        let places = place.ancestors().take_while(|at| at.starts_with(&root));
+        places.filter_map(|at| fs::read_to_string(at.join(file)).ok()?.trim().parse().ok()).min()
+    };
+    // The kernel writes "no limit" of the first version as a number that no machine has.
+    groups.lines().filter_map(of).filter(|limit| *limit < 1 << 60).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_limit_of_the_groups_counts() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inner = root.path().join("a/b");
+        fs::create_dir_all(&inner).expect("it is ours");
+        let limit = || limit_in("0::/a/b\n", root.path());
+        assert_eq!(limit(), None);
+        fs::write(inner.join("memory.max"), "max\n").expect("it is ours");
+        assert_eq!(limit(), None);
+        fs::write(root.path().join("a/memory.max"), "1000\n").expect("it is ours");
+        assert_eq!(limit(), Some(1000));
+        fs::write(inner.join("memory.max"), "500\n").expect("it is ours");
+        assert_eq!(limit(), Some(500));
+        // The path is that of the host, and the limit stands in the root.
+        fs::write(root.path().join("memory.max"), "700\n").expect("it is ours");
+        assert_eq!(limit_in("0::/elsewhere\n", root.path()), Some(700));
+        fs::create_dir(root.path().join("memory")).expect("it is ours");
+        let first = root.path().join("memory/memory.limit_in_bytes");
+        fs::write(&first, "9223372036854771712\n").expect("it is ours");
+        let of_first = || limit_in("5:memory:/x\n4:cpu:/x\n", root.path());
+        assert_eq!(of_first(), None);
+        fs::write(&first, "900\n").expect("it is ours");
+        assert_eq!(of_first(), Some(900));
+    }
+
+    #[test]
+    fn new_work_is_refused_and_nothing_else() {
+        let new = |action, path| is_new_work(action, &Method::POST, path);
+        assert!(new(Action::TasksCreate, "/api/tasks"));
+        assert!(new(Action::BatchesRun, "/api/batches"));
+        assert!(!new(Action::BatchesRun, "/api/batches/{id}/cancel"));
+        assert!(!new(Action::HitlDecide, "/api/hitl/{taskId}/approve"));
+        assert!(!is_new_work(Action::TasksCancel, &Method::DELETE, "/api/tasks/{id}"));
+        assert!(!new(Action::TextsErase, "/api/tasks/{id}/texts"));
+    }
+
+    #[test]
+    fn a_low_disk_names_its_bytes() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let of = |min_free_bytes, memory_bytes| {
+            let directory = Some(directory.path().to_owned());
+            Pressure::watch(Bounds { directory, min_free_bytes, memory_bytes }).check()
+        };
+        assert_eq!(of(0, Some(1 << 50)), Ok(()));
+        let low = of(1 << 60, Some(1 << 50)).expect_err("no disk has as much");
+        assert!(low.to_string().contains(&(1_u64 << 60).to_string()), "{low}");
+        assert!(matches!(of(0, Some(10)), Err(Error::Unavailable(_))));
+    }
+}

@@ -1,0 +1,20 @@
+/** Reading again what no event says itself: sums over many items, once in a while after events that change them. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { useLive } from "./live";
+
+/** After these events, reads the queries again whose key begins so; at most once in `ms`. */
+export function useAgain(events: string[], isOf: (key: readonly unknown[]) => boolean, ms: number) {
+  const client = useQueryClient();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const latest = useRef(isOf);
+  latest.current = isOf;
+  const again = () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void client.invalidateQueries({ predicate: ({ queryKey }) => latest.current(queryKey) });
+    }, ms);
+  };
+  useLive(events, undefined, again, again);
+  useEffect(() => () => clearTimeout(timer.current), []);
+}

@@ -1,0 +1,132 @@
+/** The backups that were read from this server, and how long it keeps what has ended. */
+import { Link } from "wouter";
+import type { Schemas } from "../../api/client";
+import { useApi, usePage } from "../../api/hooks";
+import { useNow } from "../../lib/clock";
+import { useNames } from "../../lib/people";
+import { visible } from "../../lib/visible";
+import { Command, Loaded, Panel } from "../../ui/basics";
+import { Mark } from "../../ui/status";
+import { Ago } from "../../ui/time";
+import { useSettings } from "./settings";
+
+const SHOWN = 5;
+/** A backup that is older is marked: one a night is usual. */
+const OLD = 36 * 3_600_000;
+
+/** The moments to which the server can be restored, as the command line has told of its backups. */
+function Restorable({ archive, lastBackup, restorable }: Schemas["BackupStatus"]) {
+  if (!restorable || !lastBackup) return null;
+  return (
+    <p>
+      Can be restored to {archive ? "any moment from " : "the moment "}
+      <Ago at={restorable.from} />
+      {archive && (
+        <>
+          {" "}
+          until <Ago at={restorable.to} />
+        </>
+      )}
+      .
+    </p>
+  );
+}
+
+export function Backups() {
+  const personOf = useNames();
+  const now = useNow();
+  const read = usePage("/api/audit", { query: { action: "backup.started", limit: SHOWN } } as never);
+  const status = useApi("/api/system/backup", undefined, { staleTime: 0 });
+  return (
+    <Panel title="Backups" actions={<Link href="/docs/how-to/backup">How to back up</Link>}>
+      <div className="pad stack">
+        <Loaded query={status} lines={1}>
+          {(known) => <Restorable {...known} />}
+        </Loaded>
+        <Loaded query={read} lines={2}>
+          {({ items, total }) => {
+            const [last] = items;
+            if (!last) {
+              return (
+                <>
+                  <p>
+                    <Mark tone="warn" icon="warn">
+                      no backup was read from this server
+                    </Mark>
+                  </p>
+                  <Command>callboard backup init --in /var/backups/callboard</Command>
+                  <Command>callboard backup create --in /var/backups/callboard</Command>
+                </>
+              );
+            }
+            const isOld = now - Date.parse(last.at) > OLD;
+            return (
+              <>
+                <p>
+                  <Mark tone={isOld ? "warn" : "good"} icon={isOld ? "warn" : "check"}>
+                    the last one began <Ago at={last.at} />
+                  </Mark>
+                </p>
+                <ul aria-label="Backups">
+                  {items.map((entry) => (
+                    <li key={entry.at}>
+                      <Ago at={entry.at} /> <span className="soft">by {visible(personOf(entry.actor))}</span>
+                    </li>
+                  ))}
+                  {total > items.length && (
+                    <li>
+                      <Link href="/admin/audit?action=backup.started">all {total} in the audit log</Link>
+                    </li>
+                  )}
+                </ul>
+              </>
+            );
+          }}
+        </Loaded>
+        <p className="small soft">
+          The audit log knows the backups that were read from the running server, not those of a stopped one.
+          Whether one can be restored shows only where it is kept:
+        </p>
+        <Command>callboard backup verify --in /var/backups/callboard</Command>
+      </div>
+    </Panel>
+  );
+}
+
+const WORDS: Record<string, string> = {
+  "retention.ended": "Ended tasks and executions",
+  "retention.history": "Histories of approvals",
+  "events.keep": "Events",
+  "events.keep_max": "Events at most",
+};
+
+export function Retention() {
+  const read = useSettings();
+  return (
+    <Panel title="What is kept, and how long">
+      <div className="pad stack">
+        <Loaded query={read} lines={2}>
+          {({ items: [entry] }) => {
+            const found = Object.entries(WORDS).filter(([name]) => entry?.details?.[name] !== undefined);
+            return found.length === 0 ? (
+              <p className="soft">The audit log no longer has the settings of the server's start.</p>
+            ) : (
+              <dl className="facts">
+                {found.map(([name, word]) => (
+                  <div key={name} style={{ display: "contents" }}>
+                    <dt data-tip={name}>{word}</dt>
+                    <dd>{entry?.details?.[name]}</dd>
+                  </div>
+                ))}
+              </dl>
+            );
+          }}
+        </Loaded>
+        <p className="small soft">
+          Unfinished work is never removed.{" "}
+          <Link href="/docs/how-to/operate#retention">What is removed when</Link>
+        </p>
+      </div>
+    </Panel>
+  );
+}

@@ -1,0 +1,203 @@
+/** /schedules: every schedule, when it runs next, and those that do not succeed. */
+import { Link } from "wouter";
+import { useRows } from "../../api/hooks";
+import { plural } from "../../lib/format";
+import { useParams } from "../../lib/search";
+import { visible } from "../../lib/visible";
+import { useAgain } from "../../live/again";
+import { useLive } from "../../live/live";
+import { useMay } from "../../session/session";
+import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Mark, Status } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Ago } from "../../ui/time";
+import { type Schedule, stateOf, TOO_MANY, useFailures } from "./read";
+import { Both, Words } from "./times";
+import "./schedules.css";
+
+export default function Schedules() {
+  useEnds();
+  const [params, set] = useParams();
+  const may = useMay();
+  const state = params.get("state") ?? "";
+  const query = state === "" ? undefined : { enabled: state === "active" };
+  const { rows, total, more, data, error, refetch } = useRows("/api/schedules", query && { query });
+  const columns: Column<Schedule>[] = [
+    {
+      id: "name",
+      header: "Schedule",
+      width: "minmax(170px, 2fr)",
+      cell: (it) => (
+        <Link href={`/schedules/${it.id}`} className="cut" data-tip={it.id}>
+          {visible(it.name)}
+        </Link>
+      ),
+    },
+    { id: "state", header: "State", width: "110px", cell: (it) => <State of={it} /> },
+    {
+      id: "when",
+      header: "When",
+      width: "minmax(190px, 2fr)",
+      cell: (it) => (
+        <span className="schedules-both">
+          <span>{it.cron ? <Words cron={it.cron} /> : "once"}</span>
+          <span translate="no" className="faint small">
+            {it.cron && <code>{it.cron}</code>} {it.timezone}
+          </span>
+        </span>
+      ),
+    },
+    {
+      id: "next",
+      header: "Next run",
+      width: "minmax(216px, 1.2fr)",
+      named: true,
+      cell: (it) => (it.nextRunAt ? <Both at={it.nextRunAt} zone={it.timezone ?? "UTC"} /> : "–"),
+    },
+    {
+      id: "in",
+      header: "In",
+      width: "90px",
+      number: true,
+      phone: false,
+      cell: (it) => <Ago at={it.nextRunAt} />,
+    },
+    {
+      id: "last",
+      header: "Lately",
+      width: "minmax(180px, 1fr)",
+      cell: (it) => <Lately of={it} />,
+    },
+  ];
+  return (
+    <PageFrame
+      title="Schedules"
+      fill
+      actions={
+        <>
+          {data && <span className="soft">{plural(total, "schedule")}</span>}
+          {may("schedules: manage") && (
+            <Link className="button" data-kind="primary" href="/schedules/new">
+              New schedule
+            </Link>
+          )}
+        </>
+      }
+    >
+      <div className="filters" role="search" aria-label="Filters">
+        <select
+          className="select"
+          aria-label="State"
+          value={state}
+          onChange={(event) => set({ state: event.target.value })}
+        >
+          <option value="">active and paused</option>
+          <option value="active">active</option>
+          <option value="paused">paused</option>
+        </select>
+      </div>
+      {error && !data ? (
+        <Failed error={error} retry={() => void refetch()} />
+      ) : !data ? (
+        <Loading />
+      ) : total === 0 ? (
+        <Nothing isFiltered={state !== ""} />
+      ) : (
+        <Table
+          label="Schedules"
+          rows={rows}
+          total={total}
+          more={more}
+          keyOf={(it) => it.id}
+          href={(it) => `/schedules/${it.id}`}
+          columns={columns}
+        />
+      )}
+    </PageFrame>
+  );
+}
+
+const ENDS = [
+  "execution.completed",
+  "execution.failed",
+  "execution.cancelled",
+  "task.completed",
+  "task.failed",
+];
+
+/** Reads again what became of runs, which the events of a schedule do not say. */
+export function useEnds() {
+  useLive(["schedule.*"]);
+  const isOf = ([path, , what]: readonly unknown[]) =>
+    path === "/api/schedules/{id}/runs" && what === "failures";
+  useAgain(ENDS, isOf, 5_000);
+}
+
+const STATES = {
+  active: <Status state="active" />,
+  paused: <Status state="paused" />,
+  over: (
+    <Mark tone="mute" icon="check">
+      over
+    </Mark>
+  ),
+};
+export const State = ({ of }: { of: Schedule }) => STATES[stateOf(of)];
+
+/** Whether the latest occurrences have succeeded. */
+export function Lately({ of }: { of: Schedule }) {
+  const may = useMay()("executions: read");
+  return may ? <Failures id={of.id} queued={of.queued} /> : null;
+}
+
+function Failures({ id, queued }: { id: string; queued: number }) {
+  const { data } = useFailures(id);
+  if (data === undefined) return <span className="faint">…</span>;
+  if (data >= TOO_MANY) {
+    return (
+      <span data-tip="None of its latest occurrences has succeeded: they failed, were skipped or missed, or their work did not end well.">
+        <Mark tone="bad" icon="warn">
+          no success in {TOO_MANY} runs
+        </Mark>
+      </span>
+    );
+  }
+  if (queued > 0) {
+    return (
+      <Mark tone="warn" icon="clock">
+        {plural(queued, "run waits", "runs wait")}
+      </Mark>
+    );
+  }
+  if (data > 0) return <span className="soft">the last {data === 1 ? "one" : data} without success</span>;
+  return null;
+}
+
+function Nothing({ isFiltered }: { isFiltered: boolean }) {
+  const may = useMay();
+  if (isFiltered) return <Empty title="No schedule is in this state">Choose another one above.</Empty>;
+  return (
+    <Empty
+      title="No schedule was created yet"
+      command={
+        "callboard schedules create digest --cron '0 8 * * MON-FRI' --timezone Europe/Berlin --prompt 'Write the digest.'"
+      }
+      needs="schedules: manage"
+      action={
+        <div className="row wrap">
+          {may("schedules: manage") && (
+            <Link className="button" href="/schedules/new">
+              New schedule
+            </Link>
+          )}
+          <Link className="button" data-kind="quiet" href="/docs/how-to/schedule">
+            How schedules work
+          </Link>
+        </div>
+      }
+    >
+      A schedule starts a task, a plan or a template at the times of a timetable, in a time zone of your
+      choice.
+    </Empty>
+  );
+}

@@ -1,0 +1,48 @@
+/** Asks before something that cannot be taken back, and says what it does. */
+import { type ReactNode, useState } from "react";
+import { Button } from "./basics";
+import { Dialog } from "./dialog";
+import { toastError } from "./toast";
+
+export function Confirm({
+  title,
+  verb,
+  children,
+  run,
+  onClose,
+}: {
+  title: string;
+  verb: string;
+  children: ReactNode;
+  run: () => Promise<void>;
+  onClose: () => void;
+}) {
+  const [busy, setBusy] = useState(false);
+  const submit = async () => {
+    setBusy(true);
+    try {
+      await run();
+      onClose();
+    } catch (error) {
+      toastError(error, "It was refused");
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      footer={
+        <>
+          <Button onClick={onClose}>Leave it</Button>
+          <Button type="submit" kind="danger" busy={busy}>
+            {verb}
+          </Button>
+        </>
+      }
+    >
+      {children}
+    </Dialog>
+  );
+}

@@ -1,0 +1,61 @@
+/** Erases the texts of what has ended, for good; the reason goes into the audit log. */
+import { useState } from "react";
+import { Button, Failed, Field } from "./basics";
+import { Dialog } from "./dialog";
+import { toast } from "./toast";
+
+type Props = {
+  /** "this task", "this execution": what loses its texts. */
+  of: string;
+  /** What is erased, and what stays. */
+  children: React.ReactNode;
+  erase: (reason: string) => Promise<unknown>;
+  onClose: () => void;
+};
+
+export function Erase({ of, children, erase, onClose }: Props) {
+  const [reason, setReason] = useState("");
+  const [refused, setRefused] = useState<Error>();
+  const [busy, setBusy] = useState(false);
+  const submit = async () => {
+    setBusy(true);
+    try {
+      await erase(reason.trim());
+      toast("The texts are erased.");
+      onClose();
+    } catch (error) {
+      setRefused(error as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={`Erase the texts of ${of}`}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      footer={
+        <>
+          <Button onClick={onClose}>Keep them</Button>
+          <Button type="submit" kind="danger-primary" busy={busy} disabled={reason.trim() === ""}>
+            Erase
+          </Button>
+        </>
+      }
+    >
+      {refused && <Failed error={refused} what="Nothing was erased" />}
+      <p>{children}</p>
+      <Field label="Reason" hint="The audit log keeps it, without the texts.">
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            required
+            maxLength={256}
+            value={reason}
+            onChange={(event) => setReason(event.target.value)}
+          />
+        )}
+      </Field>
+    </Dialog>
+  );
+}
