@@ -48,6 +48,7 @@ mod pages;
 mod pause;
 mod plans;
 mod pressure;
+mod projects;
 mod queues;
 mod revocation;
 mod routes;
@@ -70,7 +71,7 @@ use axum::Router;
 use callboard_domain::access::Action;
 
 pub use app::{App, Parts};
-pub(crate) use auth::caller_of;
+pub(crate) use auth::{caller_of, project_of};
 pub(crate) use body_budget::Share;
 pub use browser::Browsers;
 pub use cluster::ClusterDoor;
@@ -189,6 +190,13 @@ fn table() -> Routes {
         .post  ("/api/auth/password/forgotten",     Public,                   invitations::forgotten)
         .post  ("/api/auth/password/reset/preview", Public,                   invitations::preview_reset)
         .post  ("/api/auth/password/reset",         Public,                   invitations::reset)
+        .post  ("/api/projects",                   may(A::ProjectsManage),   projects::create)
+        .get   ("/api/projects",                   may(A::ProjectsRead),     projects::list)
+        .get   ("/api/projects/{id}",              may(A::ProjectsRead),     projects::get)
+        .patch ("/api/projects/{id}",              may(A::ProjectsManage),   projects::change)
+        .get   ("/api/projects/{id}/members",      may(A::ProjectsRead),     projects::list_members)
+        .put   ("/api/projects/{id}/members/{user}", may(A::MembersManage),  projects::set_member)
+        .delete("/api/projects/{id}/members/{user}", may(A::MembersManage),  projects::remove_member)
         .post  ("/api/auth/keys",                   may(A::KeysManage),       accounts::create_key)
         .get   ("/api/auth/keys",                   may(A::KeysManage),       accounts::list_keys)
         .post  ("/api/auth/keys/revoke",           may(A::KeysManage),       revocation::revoke_keys)

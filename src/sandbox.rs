@@ -39,11 +39,19 @@ const FURTHER: Duration = Duration::from_mins(1);
 /// The most pieces of an output that are sent as one.
 const PIECES: usize = 64;
 
-/// Works whenever the sandbox has work. Never returns.
+/// Works whenever a sandbox has work, with a worker for each. Never returns.
 pub(crate) async fn run(handle: Handle) {
-    handle.sandbox_used().await;
+    // Dropped with this, and the workers with it.
+    let mut workers = JoinSet::new();
     loop {
-        match connect(&handle).await {
+        let environment = handle.sandbox_used().await;
+        workers.spawn(work(handle.clone(), environment));
+    }
+}
+
+async fn work(handle: Handle, environment: Environment) {
+    loop {
+        match connect(&handle, environment).await {
             Ok((link, commands)) => Worker::new(handle.clone(), link).serve(commands).await,
             // The server is stopping.
             Err(error) => tracing::debug!(%error, "the sandbox's worker cannot connect"),
@@ -54,8 +62,11 @@ pub(crate) async fn run(handle: Handle) {
 
 type Commands = mpsc::UnboundedReceiver<WorkerCommand>;
 
-async fn connect(handle: &Handle) -> Result<(WorkerLink, Commands), Error> {
-    let (id, environment) = (NAME.into(), Environment::Test);
+async fn connect(
+    handle: &Handle,
+    environment: Environment,
+) -> Result<(WorkerLink, Commands), Error> {
+    let id = NAME.into();
     let owner = Owner { id, role: Role::Worker, environment, trace: None, bound: Arc::default() };
     let profile = Profile {
         name: NAME.into(),

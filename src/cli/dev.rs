@@ -262,7 +262,7 @@ async fn example_review(handle: &Handle, model: &str) {
 fn owner() -> Owner {
     Owner {
         id: "dev".into(),
-        environment: Environment::Live,
+        environment: Environment::LIVE,
         role: Role::Admin,
         trace: None,
         bound: Arc::default(),
@@ -302,7 +302,7 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
     let id = task.spec.id;
     let deadline = tokio::time::Instant::now() + FIRST_TASK;
     let detail = loop {
-        match handle.task(Environment::Live, id).await {
+        match handle.task(Environment::LIVE, id).await {
             Ok(detail) if !matches!(detail.task.status(), Status::Pending | Status::Running) => {
                 break detail;
             }

@@ -65,7 +65,7 @@ pub(super) async fn key(handle: &Handle, name: &str, role: Role) -> Result<Strin
     let key = NewKey {
         name: name.into(),
         role,
-        environment: Environment::Live,
+        environment: Environment::LIVE,
         tier: None,
         queues: Vec::new(),
         lifetime: DEFAULT_LIFETIME,

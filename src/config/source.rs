@@ -21,7 +21,7 @@ const PREFIX: &str = "CALLBOARD_";
 const FOREIGN: [&str; 1] = ["PGPASSWORD"];
 
 /// The variables of the program that are no settings, and those of its commands.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 16] = [
     "CALLBOARD_ADMIN_EMAIL",
     "CALLBOARD_ADMIN_PASSWORD",
     "CALLBOARD_ADMIN_PASSWORD_FILE",
@@ -33,6 +33,7 @@ const OTHERS: [&str; 15] = [
     "CALLBOARD_PAGER",
     "CALLBOARD_PASSWORD",
     "CALLBOARD_PASSWORD_FILE",
+    "CALLBOARD_PROJECT",
     "CALLBOARD_SERVER",
     "CALLBOARD_SETUP_TOKEN",
     "CALLBOARD_SETUP_TOKEN_FILE",

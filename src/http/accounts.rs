@@ -370,10 +370,11 @@ pub(super) async fn delete_user(
 )]
 pub(super) async fn create_key(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Asker(by): Asker,
     Body(key): Body<CreateKey>,
 ) -> Answer {
-    let (key, secret) = app.handle.create_key(key.into(), by).await?;
+    let (key, secret) = app.handle.create_key(key.within(caller.environment.slot()), by).await?;
     Ok(Reply::created(&KeyBody::new(&key, &secret)).secret())
 }
 
@@ -382,8 +383,12 @@ pub(super) async fn create_key(
     get, path = "/api/auth/keys", tag = "auth",
     responses((status = 200, body = [KeySummaryBody])),
 )]
-pub(super) async fn list_keys(State(app): State<Arc<App>>, Query(list): Query<ListKeys>) -> Answer {
-    let (mut keys, now) = (app.handle.keys(), app.handle.now());
+pub(super) async fn list_keys(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Query(list): Query<ListKeys>,
+) -> Answer {
+    let (mut keys, now) = (app.handle.keys(by.project), app.handle.now());
     let (expires_before, window) = list.parts();
     if let Some(before) = expires_before {
         keys.retain(|known| {

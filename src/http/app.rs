@@ -13,7 +13,7 @@ use callboard_domain::account::password::Rules;
 use callboard_domain::account::recovery::Recoveries;
 use callboard_domain::account::throttle::Throttle;
 use callboard_domain::audit::{By, Record};
-use callboard_domain::id::{TaskId, UserId};
+use callboard_domain::id::{Environment, TaskId, UserId};
 use callboard_domain::worker::ConfidenceTrust;
 use callboard_runtime::accounts::SignedIn;
 use callboard_runtime::{Handle, Live};
@@ -294,6 +294,11 @@ impl App {
             return Ok(());
         }
         Err(Error::CallbackForbidden { field: field.to_owned(), url: url.to_owned() })
+    }
+
+    /// The environment variables that plans and templates of an environment may use.
+    pub(super) fn env_allow(&self, environment: Environment) -> &[String] {
+        if environment.slot().is_default() { &self.env_allow } else { &[] }
     }
 
     /// Writes a past action to the audit log: if that fails, the action stands.

@@ -8,7 +8,7 @@ use callboard_domain::Error;
 use callboard_domain::access::{Action as Permission, Caller, allows};
 use callboard_domain::approval::{self, Decider};
 use callboard_domain::audit::{Action, Record};
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::id::TaskId;
 use callboard_domain::query::Approvals;
 use callboard_runtime::handle::{Approve, Reject};
 use callboard_wire::approvals::entry::{EntryBody, Texts};
@@ -247,11 +247,9 @@ pub(super) async fn reviewers(
     Extension(caller): Extension<Caller>,
     Query(paging): Query<Paging>,
 ) -> Answer {
-    let mut users = app.handle.users();
+    let mut users = app.handle.users_in(caller.environment.slot());
     // The sandbox has no accounts.
-    users.retain(|user| {
-        caller.environment == Environment::Live && allows(user.role, Permission::HitlDecide)
-    });
+    users.retain(|user| caller.environment.is_live() && allows(user.role, Permission::HitlDecide));
     users.sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
     let (window, total) = (paging.window(), users.len() as u64);
     let page = users.iter().skip(window.offset).take(window.limit);
@@ -259,6 +257,7 @@ pub(super) async fn reviewers(
 }
 
 fn decider(app: &App, caller: &Caller, claimed: Option<String>) -> Result<Decider, Error> {
-    let is_user = |user| app.handle.users().iter().any(|known| known.id == user);
+    let users = app.handle.users_in(caller.environment.slot());
+    let is_user = |user| users.iter().any(|known| known.id == user);
     approval::decider(caller, claimed, is_user)
 }

@@ -11,12 +11,13 @@ use std::time::Duration;
 use axum::body::HttpBody as _;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, UPGRADE};
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::credential;
+use callboard_domain::id::Slot;
 
 use super::body_budget::Share;
 use super::limit::{self, Counted};
@@ -101,9 +102,18 @@ pub(super) async fn guard(
             let is_new = path
                 .as_ref()
                 .is_some_and(|path| pressure::is_new_work(action, request.method(), path.as_str()));
-            let room = || if is_new { app.pressure.check() } else { Ok(()) };
-            let allowed =
-                caller.and_then(|caller| caller.may(action).and_then(|()| room()).map(|()| caller));
+            let room = |caller: &Caller| {
+                if !is_new {
+                    return Ok(());
+                }
+                app.handle.check_open(caller.environment)?;
+                app.pressure.check()
+            };
+            let allowed = caller.and_then(|caller| {
+                caller.may(action)?;
+                room(&caller)?;
+                Ok(caller)
+            });
             (allowed.map(Some), standing)
         }
         (Ok(standing), Some(Access::Own(own)), Some(caller)) => {
@@ -206,10 +216,21 @@ fn remember(path: Option<MatchedPath>, mut response: Response) -> Response {
 fn has_credentials(app: &App, request: &Request) -> bool {
     request.headers().contains_key(AUTHORIZATION)
         || browser::has_cookie(app, request.headers())
-        || api_key_parameter(request.uri().query().unwrap_or_default()).is_some()
+        || parameter(request.uri().query(), "api_key").is_some()
+}
+
+/// The name of the header by which a session names its project.
+pub(super) const PROJECT: HeaderName = HeaderName::from_static("callboard-project");
+
+/// The identifier or the name of the project that a request names, by its header or else its parameter.
+pub(crate) fn project_of(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
+    let header = headers.get(&PROJECT).map(|it| String::from_utf8_lossy(it.as_bytes()).into());
+    header.or_else(|| parameter(query, "project"))
 }
 
 fn caller(app: &App, request: &Request) -> Result<Caller, Error> {
+    let query = request.uri().query();
+    let project = project_of(request.headers(), query);
     if let Some(header) = request.headers().get(AUTHORIZATION) {
         let text = header
             .to_str()
@@ -222,37 +243,50 @@ fn caller(app: &App, request: &Request) -> Result<Caller, Error> {
                     "the header Authorization must be Bearer and a key or token".into(),
                 )
             })?;
-        return caller_of(app, text);
+        return caller_of(app, text, project.as_deref());
     }
-    match api_key_parameter(request.uri().query().unwrap_or_default()) {
+    match parameter(query, "api_key") {
         // An access token would stay in logs and histories.
-        Some(key) if credential::has_service_prefix(&key) => caller_of(app, &key),
+        Some(key) if credential::has_service_prefix(&key) => {
+            caller_of(app, &key, project.as_deref())
+        }
         Some(_) => Err(Error::InvalidToken("the parameter api_key must be an API key".to_owned())),
         None => match browser::session_cookie(app, request.headers()) {
             Some(token) => {
-                browser::caller_of_cookie(app, token, request.method(), request.headers())
+                let project =
+                    project.map_or(Ok(Slot::DEFAULT), |named| app.handle.slot_of(&named))?;
+                browser::caller_of_cookie(app, token, request.method(), request.headers(), project)
             }
             None => Err(Error::Unauthorized("credentials are missing".into())),
         },
     }
 }
 
-/// The caller of a key or an access token.
-pub(crate) fn caller_of(app: &App, text: &str) -> Result<Caller, Error> {
+/// The caller of a key or an access token. A session sees the project that the request names, else `default`; a key
+/// sees its own, and another one does not exist for it.
+pub(crate) fn caller_of(app: &App, text: &str, project: Option<&str>) -> Result<Caller, Error> {
+    let named = project.map(|named| (named, app.handle.slot_of(named)));
     if credential::has_service_prefix(text) {
         let (_, digest) = credential::parse(text)?;
-        app.handle.caller_of_key(&digest)
+        let caller = app.handle.caller_of_key(&digest)?;
+        match named {
+            Some((named, slot)) if slot != Ok(caller.environment.slot()) => {
+                Err(Error::not_found("project", named))
+            }
+            Some(_) | None => Ok(caller),
+        }
     } else {
         let access = app.tokens.verify(text, app.handle.now())?;
-        let mut caller = app.handle.caller_of_session(access.session, access.user)?;
+        let slot = named.map_or(Ok(Slot::DEFAULT), |(_, slot)| slot)?;
+        let mut caller = app.handle.caller_of_session(access.session, access.user, slot)?;
         let end_of_key = caller.expires_at.unwrap_or(access.expires_at);
         caller.expires_at = Some(end_of_key.min(access.expires_at));
         Ok(caller)
     }
 }
 
-fn api_key_parameter(query: &str) -> Option<String> {
-    url::form_urlencoded::parse(query.as_bytes())
-        .find(|(name, _)| name == "api_key")
+fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+    url::form_urlencoded::parse(query?.as_bytes())
+        .find(|(known, _)| known == name)
         .map(|(_, value)| value.into_owned())
 }

@@ -133,11 +133,11 @@ pub(super) async fn export(
 pub(super) async fn compare(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    TwoIds(batches): TwoIds<TemplateBatchId>,
+    TwoIds(one, other): TwoIds<TemplateBatchId>,
     Query(asked): Query<CompareBatches>,
 ) -> Answer {
     let order = asked.order();
-    let found = app.handle.compare_batches(caller.environment, batches, &order).await?;
+    let found = app.handle.compare_batches(caller.environment, [one, other], &order).await?;
     Ok(Reply::ok(&ComparisonBody::of(&found, asked.step())))
 }
 

@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller};
 use callboard_domain::audit::{Action, By, Record};
-use callboard_domain::id::UserId;
+use callboard_domain::id::{Slot, UserId};
 use callboard_runtime::accounts::SignedIn;
 use callboard_wire::accounts::SessionBody;
 use callboard_wire::browser::{ExchangeLink, LinkBody, LinkPreviewBody, MethodsBody, WhoBody};
@@ -127,6 +127,7 @@ pub(super) fn caller_of_cookie(
     token: &str,
     method: &Method,
     headers: &HeaderMap,
+    project: Slot,
 ) -> Result<Caller, Error> {
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let is_upgrade = headers.contains_key(axum::http::header::UPGRADE);
@@ -139,7 +140,7 @@ pub(super) fn caller_of_cookie(
         return Err(Origin::refusal());
     }
     let access = app.tokens.verify_cookie(token, app.handle.now())?;
-    let mut caller = app.handle.caller_of_session(access.session, access.user)?;
+    let mut caller = app.handle.caller_of_session(access.session, access.user, project)?;
     let end_of_key = caller.expires_at.unwrap_or(access.expires_at);
     caller.expires_at = Some(end_of_key.min(access.expires_at));
     Ok(caller)
@@ -230,7 +231,7 @@ pub(super) async fn preview_link(
     let found = app.browsers.links.look(&exchange.token, Brought::default(), now)?;
     let ((user, parent), expires_at) = found;
     if let Some(parent) = parent {
-        app.handle.caller_of_session(parent, user)?;
+        app.handle.caller_of_session(parent, user, Slot::DEFAULT)?;
     }
     let user = app.handle.user(user).ok_or(Error::InvalidCredentials)?;
     Ok(Reply::ok(&LinkPreviewBody::new(&user, expires_at)).secret())

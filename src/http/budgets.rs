@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
+use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::id::BudgetId;
 use callboard_domain::spending::{BudgetChange, Ledger};
@@ -23,11 +25,12 @@ use super::{Answer, App, Body, Id, Query, Reply};
 )]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Asker(by): Asker,
     Body(budget): Body<CreateBudget>,
 ) -> Answer {
     let budget = budget.budget(app.handle.fresh_budget_id());
-    let ledger = app.handle.create_budget(budget).await?;
+    let ledger = app.handle.create_budget(caller.environment, budget).await?;
     app.record(record(Action::BudgetCreated, by, &ledger)).await;
     Ok(Reply::ok(&BudgetBody::of(&ledger)))
 }
@@ -37,9 +40,13 @@ pub(super) async fn create(
     get, path = "/api/budgets", tag = "budgets",
     responses((status = 200, body = [BudgetBody])),
 )]
-pub(super) async fn list(State(app): State<Arc<App>>, Query(list): Query<ListBudgets>) -> Answer {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListBudgets>,
+) -> Answer {
     let window = list.page.window();
-    let page = app.handle.budgets(window);
+    let page = app.handle.budgets(caller.environment, window);
     let items: Vec<_> = page.items.iter().map(BudgetBody::of).collect();
     Ok(Reply::page(&items, page.total, window))
 }
@@ -49,8 +56,12 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(list): Query<ListBud
     get, path = "/api/budgets/{id}", tag = "budgets",
     responses((status = 200, body = BudgetBody)),
 )]
-pub(super) async fn get(State(app): State<Arc<App>>, Id(id): Id<BudgetId>) -> Answer {
-    Ok(Reply::ok(&BudgetBody::of(&app.handle.budget(id)?)))
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id<BudgetId>,
+) -> Answer {
+    Ok(Reply::ok(&BudgetBody::of(&app.handle.budget(caller.environment, id)?)))
 }
 
 /// Change the limit, the alerts or the rule of a budget; the spent amount stays.
@@ -60,11 +71,13 @@ pub(super) async fn get(State(app): State<Arc<App>>, Id(id): Id<BudgetId>) -> An
 )]
 pub(super) async fn change(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Asker(by): Asker,
     Id(id): Id<BudgetId>,
     Body(change): Body<ChangeBudget>,
 ) -> Answer {
-    let ledger = app.handle.change_budget(id, BudgetChange::from(change)).await?;
+    let ledger =
+        app.handle.change_budget(caller.environment, id, BudgetChange::from(change)).await?;
     app.record(record(Action::BudgetChanged, by, &ledger)).await;
     Ok(Reply::ok(&BudgetBody::of(&ledger)))
 }
@@ -76,10 +89,11 @@ pub(super) async fn change(
 )]
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Asker(by): Asker,
     Id(id): Id<BudgetId>,
 ) -> Answer {
-    let ledger = app.handle.delete_budget(id).await?;
+    let ledger = app.handle.delete_budget(caller.environment, id).await?;
     app.record(record(Action::BudgetDeleted, by, &ledger)).await;
     Ok(Reply::ok(&BudgetBody::of(&ledger)))
 }
@@ -89,9 +103,13 @@ pub(super) async fn delete(
     get, path = "/api/usage", tag = "budgets",
     responses((status = 200, body = UsageGroupsBody)),
 )]
-pub(super) async fn usage(State(app): State<Arc<App>>, Query(asked): Query<AskUsage>) -> Answer {
+pub(super) async fn usage(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(asked): Query<AskUsage>,
+) -> Answer {
     let asked = asked.at(app.handle.now());
-    let usages = app.handle.usage(&asked).await?;
+    let usages = app.handle.usage(caller.environment, &asked).await?;
     Ok(Reply::ok(&UsageGroupsBody::of(&asked, &usages)))
 }
 

@@ -36,7 +36,10 @@ pub(super) async fn list(
     let executions = Executions::from(list);
     let page = app.handle.executions(caller.environment, &executions).await?;
     let waiting = |task: &_| {
-        (app.handle.waiting_in(caller.environment, task), app.handle.waiting_until(task))
+        (
+            app.handle.waiting_in(caller.environment, task),
+            app.handle.waiting_until(caller.environment, task),
+        )
     };
     let listed = page.items.iter().map(|item| ExecutionBody::listed(item, waiting));
     let items: Vec<_> = listed.collect();
@@ -55,7 +58,10 @@ pub(super) async fn get(
 ) -> Answer {
     let detail = app.handle.execution(caller.environment, id).await?;
     let waiting = |task: &_| {
-        (app.handle.waiting_in(caller.environment, task), app.handle.waiting_until(task))
+        (
+            app.handle.waiting_in(caller.environment, task),
+            app.handle.waiting_until(caller.environment, task),
+        )
     };
     Ok(Reply::ok(&ExecutionBody::whole(&detail, waiting)))
 }
@@ -77,7 +83,10 @@ pub(super) async fn items(
     let items = Items::from(list);
     let page = app.handle.execution_items(caller.environment, id, &step, &items).await?;
     let waiting = |task: &_| {
-        (app.handle.waiting_in(caller.environment, task), app.handle.waiting_until(task))
+        (
+            app.handle.waiting_in(caller.environment, task),
+            app.handle.waiting_until(caller.environment, task),
+        )
     };
     let shown: Vec<_> = page.items.iter().map(|item| ItemBody::of(&page, item, waiting)).collect();
     Ok(Reply::page(&shown, page.total, items.window))

@@ -171,10 +171,12 @@ impl FromRequestParts<Arc<App>> for Asker {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
-        let account = parts.extensions.get::<Caller>().map(|caller| caller.account);
+        let caller = parts.extensions.get::<Caller>();
+        let account = caller.map(|caller| caller.account);
+        let project = caller.map(|caller| caller.environment.slot()).unwrap_or_default();
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let address = peer.map(|ConnectInfo(peer)| app.client_address(*peer, &parts.headers));
-        Ok(Self(By { account, address }))
+        Ok(Self(By { account, address, project }))
     }
 }
 
@@ -215,29 +217,30 @@ impl<T: Named> Input for Id<T> {
     }
 }
 
-/// Two identifiers of one kind in the path.
+/// Two identifiers in the path.
 #[derive(Debug)]
-pub struct TwoIds<T>(pub [T; 2]);
+pub struct TwoIds<T, U = T>(pub T, pub U);
 
-impl<T: Named, S: Send + Sync> FromRequestParts<S> for TwoIds<T> {
+impl<T: Named, U: Named, S: Send + Sync> FromRequestParts<S> for TwoIds<T, U> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         let params = RawPathParams::from_request_parts(parts, state).await;
         let params = params.map_err(|_| Error::NoRoute)?;
         let mut texts = params.iter().map(|(_, text)| text);
-        let mut next = || {
-            let text = texts.next().ok_or(Error::NoRoute)?;
-            text.parse().map_err(|_| Error::not_found(T::NOUN, text))
-        };
-        Ok(Self([next()?, next()?]))
+        let (one, other) =
+            (texts.next().ok_or(Error::NoRoute)?, texts.next().ok_or(Error::NoRoute)?);
+        Ok(Self(
+            one.parse().map_err(|_| Error::not_found(T::NOUN, one))?,
+            other.parse().map_err(|_| Error::not_found(U::NOUN, other))?,
+        ))
     }
 }
 
-impl<T: Named> Input for TwoIds<T> {
+impl<T: Named, U: Named> Input for TwoIds<T, U> {
     fn describe(operation: &mut Operation) {
         Id::<T>::describe(operation);
-        Id::<T>::describe(operation);
+        Id::<U>::describe(operation);
     }
 }
 

@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
+use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::grammar::Kind;
 use callboard_domain::model_limits::ModelLimits;
@@ -37,8 +39,12 @@ impl Named for ModelName {
     get, path = "/api/models", tag = "system",
     responses((status = 200, body = [ModelBody])),
 )]
-pub(super) async fn list(State(app): State<Arc<App>>, Query(paging): Query<Paging>) -> Answer {
-    let (window, models) = (paging.window(), app.handle.models());
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(paging): Query<Paging>,
+) -> Answer {
+    let (window, models) = (paging.window(), app.handle.models(caller.environment));
     let page: Vec<_> =
         models.iter().skip(window.offset).take(window.limit).map(ModelBody::of).collect();
     Ok(Reply::page(&page, models.len() as u64, window))
@@ -51,6 +57,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(paging): Query<Pagin
 )]
 pub(super) async fn set_limits(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Asker(by): Asker,
     Id(ModelName(name)): Id<ModelName>,
     Body(limits): Body<ModelLimits>,
@@ -59,8 +66,8 @@ pub(super) async fn set_limits(
         let message = format!("name must have 1 to {MAX_TARGET} characters");
         return Err(Error::invalid("name", Rule::Length, message).into());
     }
-    names::check(&app, Kind::Model, "name", &[&name]).await?;
-    let view = app.handle.set_model_limits(&name, limits).await?;
+    names::check(&app, caller.environment, Kind::Model, "name", &[&name]).await?;
+    let view = app.handle.set_model_limits(caller.environment, &name, limits).await?;
     let shown = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |it| it.to_string());
     let record = Record::new(Action::ModelLimitsSet, by)
         .of(&name)
@@ -80,10 +87,11 @@ pub(super) async fn set_limits(
 )]
 pub(super) async fn end_pause(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Asker(by): Asker,
     Id(ModelName(name)): Id<ModelName>,
 ) -> Answer {
-    let view = app.handle.end_pause(&name).await?;
+    let view = app.handle.end_pause(caller.environment, &name).await?;
     app.record(Record::new(Action::ModelPauseEnded, by).of(&name)).await;
     Ok(Reply::ok(&ModelBody::of(&view)))
 }

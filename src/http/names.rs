@@ -90,12 +90,18 @@ pub(super) async fn finish<T>(
 ///
 /// # Errors
 /// [`Error::Invalid`], rule `pattern`; [`Error::Unavailable`].
-pub(crate) async fn check(app: &App, kind: Kind, field: &str, names: &[&str]) -> Result<(), Error> {
+pub(crate) async fn check(
+    app: &App,
+    environment: Environment,
+    kind: Kind,
+    field: &str,
+    names: &[&str],
+) -> Result<(), Error> {
     let mut looked_up = 0;
     for name in names {
         let Some(says) = grammar::fault(name) else { continue };
         looked_up += 1;
-        if looked_up > MOST || !is_known(app, Environment::Live, kind, name).await? {
+        if looked_up > MOST || !is_known(app, environment, kind, name).await? {
             return Err(Error::invalid(field, Rule::Pattern, format!("{field} {says}")));
         }
     }
@@ -119,8 +125,8 @@ async fn is_known(
         return Ok(true);
     }
     Ok(match kind {
-        Kind::Model => handle.models().iter().any(|model| *model.name == *name),
-        Kind::Queue => handle.has_queue(name),
+        Kind::Model => handle.models(environment).iter().any(|model| *model.name == *name),
+        Kind::Queue => handle.has_queue(environment, name),
         Kind::Tag => {
             let tags = vec![name.to_owned()];
             let plans = Plans { tags: tags.clone(), window: one, ..Plans::default() };

@@ -14,8 +14,9 @@ use super::pressure::is_new_work;
 use super::routes::{Access, Route};
 use super::{
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
-    executions, invitations, loads, metrics, models, oidc, pause, plans, queues, revocation,
-    schedules, setup, signals, signing_key, streams, system, table, tasks, templates, webhooks,
+    executions, invitations, loads, metrics, models, oidc, pause, plans, projects, queues,
+    revocation, schedules, setup, signals, signing_key, streams, system, table, tasks, templates,
+    webhooks,
 };
 use crate::ws;
 
@@ -145,6 +146,13 @@ use crate::ws;
         batches::resume,
         batches::cancel,
         batches::retry,
+        projects::create,
+        projects::list,
+        projects::get,
+        projects::change,
+        projects::list_members,
+        projects::set_member,
+        projects::remove_member,
         budgets::create,
         budgets::list,
         budgets::get,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::pause::Submissions;
+use callboard_domain::project::check_server;
 use callboard_wire::pause::{PauseAll, PauseBody};
 
 use super::extract::Asker;
@@ -29,6 +30,7 @@ pub(super) async fn pause(
     Asker(by): Asker,
     Body(PauseAll { reason, submissions }): Body<PauseAll>,
 ) -> Answer {
+    check_server(by.project, "the pause of everything")?;
     let submissions = submissions.unwrap_or(Submissions::Accept);
     let record = Record::new(Action::SystemPaused, by).with("reason", &reason);
     app.handle.pause_all(reason, submissions, by.actor()).await?;
@@ -45,6 +47,7 @@ pub(super) async fn pause(
     ),
 )]
 pub(super) async fn resume(State(app): State<Arc<App>>, Asker(by): Asker) -> Answer {
+    check_server(by.project, "the pause of everything")?;
     if app.handle.resume().await? {
         app.record(Record::new(Action::SystemResumed, by)).await;
     }

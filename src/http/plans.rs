@@ -30,7 +30,8 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     Json(definition, _): Json<PlanSource>,
 ) -> Answer {
-    let source = |app: &App, value| plans::source(value, &app.env_allow);
+    let environment = caller.environment;
+    let source = move |app: &App, value| plans::source(value, app.env_allow(environment));
     let read = app.read(Some(caller.account), definition, source).await?;
     let known = Known::among(&app, caller.environment, read.unfit()).await?;
     let source = read.finish(|unfit| known.has(unfit))?;

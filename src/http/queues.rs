@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
+use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
 use callboard_domain::grammar::Kind;
 use callboard_domain::queue::QueueChange;
@@ -16,9 +18,13 @@ use super::{Answer, App, Body, Id, Query, Reply, names};
     get, path = "/api/queues", tag = "queues",
     responses((status = 200, body = [QueueBody])),
 )]
-pub(super) async fn list(State(app): State<Arc<App>>, Query(list): Query<ListQueues>) -> Answer {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<ListQueues>,
+) -> Answer {
     let window = list.page.window();
-    let page = app.handle.queues(window).await?;
+    let page = app.handle.queues(caller.environment, window).await?;
     let now = app.handle.now();
     let items: Vec<_> = page.items.iter().map(|view| QueueBody::at(view, now)).collect();
     Ok(Reply::page(&items, page.total, window))
@@ -34,13 +40,14 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(list): Query<ListQue
 )]
 pub(super) async fn change(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Asker(by): Asker,
     Id(QueueName(name)): Id<QueueName>,
     Body(change): Body<ChangeQueue>,
 ) -> Answer {
-    names::check(&app, Kind::Queue, "name", &[&name]).await?;
+    names::check(&app, caller.environment, Kind::Queue, "name", &[&name]).await?;
     let change = QueueChange::from(change);
-    let view = app.handle.change_queue(&name, change).await?;
+    let view = app.handle.change_queue(caller.environment, &name, change).await?;
     let mut record = Record::new(Action::QueueChanged, by).of(&name);
     if let Some(paused) = change.paused {
         record = record.with("paused", paused);

@@ -31,7 +31,7 @@ pub(super) async fn revoke_keys(
     };
     let selection = keys.selection(own);
     let found = if keys.dry_run {
-        app.handle.selected_keys(selection)
+        app.handle.selected_keys(by.project, selection)
     } else {
         app.handle.revoke_keys(selection, keys.expect, keys.reason, by).await?
     };

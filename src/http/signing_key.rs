@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::audit::By;
+use callboard_domain::project::check_server;
 use callboard_domain::session::signing::SigningKeys;
 use callboard_wire::accounts::{RotateSigningKey, SigningKeysBody};
 
@@ -32,6 +33,7 @@ pub(super) async fn rotate(
     Asker(by): Asker,
     OptionalBody(rotate): OptionalBody<RotateSigningKey>,
 ) -> Answer {
+    check_server(by.project, "the key that signs access tokens")?;
     let overlap = rotate.overlap.unwrap_or(OVERLAP);
     // The rotation goes on if the client leaves in the middle of it.
     let rotated = tokio::spawn(async move { rotated(&app, overlap, by).await });

@@ -290,7 +290,7 @@ impl ItemStream {
                     self.texts.push(text);
                 }
                 let waiting_for = app.handle.waiting_in(environment, &detail.task);
-                let until = app.handle.waiting_until(&detail.task);
+                let until = app.handle.waiting_until(environment, &detail.task);
                 let body = TaskBody::whole(&detail, waiting_for).until(until);
                 Ok((written_out(&body)?, has_ended))
             }
@@ -309,8 +309,9 @@ impl ItemStream {
                     self.texts.push(text);
                 }
                 let handle = &app.handle;
-                let waiting =
-                    |task: &_| (handle.waiting_in(environment, task), handle.waiting_until(task));
+                let waiting = |task: &_| {
+                    (handle.waiting_in(environment, task), handle.waiting_until(environment, task))
+                };
                 Ok((written_out(&ExecutionBody::whole(&detail, waiting))?, has_ended))
             }
         }

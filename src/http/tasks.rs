@@ -69,7 +69,8 @@ pub(super) async fn create(
         return Ok(stream);
     }
     let body = TaskBody::summary(task, app.handle.waiting_in(caller.environment, task));
-    let body = body.until(app.handle.waiting_until(task)).warned(&submitted.warnings);
+    let body =
+        body.until(app.handle.waiting_until(caller.environment, task)).warned(&submitted.warnings);
     Ok(idempotency::replayed(Reply::created(&body), &submitted).into_response())
 }
 
@@ -119,7 +120,7 @@ pub(super) async fn get(
     app.may_read(&caller, id)?;
     let detail = app.handle.task(caller.environment, id).await?;
     let body = TaskBody::whole(&detail, app.handle.waiting_in(caller.environment, &detail.task));
-    Ok(Reply::ok(&body.until(app.handle.waiting_until(&detail.task))))
+    Ok(Reply::ok(&body.until(app.handle.waiting_until(caller.environment, &detail.task))))
 }
 
 /// Tasks, newest first unless said otherwise; for a worker key that is bound to queues, those that it holds.
@@ -144,7 +145,7 @@ pub(super) async fn list(
         .iter()
         .map(|task| {
             let body = TaskBody::summary(task, app.handle.waiting_in(caller.environment, task));
-            body.until(app.handle.waiting_until(task))
+            body.until(app.handle.waiting_until(caller.environment, task))
         })
         .collect();
     Ok(Reply::page(&items, page.total, tasks.window))

@@ -58,7 +58,8 @@ pub(super) async fn create(
     Asker(by): Asker,
     JsonOrYaml(definition, _): JsonOrYaml<TemplateSource>,
 ) -> Answer {
-    let source = |app: &App, value| templates::source(value, &app.env_allow);
+    let environment = caller.environment;
+    let source = move |app: &App, value| templates::source(value, app.env_allow(environment));
     let read = app.read(Some(caller.account), definition, source).await?;
     let known = Known::among(&app, caller.environment, read.unfit()).await?;
     let source = read.finish(|unfit| known.has(unfit))?;

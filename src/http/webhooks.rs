@@ -8,7 +8,8 @@ use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::access::Caller;
 use callboard_domain::audit::{Action, Record};
-use callboard_domain::id::{DeliveryId, Environment};
+use callboard_domain::id::{DeliveryId, Mode};
+use callboard_domain::project::check_server;
 use callboard_domain::query::Deliveries;
 use callboard_wire::common::Iso;
 use callboard_wire::webhooks::{
@@ -17,7 +18,7 @@ use callboard_wire::webhooks::{
 
 use super::extract::{Asker, OptionalBody};
 use super::{Answer, App, Id, Query, Reply};
-use crate::outbound::webhook::{self, Signing};
+use crate::outbound::webhook::{self, SecretPair, Signing};
 
 /// Webhooks and mails that were or will be sent, the newest first.
 #[utoipa::path(
@@ -60,10 +61,18 @@ pub(super) async fn redeliver(
     get, path = "/api/webhooks/secret", tag = "webhooks",
     responses((status = 200, body = WebhookSecretBody)),
 )]
-pub(super) async fn secret(State(app): State<Arc<App>>, Asker(by): Asker) -> Answer {
+pub(super) async fn secret(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+) -> Answer {
     app.record(Record::new(Action::WebhookSecretShown, by)).await;
     let signing = app.webhook_secrets.at(webhook::now());
-    Ok(Reply::ok(&shown(&signing)).secret())
+    let project = app.handle.project_id(caller.environment);
+    let of = |pair: &SecretPair| pair.of_project(project);
+    let previous = signing.previous.as_ref().map(|(pair, until)| (of(pair), *until));
+    let own = Signing { current: of(&signing.current), previous };
+    Ok(Reply::ok(&shown(&own)).secret())
 }
 
 /// The time that the old secret signs beside the new one unless the request says otherwise.
@@ -82,6 +91,7 @@ pub(super) async fn rotate(
     Asker(by): Asker,
     OptionalBody(rotate): OptionalBody<RotateSecret>,
 ) -> Answer {
+    check_server(by.project, "the rotation of the secret of webhooks")?;
     let (overlap, secrets) = (rotate.overlap.unwrap_or(OVERLAP), Arc::clone(&app.webhook_secrets));
     let now = webhook::now();
     let rotated = tokio::task::spawn_blocking(move || secrets.rotate(overlap, now)).await;
@@ -93,11 +103,11 @@ pub(super) async fn rotate(
 
 fn shown(Signing { current, previous }: &Signing) -> WebhookSecretBody<'_> {
     WebhookSecretBody {
-        secret: current.in_environment(Environment::Live).expose(),
-        sandbox_secret: current.in_environment(Environment::Test).expose(),
+        secret: current.of_mode(Mode::Live).expose(),
+        sandbox_secret: current.of_mode(Mode::Test).expose(),
         previous: previous.as_ref().map(|(pair, until)| PreviousSecretBody {
-            secret: pair.in_environment(Environment::Live).expose(),
-            sandbox_secret: pair.in_environment(Environment::Test).expose(),
+            secret: pair.of_mode(Mode::Live).expose(),
+            sandbox_secret: pair.of_mode(Mode::Test).expose(),
             valid_until: Iso(*until),
         }),
     }

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::id::Environment;
+use callboard_domain::id::{Environment, Mode};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -145,10 +145,11 @@ impl Guard {
     /// only exceptions on this machine.
     #[must_use]
     pub fn permits(&self, address: IpAddr, environment: Environment) -> bool {
-        let is_exception = self.allow.iter().any(|net| net.contains(&address));
-        match environment {
-            Environment::Live => is_exception || !is_forbidden(address),
-            Environment::Test => is_exception && address.is_loopback(),
+        let is_exception =
+            environment.slot().is_default() && self.allow.iter().any(|net| net.contains(&address));
+        match environment.mode() {
+            Mode::Live => is_exception || !is_forbidden(address),
+            Mode::Test => is_exception && address.is_loopback(),
         }
     }
 
@@ -170,7 +171,7 @@ impl Guard {
                     let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
                     loopback.into_iter().all(|address| self.permits(address, environment))
                 } else if is_below("local") || is_below("internal") {
-                    environment == Environment::Live
+                    environment == Environment::LIVE
                         && self.allow.iter().any(|net| !net.addr().is_loopback())
                 } else {
                     true
@@ -230,9 +231,9 @@ impl Guard {
         if addresses.is_empty() {
             return Err(unknown(host, io::Error::other("it has no address")));
         }
-        let hint = match environment {
-            Environment::Live => "",
-            Environment::Test => "; the sandbox calls listed addresses of this machine only",
+        let hint = match environment.mode() {
+            Mode::Live => "",
+            Mode::Test => "; the sandbox calls listed addresses of this machine only",
         };
         Err(NotConnected::Forbidden(host.to_owned(), hint))
     }
@@ -292,8 +293,8 @@ mod tests {
 
     use super::*;
 
-    const LIVE: Environment = Environment::Live;
-    const TEST: Environment = Environment::Test;
+    const LIVE: Environment = Environment::LIVE;
+    const TEST: Environment = Environment::TEST;
 
     /// One address of each forbidden range, at both of its ends, and notations that hide one.
     const HIDDEN: [&str; 81] = [

@@ -18,7 +18,6 @@ use axum::http::{HeaderMap, HeaderName, Request, Response};
 use callboard_common::text::is_unsafe;
 use callboard_domain::Timestamp;
 use callboard_domain::delivery::Failure;
-use callboard_domain::id::Environment;
 use callboard_runtime::ports::{WebhookClient, WebhookContent};
 use futures_util::StreamExt;
 use hyper::client::conn::http1;
@@ -69,8 +68,8 @@ impl Webhooks {
         let url = Url::parse(&notice.url).map_err(|error| for_good("callbackUrl", &error))?;
         let stream = self.guard.connect(&url, notice.environment).await.map_err(|error| {
             // In the sandbox only the addresses of the settings are permitted.
-            let is_final = matches!(error, NotConnected::Forbidden(..))
-                && notice.environment == Environment::Test;
+            let is_final =
+                matches!(error, NotConnected::Forbidden(..)) && notice.environment.is_test();
             Failure { permanent: is_final, message: error.to_string(), ..Failure::default() }
         })?;
         let request =
@@ -102,11 +101,12 @@ impl Webhooks {
         let id = notice.delivery.to_string();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let Signing { current, previous } = self.secrets.at(now());
-        let current = current.in_environment(notice.environment);
-        let previous = previous.as_ref().map(|(pair, _)| pair.in_environment(notice.environment));
+        let mode = notice.environment.mode();
+        let of = |pair: &SecretPair| Arc::clone(pair.of_project(notice.project).of_mode(mode));
+        let (current, previous) = (of(&current), previous.as_ref().map(|(pair, _)| of(pair)));
         // The body has room for one signature, and receivers learn of the new secret by and by.
-        let body = body::body(notice, previous.unwrap_or(current));
-        let secrets = [Some(current), previous];
+        let body = body::body(notice, previous.as_ref().unwrap_or(&current));
+        let secrets = [Some(&current), previous.as_ref()];
         let secrets = secrets.into_iter().flatten().map(|secret| &**secret);
         let signature = body::signature(&id, since_1970.as_secs(), &body, secrets);
         let request = Request::post(&url[Position::BeforePath..Position::AfterQuery])

@@ -72,7 +72,9 @@ pub(crate) async fn connect(
         let known = match who {
             Known::Caller(caller) => Ok((permit, caller)),
             // The address holds its permit until the account has one.
-            Known::Address(_) => authenticate(&app, &mut socket).await.inspect(|_| drop(permit)),
+            Known::Address(_, project) => {
+                authenticate(&app, &mut socket, project.as_deref()).await.inspect(|_| drop(permit))
+            }
         };
         match known {
             Ok((permit, caller)) => Connection::new(app, caller, socket).run(permit).await,

@@ -14,6 +14,7 @@ use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::grammar::Kind;
+use callboard_domain::id::Environment;
 use callboard_domain::worker::Profile;
 use callboard_protocol::workers::{ErrorBody, FromWorker, MAX_FRAME, Registered, TAKES, ToWorker};
 use callboard_runtime::accounts::PermissionWatch;
@@ -313,15 +314,15 @@ async fn register(
 }
 
 /// Passes if the names of a worker's queues and models are names, or known.
-async fn check_names(app: &App, profile: &Profile) -> Result<(), String> {
+async fn check_names(app: &App, environment: Environment, profile: &Profile) -> Result<(), String> {
     let Profile { queues, models, .. } = profile;
     let queues: Vec<_> = queues.iter().map(String::as_str).collect();
     // The end of a prefix, such as `gpt-*`, is no part of a name.
     let models = models.iter().map(|model| model.strip_suffix('*').unwrap_or(model));
     let models: Vec<_> = models.collect();
     for checked in [
-        names::check(app, Kind::Queue, "queues", &queues).await,
-        names::check(app, Kind::Model, "models", &models).await,
+        names::check(app, environment, Kind::Queue, "queues", &queues).await,
+        names::check(app, environment, Kind::Model, "models", &models).await,
     ] {
         // A name that cannot be looked up now is no reason for a worker to end.
         if let Err(Error::Invalid(fault)) = checked {
@@ -345,7 +346,7 @@ async fn begin(
         close(&mut socket.sink, 4403, "forbidden").await;
         return Err(End::Closed);
     }
-    if let Err(message) = check_names(app, &profile).await {
+    if let Err(message) = check_names(app, caller.environment, &profile).await {
         socket.refuse(message).await;
         close(&mut socket.sink, 4400, "bad frame").await;
         return Err(End::Closed);

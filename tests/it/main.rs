@@ -42,6 +42,7 @@ mod openapi;
 mod overload;
 mod plans;
 mod pressure;
+mod projects;
 mod proxies;
 mod real_model;
 mod real_model_provider;

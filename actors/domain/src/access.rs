@@ -11,6 +11,7 @@ use crate::Timestamp;
 use crate::error::Error;
 use crate::id::{self, Environment, KeyId, SessionId, UserId};
 use crate::names::names;
+use crate::project::check_server;
 use crate::rate::Tier;
 
 names! {
@@ -65,6 +66,12 @@ names! {
         HitlExtend = "hitl: extend",
         /// Drain a worker.
         WorkersManage = "workers: manage",
+        /// See the projects in which one has a role.
+        ProjectsRead = "projects: read",
+        /// Create, rename and archive projects.
+        ProjectsManage = "projects: manage",
+        /// Give users a role in a project, and take it away.
+        MembersManage = "projects: manage members",
         /// Create, list, rotate and revoke keys.
         KeysManage = "auth: manage keys",
         /// Create, list, change and delete users.
@@ -157,6 +164,8 @@ const fn row(action: Action) -> [bool; 6] {
         Action::WorkersManage       => [YES,  NO,      NO,       NO,     NO,    NO ],
         Action::KeysManage          => [YES,  NO,      NO,       NO,     NO,    NO ],
         Action::UsersManage         => [YES,  NO,      NO,       NO,     NO,    NO ],
+        Action::ProjectsManage      => [YES,  NO,      NO,       NO,     NO,    NO ],
+        Action::MembersManage       => [YES,  NO,      NO,       NO,     NO,    NO ],
         Action::TextsErase          => [YES,  NO,      NO,       NO,     NO,    NO ],
         // Everything else: writing as operator
         Action::ExecutionsCancel    => [YES,  YES,     NO,       NO,     NO,    NO ],
@@ -171,6 +180,7 @@ const fn row(action: Action) -> [bool; 6] {
         Action::BulkRun             => [YES,  YES,     NO,       NO,     NO,    NO ],
         Action::BatchesRun          => [YES,  YES,     NO,       NO,     NO,    NO ],
         // ... and reading as viewer
+        Action::ProjectsRead        => [YES,  YES,     YES,      YES,    NO,    NO ],
         Action::BudgetsRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
         Action::BulkRead            => [YES,  YES,     NO,       YES,    NO,    NO ],
         Action::BatchesRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
@@ -223,6 +233,8 @@ const fn is_in_sandbox(action: Action) -> bool {
     match action {
         Action::KeysManage
         | Action::UsersManage
+        | Action::ProjectsManage
+        | Action::MembersManage
         | Action::MetricsRead
         | Action::WorkersManage
         | Action::TasksExecute
@@ -240,6 +252,7 @@ const fn is_in_sandbox(action: Action) -> bool {
         Action::TasksCreate
         | Action::TasksRead
         | Action::TasksCancel
+        | Action::ProjectsRead
         | Action::TextsErase
         | Action::PlansCreate
         | Action::PlansExecute
@@ -269,6 +282,20 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::BatchesRun
         | Action::BatchesDelete => true,
     }
+}
+
+/// True if a project other than `default` has this action: the others are about the whole server.
+const fn is_in_project(action: Action) -> bool {
+    !matches!(
+        action,
+        Action::UsersManage
+            | Action::ProjectsManage
+            | Action::MetricsRead
+            | Action::AuditRead
+            | Action::BackupsCreate
+            | Action::BackupsRead
+            | Action::ClusterManage
+    )
 }
 
 /// The owner of resources and of a request quota: a user with all sessions, or one key.
@@ -335,13 +362,16 @@ impl Caller {
     /// Passes if the caller may do this.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] if the role lacks the permission, or the sandbox has no such action;
+    /// [`Error::Forbidden`] if the role lacks the permission, or the sandbox or the project has no such action;
     /// [`Error::PasswordChangeRequired`].
     pub fn may(&self, action: Action) -> Result<(), Error> {
         self.check_password()?;
-        if self.environment == Environment::Test && !is_in_sandbox(action) {
+        if self.environment.is_test() && !is_in_sandbox(action) {
             let message = format!("the sandbox has no {action}: use a live key");
             return Err(Error::Forbidden(message));
+        }
+        if !is_in_project(action) {
+            check_server(self.environment.slot(), action)?;
         }
         if allows(self.role, action) {
             Ok(())

@@ -13,7 +13,7 @@ use crate::Timestamp;
 use crate::access::Account;
 use crate::chain::{self, Broken, Chain, Linked};
 use crate::digest::Digest;
-use crate::id::AuditId;
+use crate::id::{AuditId, Slot};
 use crate::names::names;
 
 mod budget;
@@ -57,6 +57,14 @@ names! {
         KeyRotated = "key.rotated",
         /// A key was revoked.
         KeyRevoked = "key.revoked",
+        /// A project was created.
+        ProjectCreated = "project.created",
+        /// A project got another name or description, or went into the archive or out of it.
+        ProjectChanged = "project.changed",
+        /// A user became a member of a project, or got another role in it.
+        MemberSet = "project.member_set",
+        /// A user is no member of a project any more.
+        MemberRemoved = "project.member_removed",
         /// A user was created.
         UserCreated = "user.created",
         /// A user got another role, billing tier or password.
@@ -155,11 +163,13 @@ pub struct By {
     pub account: Option<Account>,
     /// The address of the client; `None` for the service itself.
     pub address: Option<IpAddr>,
+    /// The project within which the originator acts.
+    pub project: Slot,
 }
 
 impl By {
     /// The service itself.
-    pub const SYSTEM: Self = Self { account: None, address: None };
+    pub const SYSTEM: Self = Self { account: None, address: None, project: Slot::DEFAULT };
 
     /// The account, `anonymous`, or `system`.
     #[must_use]

@@ -21,7 +21,7 @@ use crate::Timestamp;
 use crate::access::{Account, Role, covers};
 use crate::digest::Digest;
 use crate::error::{Error, Rule};
-use crate::id::{Environment, KeyId, UserId};
+use crate::id::{Environment, KeyId, Mode, UserId};
 use crate::rate::Tier;
 
 pub mod invitation;
@@ -37,6 +37,11 @@ pub const ENTROPY_BYTES: usize = 64;
 
 const SECRET_LEN: usize = 32;
 const CHECKSUM_LEN: usize = 6;
+/// The characters of the number of a project, and of its check.
+const NUMBER_LEN: usize = 3;
+const CHECK_LEN: usize = 2;
+/// The highest number of a project that a key can name.
+pub const MAX_PROJECT: u32 = 62 * 62 * 62 - 1;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The kind of a key, which its prefix names.
@@ -64,19 +69,19 @@ impl Kind {
         }
     }
 
-    /// The kind of a key with this role in this environment.
+    /// The kind of a key with this role in production or the sandbox.
     ///
     /// # Errors
     /// [`Error::Invalid`], field `role`, rule `enum`: a test key is an operator's, a reviewer's or a viewer's.
-    pub fn of(role: Role, environment: Environment) -> Result<Self, Error> {
-        match (environment, role) {
-            (Environment::Live, Role::Worker) => Ok(Self::Worker),
+    pub fn of(role: Role, mode: Mode) -> Result<Self, Error> {
+        match (mode, role) {
+            (Mode::Live, Role::Worker) => Ok(Self::Worker),
             (
-                Environment::Live,
+                Mode::Live,
                 Role::Admin | Role::Operator | Role::Reviewer | Role::Viewer | Role::Backup,
             ) => Ok(Self::Live),
-            (Environment::Test, Role::Operator | Role::Reviewer | Role::Viewer) => Ok(Self::Test),
-            (Environment::Test, Role::Admin | Role::Worker | Role::Backup) => {
+            (Mode::Test, Role::Operator | Role::Reviewer | Role::Viewer) => Ok(Self::Test),
+            (Mode::Test, Role::Admin | Role::Worker | Role::Backup) => {
                 let message = "the role of a test key must be one of operator, reviewer, viewer";
                 Err(Error::invalid("role", Rule::Enum, message))
             }
@@ -115,13 +120,49 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Makes a key. Every base62 character is equally likely in every position: six bits of each byte
-/// select a character, and the two values without one are skipped.
+/// Makes a key of the project with this number. Every base62 character is equally likely in every position: six bits of
+/// each byte select a character, and the two values without one are skipped. Five of the characters name a project
+/// other than `default`, and 160 random bits remain.
 ///
-/// Returns `None` if too few bytes select a character, which does not happen with random bytes.
+/// Returns `None` if too few bytes select a character, which does not happen with random bytes, and if a key of
+/// `default` would name another project by chance, once in 3,844 times.
 #[must_use]
-pub fn mint(kind: Kind, entropy: &[u8; ENTROPY_BYTES]) -> Option<Secret> {
-    base62(entropy, SECRET_LEN).map(|secret| with_checksum(kind.prefix(), &secret))
+pub fn mint(kind: Kind, project: u32, entropy: &[u8; ENTROPY_BYTES]) -> Option<Secret> {
+    let random = base62(entropy, SECRET_LEN)?;
+    let secret = if project == 0 {
+        Some(random).filter(|secret| project_in(secret).is_none())?
+    } else {
+        let number = digits(project, NUMBER_LEN);
+        let rest = &random[NUMBER_LEN + CHECK_LEN..];
+        format!("{number}{}{rest}", check_of(&number, rest))
+    };
+    Some(with_checksum(kind.prefix(), &secret))
+}
+
+/// The number of the project that a key names; `None` for a key of `default`, and for a text that is no key.
+#[must_use]
+pub fn project_named(text: &str) -> Option<u32> {
+    let secret = Kind::ALL.into_iter().find_map(|kind| checked(kind.prefix(), text))?;
+    project_in(secret)
+}
+
+fn project_in(secret: &str) -> Option<u32> {
+    let (number, rest) = secret.split_at_checked(NUMBER_LEN)?;
+    let (check, rest) = rest.split_at_checked(CHECK_LEN)?;
+    if check != check_of(number, rest) {
+        return None;
+    }
+    let value = |sum: u32, character: u8| {
+        let digit = ALPHABET.iter().position(|it| *it == character)?;
+        Some(sum * 62 + u32::try_from(digit).ok()?)
+    };
+    number.bytes().try_fold(0, value).filter(|number| *number > 0)
+}
+
+/// The check of a project's number, over the rest of the secret as well.
+fn check_of(number: &str, rest: &str) -> String {
+    let crc = crc32fast::hash(format!("project {number}{rest}").as_bytes());
+    digits(crc % 3_844, CHECK_LEN)
 }
 
 /// `length` random characters.
@@ -171,11 +212,15 @@ pub fn parse(text: &str) -> Result<(Kind, Digest), Error> {
 
 /// CRC-32 in base62, most significant character first, zero-padded to six.
 fn checksum(secret: &str) -> String {
-    let mut rest = crc32fast::hash(secret.as_bytes());
-    let mut text = [b'0'; CHECKSUM_LEN];
+    digits(crc32fast::hash(secret.as_bytes()), CHECKSUM_LEN)
+}
+
+/// A number in base62, most significant character first, zero-padded.
+fn digits(mut number: u32, length: usize) -> String {
+    let mut text = vec![b'0'; length];
     for place in text.iter_mut().rev() {
-        *place = ALPHABET[usize::try_from(rest % 62).expect("less than 62")];
-        rest /= 62;
+        *place = ALPHABET[usize::try_from(number % 62).expect("less than 62")];
+        number /= 62;
     }
     text.into_iter().map(char::from).collect()
 }

@@ -19,27 +19,176 @@ use crate::Timestamp;
 const PARTITION_BITS: u32 = 10;
 const TAIL_MASK: u128 = (1 << 80) - 1;
 
-/// Production or sandbox: part of every key in the store. No item is visible from the other one.
+/// Production or sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Environment {
+pub enum Mode {
     /// Production: for `svc_live_` keys, `svc_worker_` keys and sessions.
     Live,
     /// The sandbox: for `svc_test_` keys.
     Test,
 }
 
-impl Environment {
-    /// Both environments.
+impl Mode {
+    /// Both modes.
     pub const ALL: [Self; 2] = [Self::Live, Self::Test];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// A project's place in the store that holds it, 0 to 127. The project `default` has the first one.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Slot(u8);
+
+impl Slot {
+    /// The number of projects that one store can hold.
+    pub const COUNT: u8 = 128;
+    /// The project `default`.
+    pub const DEFAULT: Self = Self(0);
+
+    /// The place with this number, if there is one.
+    #[must_use]
+    pub const fn new(number: u8) -> Option<Self> {
+        if number < Self::COUNT { Some(Self(number)) } else { None }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// True for the project `default`.
+    #[must_use]
+    pub const fn is_default(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The project's production and its sandbox.
+    #[must_use]
+    pub const fn environments(self) -> [Environment; 2] {
+        [self.environment(Mode::Live), self.environment(Mode::Test)]
+    }
+
+    /// The project's production or its sandbox.
+    #[must_use]
+    pub const fn environment(self, mode: Mode) -> Environment {
+        Environment(self.0 << 1 | mode as u8)
+    }
+}
+
+impl From<Slot> for u8 {
+    fn from(slot: Slot) -> Self {
+        slot.0
+    }
+}
+
+impl TryFrom<u8> for Slot {
+    type Error = InvalidId;
+
+    fn try_from(number: u8) -> Result<Self, InvalidId> {
+        Self::new(number).ok_or(InvalidId)
+    }
+}
+
+/// A project's production or its sandbox: part of every key in the store. No item is visible from another one.
+///
+/// One byte, which is the project's [`Slot`] twice, plus one for the sandbox.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Environment(u8);
+
+impl Environment {
+    /// The production of the project `default`.
+    pub const LIVE: Self = Slot::DEFAULT.environment(Mode::Live);
+    /// The sandbox of the project `default`.
+    pub const TEST: Self = Slot::DEFAULT.environment(Mode::Test);
+    /// The number of environments that one store can hold.
+    pub const COUNT: usize = 256;
+
+    /// The environment with this number.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Self {
+        Self(number)
+    }
 
     /// The number in keys of the store.
     #[must_use]
     pub const fn number(self) -> u8 {
-        match self {
-            Self::Live => 0,
-            Self::Test => 1,
+        self.0
+    }
+
+    /// The project's place.
+    #[must_use]
+    pub const fn slot(self) -> Slot {
+        Slot(self.0 >> 1)
+    }
+
+    /// Production or sandbox.
+    #[must_use]
+    pub const fn mode(self) -> Mode {
+        if self.is_test() { Mode::Test } else { Mode::Live }
+    }
+
+    /// True for production.
+    #[must_use]
+    pub const fn is_live(self) -> bool {
+        !self.is_test()
+    }
+
+    /// True for a sandbox.
+    #[must_use]
+    pub const fn is_test(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// The production of the same project.
+    #[must_use]
+    pub const fn live(self) -> Self {
+        self.slot().environment(Mode::Live)
+    }
+}
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = self.mode().as_str();
+        match self.slot() {
+            Slot::DEFAULT => f.write_str(mode),
+            Slot(number) => write!(f, "{mode}.{number}"),
         }
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<Environment> for String {
+    fn from(environment: Environment) -> Self {
+        environment.to_string()
+    }
+}
+
+impl TryFrom<String> for Environment {
+    type Error = InvalidId;
+
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        let (mode, slot) = text.split_once('.').unwrap_or((&text, "0"));
+        let mode = Mode::ALL.into_iter().find(|one| one.as_str() == mode).ok_or(InvalidId)?;
+        let slot = slot.parse().ok().and_then(Slot::new).ok_or(InvalidId)?;
+        Ok(slot.environment(mode))
     }
 }
 
@@ -132,6 +281,8 @@ identifiers! {
     PlanId = "dt_plan_";
     /// One run of a plan.
     ExecutionId = "dt_exec_";
+    /// A project.
+    ProjectId = "prj_";
     /// A user.
     UserId = "usr_";
     /// An API key.
@@ -154,6 +305,11 @@ identifiers! {
     SignalId = "dt_sig_";
     /// A schedule.
     ScheduleId = "dt_sched_";
+}
+
+impl ProjectId {
+    /// The project `default`.
+    pub const DEFAULT: Self = Self::from_u128(0);
 }
 
 /// The partition in an identifier's number.

@@ -36,6 +36,7 @@ pub mod pattern;
 pub mod pause;
 pub mod plan;
 pub mod problem;
+pub mod project;
 pub mod query;
 pub mod queue;
 pub mod rate;

@@ -292,9 +292,9 @@ impl Handle {
 
     /// The obstacle of a pending task; `None` if the task is not pending.
     #[must_use]
-    pub fn waiting_for(&self, task: &Task) -> Option<&'static str> {
+    pub fn waiting_for(&self, environment: Environment, task: &Task) -> Option<&'static str> {
         match task.state {
-            State::Ready if self.model_room(task).is_err() => Some("limit"),
+            State::Ready if self.model_room(environment, task).is_err() => Some("limit"),
             State::Ready if !self.node.limits.concurrency.has_room(&task.spec.account) => {
                 Some("limit")
             }
@@ -402,9 +402,9 @@ impl Handle {
         let running = node.limits.concurrency.running();
         let running = running.iter().map(|(account, count)| format!("{account} runs {count}"));
         let keepers = [
-            node.limits.budgets.held(),
+            node.limits.budgets_of(Environment::LIVE).held(),
             node.limits.flow.held(),
-            node.limits.models.held(),
+            node.limits.models_of(Environment::LIVE).held(),
             node.limits.holdings.held(),
         ];
         keepers.into_iter().flatten().chain(running).collect()

@@ -6,6 +6,7 @@ pub(crate) mod address;
 pub(crate) mod clock;
 pub(crate) mod compute;
 pub(crate) mod directory;
+pub(crate) mod environments;
 pub(crate) mod finish;
 pub(crate) mod handoff;
 pub(crate) mod holds;

@@ -16,7 +16,7 @@ pub(crate) mod reservation;
 pub(crate) mod reviewers;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callboard_domain::access::Account;
@@ -26,9 +26,10 @@ use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::rate::{Place, Quotas, Tier};
 use callboard_domain::task::Task;
 use callboard_domain::usage::Prices;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::kernel::address::QueueAddress;
+use crate::kernel::environments::PerEnvironment;
 use crate::kernel::ports::Clock;
 
 use budgets::Budgets;
@@ -63,8 +64,14 @@ pub(crate) trait Tiers {
 pub(crate) struct Limits {
     pub(crate) prices: CurrentPrices,
     pub(crate) concurrency: Concurrency,
-    pub(crate) models: Models,
-    pub(crate) budgets: Arc<Budgets>,
+    models: PerEnvironment<Models>,
+    /// The limits of the settings, which count in each project for a model without limits of its own.
+    pub(crate) model_limits: Arc<Mutex<BTreeMap<String, ModelLimits>>>,
+    queues: Arc<dyn Queues>,
+    clock: Arc<dyn Clock>,
+    budgets: PerEnvironment<Arc<Budgets>>,
+    /// Told when something may fit into a budget that did not fit before.
+    pub(crate) budget_wake: Arc<Notify>,
     pub(crate) flow: Flow,
     pub(crate) holdings: Arc<AccountHoldings>,
     pub(crate) reviewers: Reviewers,
@@ -88,8 +95,12 @@ impl Limits {
         Self {
             prices: CurrentPrices::new(prices),
             concurrency: Concurrency::new(quotas, Arc::clone(queues)),
-            models: Models::new(models, Arc::clone(queues), clock),
-            budgets: Arc::default(),
+            models: PerEnvironment::default(),
+            model_limits: Arc::new(Mutex::new(models)),
+            queues: Arc::clone(queues),
+            clock,
+            budgets: PerEnvironment::default(),
+            budget_wake: Arc::default(),
             flow: Flow::new(Arc::clone(queues)),
             holdings: Arc::new(AccountHoldings::new(caps)),
             reviewers: Reviewers::default(),
@@ -99,8 +110,37 @@ impl Limits {
     }
 
     /// The limits on tasks, each of which hears of every task that is stored.
-    pub(crate) fn on_tasks(&self) -> [&dyn Limit; 3] {
-        [&*self.holdings, &self.flow, &*self.budgets]
+    pub(crate) fn on_tasks(&self, environment: Environment) -> impl Iterator<Item = &dyn Limit> {
+        let of_all: [&dyn Limit; 2] = [&*self.holdings, &self.flow];
+        let budgets = self.budgets.made(environment).map(|budgets| &**budgets as &dyn Limit);
+        of_all.into_iter().chain(budgets)
+    }
+
+    /// The models of an environment, whose calls are counted; none in a sandbox, which is not metered.
+    pub(crate) fn models(&self, environment: Environment) -> Option<&Models> {
+        environment.is_live().then(|| self.models_of(environment))
+    }
+
+    /// The models of the environment's project.
+    pub(crate) fn models_of(&self, environment: Environment) -> &Models {
+        let environment = environment.live();
+        self.models.get_or(environment, || {
+            let configured = Arc::clone(&self.model_limits);
+            Models::new(environment, configured, Arc::clone(&self.queues), Arc::clone(&self.clock))
+        })
+    }
+
+    /// The budgets that tasks of an environment go by; none without a budget. A sandbox has none: its model costs
+    /// nothing.
+    pub(crate) fn budgets(&self, environment: Environment) -> Option<&Arc<Budgets>> {
+        self.budgets.made(environment).filter(|budgets| !budgets.is_idle())
+    }
+
+    /// The budgets of the environment's project.
+    pub(crate) fn budgets_of(&self, environment: Environment) -> &Arc<Budgets> {
+        let environment = environment.live();
+        let make = || Arc::new(Budgets::new(environment, Arc::clone(&self.budget_wake)));
+        self.budgets.get_or(environment, make)
     }
 
     /// The permits of a task that runs, and whose lease was given out `age` ago, before a restart.
@@ -114,7 +154,7 @@ impl Limits {
         let account = self.concurrency.account(tiers, &task.spec.account);
         Permits {
             running: Some(self.concurrency.start(account)),
-            call: age.and_then(|age| self.models.adopt(environment, task.model(), age)),
+            call: age.and_then(|age| self.models(environment)?.adopt(task.model(), age)),
             shares: self.flow.resume(environment, &task.spec),
             rate: None,
         }

@@ -38,10 +38,10 @@ use callboard_domain::usage::Prices;
 use callboard_domain::worker::LeasePolicy;
 use callboard_store::{Error, Store};
 use ractor::ActorRef;
-use tokio::sync::Notify;
 
 use crate::kernel::address::{ExecutionAddress, QueueAddress, TaskAddress, WorkerAddress};
 use crate::kernel::compute::Compute;
+use crate::kernel::environments::{Environments, Sandboxes};
 use crate::kernel::holds::Holds;
 use crate::kernel::ports::Ports;
 use crate::kernel::together::{TOGETHER, together};
@@ -118,6 +118,14 @@ pub struct Settings {
     pub stands_still: bool,
 }
 
+impl Settings {
+    /// The environment variables that plans and templates of an environment may use: those of `default` alone are the
+    /// operator's to give.
+    pub(crate) fn env_allow(&self, environment: Environment) -> &[String] {
+        if environment.slot().is_default() { &self.env_allow } else { &[] }
+    }
+}
+
 /// The settings that may change while the system runs.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
@@ -145,6 +153,7 @@ pub(crate) struct Node {
 pub(crate) struct Kernel {
     pub(crate) ports: Ports,
     pub(crate) compute: Compute,
+    pub(crate) environments: Environments,
     ids: Mutex<Generator>,
     draining: AtomicBool,
     /// True once a commit was fenced, or its outcome cannot be known: the state in memory is void.
@@ -160,8 +169,8 @@ pub(crate) struct Actors {
     pub(crate) account_writer: OnceLock<ActorRef<accounts::Message>>,
     /// The permits to post webhooks.
     pub(crate) send_permits: Arc<SendPermits>,
-    /// The sandbox has work: its worker is to connect.
-    pub(crate) sandbox_used: Notify,
+    /// The sandboxes that have work, whose workers are to connect.
+    pub(crate) sandboxes: Sandboxes,
 }
 
 /// What is known in memory: a copy of rows, or what no row says.
@@ -207,6 +216,7 @@ impl Node {
         let kernel = Kernel {
             ports,
             compute: Compute::default(),
+            environments: Environments::default(),
             ids: Mutex::default(),
             draining: AtomicBool::new(false),
             lost: tokio::sync::watch::Sender::new(false),
@@ -218,7 +228,7 @@ impl Node {
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
             send_permits: SendPermits::new(deliveries),
-            sandbox_used: Notify::new(),
+            sandboxes: Sandboxes::default(),
         };
         let state = State {
             accounts: Register::new(settings.signing_keys.clone()),
@@ -253,6 +263,11 @@ impl Node {
     /// The time by which timetables go, which may jump.
     pub(crate) fn wall(&self) -> Timestamp {
         self.kernel.ports.clock.wall()
+    }
+
+    /// The environments in use.
+    pub(crate) fn environments(&self) -> Arc<[Environment]> {
+        self.kernel.environments.all()
     }
 
     /// The shard that a partition belongs to.
@@ -312,7 +327,7 @@ impl Node {
     /// The number of workers that are connected and heard of, in production.
     pub(crate) fn reachable_workers(&self) -> usize {
         let moment = self.kernel.ports.clock.moment();
-        let live = self.actors.workers.list(Environment::Live);
+        let live = self.actors.workers.list(Environment::LIVE);
         live.iter().filter(|view| view.worker.is_reachable(moment)).count()
     }
 

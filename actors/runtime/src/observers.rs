@@ -29,7 +29,7 @@ pub(crate) struct Observers {
 impl Observers {
     /// Counts a change of production.
     pub(crate) fn count(&self, environment: Environment, change: &Change, now: Timestamp) {
-        if environment == Environment::Live {
+        if environment.is_live() {
             self.metrics.count(change, now);
         }
     }

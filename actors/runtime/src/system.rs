@@ -18,7 +18,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::id::Environment;
 use callboard_store::Store;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::{JoinHandle, JoinSet};
@@ -88,7 +87,7 @@ impl System {
         }
         let unread = |error: callboard_store::Error| NotStarted(error.to_string());
         let mut count = system.node.recover().await.map_err(unread)?;
-        for environment in Environment::ALL {
+        for &environment in &*system.node.environments() {
             count += batch::recover(&system.node, environment).await.map_err(unread)?;
         }
         tracing::info!(unfinished = count, "recovered");
@@ -99,8 +98,9 @@ impl System {
         system.spawn_background(budgets::run(Arc::clone(&system.node)));
         // The load comes after recovery, which reports the open approvals to it.
         let node = Arc::clone(&system.node);
-        system
-            .spawn_background(async move { node.observers.review_stats.load(node.store()).await });
+        system.spawn_background(async move {
+            node.observers.review_stats.load(node.store(), &node.environments()).await;
+        });
         system.spawn_background(retention::run(Arc::clone(&system.node)));
         system.spawn_background(holdings::run(Arc::clone(&system.node)));
         system.spawn_background(accounts::cancel_left_work(Arc::clone(&system.node)));

@@ -36,6 +36,7 @@ use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::model_limits::{Closure, ModelLimits};
 use callboard_domain::pause::Pause;
+use callboard_domain::project::Project;
 use callboard_domain::query::Instants;
 use callboard_domain::search::{asked, words_of};
 use callboard_domain::session::Session;
@@ -166,6 +167,10 @@ pub(crate) const TEXTS: Texts = Texts::new(TEXTS_NUMBER).compressed_with(words::
 pub(crate) const IDEMPOTENCY: Table<[u8; 32], IdempotencyRow> = Table::new(0x11, 1);
 /// Users, by identifier.
 pub(crate) const USERS: Table<u128, User> = Table::new(0x12, 1);
+/// Projects, by identifier.
+pub(crate) const PROJECTS: LongTable<Project> = LongTable::new(0x6b, 1);
+/// The highest number that a project had, in one row.
+pub(crate) const PROJECT_NUMBER: Table<u128, u32> = Table::new(0x6c, 1);
 /// The fate of the work of deleted users, by identifier.
 pub(crate) const LEFT_WORK: Table<u128, WorkLeft> = Table::new(0x47, 1);
 /// Open invitations, by identifier.
@@ -319,12 +324,17 @@ pub(crate) fn audit_row(entry: &audit::Entry) -> Op {
         (audit_term::ACTION, term_of(entry.action.as_str())),
     ];
     let listed = callboard_store::Entry { list: AUDIT_LIST, terms, sort: [None; 2] };
-    AUDIT.put(Environment::Live.number(), &entry.id.as_u128(), entry, Some(listed))
+    AUDIT.put(Environment::LIVE.number(), &entry.id.as_u128(), entry, Some(listed))
 }
 
 /// The log of an environment's events.
 pub(crate) const fn event_log(environment: Environment) -> LogId {
     LogId(environment.number())
+}
+
+/// The environment whose events are in a log.
+pub(crate) const fn environment_of(LogId(number): LogId) -> Environment {
+    Environment::from_number(number)
 }
 
 /// The index terms of tasks.

@@ -172,7 +172,7 @@ impl Bench {
     }
 
     async fn task(&self, id: TaskId) -> Task {
-        self.handle.task(Environment::Live, id).await.expect("it is there").task
+        self.handle.task(Environment::LIVE, id).await.expect("it is there").task
     }
 
     async fn until(&self, id: TaskId, wanted: impl Fn(&Task) -> bool) -> Task {
@@ -287,7 +287,7 @@ impl Worker {
 fn owner() -> Owner {
     Owner {
         id: "usr_1".into(),
-        environment: Environment::Live,
+        environment: Environment::LIVE,
         role: callboard_domain::access::Role::Operator,
         trace: None,
         bound: Arc::default(),
@@ -335,7 +335,7 @@ async fn a_task_runs_on_a_worker_and_its_actor_goes_to_sleep() {
     let assignment = worker.assignment().await;
     assert_eq!((assignment.task.spec.id, assignment.inputs.prompt.as_str()), (id, "p"));
     assert_eq!(worker.complete(assignment.lease, "out").await, AckResult::Applied);
-    let detail = bench.handle.task(Environment::Live, id).await.expect("it is there");
+    let detail = bench.handle.task(Environment::LIVE, id).await.expect("it is there");
     assert_eq!((detail.task.status(), detail.output.as_deref()), (Status::Completed, Some("out")));
     assert_eq!(worker.complete(assignment.lease, "other").await, AckResult::Duplicate);
     while bench.handle.awake() > 0 {
@@ -515,7 +515,7 @@ async fn a_failure_is_tried_again_after_a_while() {
     let lease = worker.assignment().await.lease;
     worker.link.say(WorkerMessage::Failed(lease, failure(true)));
     assert_eq!(worker.ack(lease, Of::Fail).await, AckResult::Applied);
-    assert_eq!(bench.handle.waiting_for(&bench.task(id).await), Some("backoff"));
+    assert_eq!(bench.handle.waiting_for(Environment::LIVE, &bench.task(id).await), Some("backoff"));
     let again = worker.assignment().await;
     assert_eq!(again.task.attempt, 2);
     worker.link.say(WorkerMessage::Failed(again.lease, failure(false)));
@@ -529,7 +529,7 @@ async fn cancelling_a_running_task_tells_its_worker_and_frees_its_place() {
     let mut worker = bench.worker(1).await;
     let id = bench.submit(request()).await;
     let lease = worker.assignment().await.lease;
-    let cancelled = bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it can be");
+    let cancelled = bench.handle.cancel(Environment::LIVE, id, "usr_1").await.expect("it can be");
     assert_eq!(cancelled.status(), Status::Cancelled);
     let Some(WorkerCommand::Cancel(cancelled, _)) = worker.commands.recv().await else {
         panic!("a cancel frame")
@@ -538,7 +538,7 @@ async fn cancelling_a_running_task_tells_its_worker_and_frees_its_place() {
     bench.submit(request()).await;
     worker.assignment().await;
     assert_eq!(worker.complete(lease, "too late").await, AckResult::Stale);
-    assert!(bench.handle.cancel(Environment::Live, id, "usr_1").await.is_err());
+    assert!(bench.handle.cancel(Environment::LIVE, id, "usr_1").await.is_err());
 }
 
 #[tokio::test]
@@ -552,12 +552,12 @@ async fn a_task_that_is_cancelled_before_its_maker_hears_of_it_stays_cancelled()
     // It is in the list as soon as it is committed; the answer to the commit comes later.
     let id = loop {
         tokio::task::yield_now().await;
-        let page = bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
+        let page = bench.handle.tasks(Environment::LIVE, &Tasks::default()).await.expect("a list");
         if let Some(task) = page.items.first() {
             break task.spec.id;
         }
     };
-    bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it waits");
+    bench.handle.cancel(Environment::LIVE, id, "usr_1").await.expect("it waits");
     submitting.await.expect("no panic").expect("it is taken");
     let mut worker = bench.worker(2).await;
     let next = bench.submit(request()).await;
@@ -572,7 +572,7 @@ async fn a_million_waiting_tasks_are_no_actors() {
         let hundred = vec![request(); 100];
         bench.handle.submit(&owner(), hundred, true, None).await.expect("taken");
     }
-    let page = bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
+    let page = bench.handle.tasks(Environment::LIVE, &Tasks::default()).await.expect("a list");
     assert_eq!((page.total, bench.handle.awake()), (2_000, 0));
 }
 
@@ -619,7 +619,7 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_acknowledged() {
             // The process is gone; only the disk counts.
             let bench = bench.restart().await;
             let tasks =
-                bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
+                bench.handle.tasks(Environment::LIVE, &Tasks::default()).await.expect("a list");
             let there: Vec<_> = tasks.items.iter().map(|task| task.spec.id).collect();
             assert!(
                 there.len() <= 1 && submitted.is_none_or(|id| there == [id]),
@@ -636,7 +636,7 @@ async fn a_crash_at_any_commit_loses_nothing_that_was_acknowledged() {
                     let settled = worker.complete(given.lease, "out").await;
                     assert_eq!(settled, AckResult::Applied, "{fault:?} at {k}");
                 }
-                let detail = bench.handle.task(Environment::Live, id).await.expect("it is there");
+                let detail = bench.handle.task(Environment::LIVE, id).await.expect("it is there");
                 assert_eq!(detail.output.as_deref(), Some("out"), "{fault:?} at {k}");
             }
             bench.system.stop().await;

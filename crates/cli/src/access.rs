@@ -31,6 +31,16 @@ pub struct Access {
     /// File with an API key; default: `CALLBOARD_API_KEY`, `CALLBOARD_API_KEY_FILE`, the stored login.
     #[arg(long, value_name = "FILE", global = true, help_heading = HEADING)]
     pub api_key_file: Option<PathBuf>,
+    /// Project of a login: name or id; default: `default`. A key has its own.
+    #[arg(
+        long,
+        env = "CALLBOARD_PROJECT",
+        hide_env_values = true,
+        value_name = "PROJECT",
+        global = true,
+        help_heading = HEADING
+    )]
+    pub project: Option<String>,
     /// The format of the data.
     #[command(flatten)]
     pub output: Output,
@@ -62,7 +72,11 @@ impl Access {
                 None => Credential::None,
             },
         };
-        Ok(Client::new(server, credential)?.on_retry(tell_retry))
+        let client = Client::new(server, credential)?.on_retry(tell_retry);
+        match self.project.as_deref().filter(|project| !project.is_empty()) {
+            Some(project) => Ok(client.in_project(project)?),
+            None => Ok(client),
+        }
     }
 
     /// A client with the stored login of the server, in spite of a key; `None` without one.

@@ -35,6 +35,7 @@ mod pause;
 mod people;
 mod plans;
 pub mod process;
+mod projects;
 mod queues;
 mod schedules;
 mod secret;
@@ -78,6 +79,8 @@ pub enum Command {
     Auth(Remote<auth::Auth>),
     /// Create, list, rotate and revoke API keys.
     Keys(Remote<keys::Keys>),
+    /// Create, list, change and archive projects, and manage their members.
+    Projects(Remote<projects::Projects>),
     /// Create, list, change and delete users.
     Users(Remote<users::Users>),
     /// List and end sessions.
@@ -134,6 +137,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Hitl(asked) => block_on(hitl::run(asked)),
         Command::Auth(asked) => block_on(auth::run(asked)),
         Command::Keys(asked) => block_on(keys::run(asked)),
+        Command::Projects(asked) => block_on(projects::run(asked)),
         Command::Users(asked) => block_on(users::run(asked)),
         Command::Sessions(asked) => block_on(sessions::run(asked)),
         Command::Audit(asked) => block_on(audit::run(asked)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, MAX_NAME, User, WorkLeft, display_name};
 use callboard_domain::credential::{self, ApiKey, Secret};
-use callboard_domain::id::{Environment, KeyId, SessionId, UserId};
+use callboard_domain::id::{KeyId, Mode, SessionId, Slot, UserId};
 use callboard_domain::query::Window;
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
@@ -226,7 +226,7 @@ request! {
         /// A number of days, `1d` to `36500d`; by default `90d`.
         expires_in: Option<Duration> = optional("expiresIn", lifetime()),
         /// The environment; by default live. A test key is of an operator, a reviewer or a viewer.
-        environment: Option<Environment> = optional("environment", rule::one_of(&Environment::ALL, environment_name)),
+        environment: Option<Mode> = optional("environment", rule::one_of(&Mode::ALL, Mode::as_str)),
         /// The plan of rate limits; by default `[limits] plan`.
         plan: Option<Tier> = optional("plan", plan()),
         /// The queues that a worker key may serve; by default every queue. A key with queues reads only the
@@ -241,7 +241,7 @@ fn role_fits(key: CreateKey, fields: &Fields<'_>) -> Result<CreateKey, Refused> 
         let says = "is for keys of the role worker";
         return Err(fields.refuse("queues", Rule::Enum, says));
     }
-    let is_test = key.environment == Some(Environment::Test);
+    let is_test = key.environment == Some(Mode::Test);
     if is_test && !matches!(key.role, Role::Operator | Role::Reviewer | Role::Viewer) {
         let says = "must be operator, reviewer or viewer for a test key";
         return Err(fields.refuse("role", Rule::Enum, says));
@@ -323,20 +323,15 @@ pub(super) fn secret(text: impl Parse<String>) -> impl Parse<String> {
     text.with(move || json!({"format": "password"}))
 }
 
-const fn environment_name(environment: Environment) -> &'static str {
-    match environment {
-        Environment::Live => "live",
-        Environment::Test => "test",
-    }
-}
-
-impl From<CreateKey> for NewKey {
-    fn from(key: CreateKey) -> Self {
-        let CreateKey { name, role, expires_in, environment, plan, queues } = key;
+impl CreateKey {
+    /// The key in a project.
+    #[must_use]
+    pub fn within(self, project: Slot) -> NewKey {
+        let Self { name, role, expires_in, environment, plan, queues } = self;
         let lifetime = expires_in.unwrap_or(credential::DEFAULT_LIFETIME);
-        let environment = environment.unwrap_or(Environment::Live);
+        let environment = project.environment(environment.unwrap_or(Mode::Live));
         let queues = queues.unwrap_or_default();
-        Self { name, role, environment, tier: plan, queues, lifetime }
+        NewKey { name, role, environment, tier: plan, queues, lifetime }
     }
 }
 
@@ -532,7 +527,7 @@ impl KeySummaryBody {
             id: Text(key.id),
             name: key.name.clone(),
             role: key.role.as_str(),
-            environment: environment_name(key.environment),
+            environment: key.environment.mode().as_str(),
             plan: key.tier.map(Tier::as_str),
             queues: key.queues.clone(),
             status: key.status(now).as_str(),
@@ -588,7 +583,7 @@ impl KeyBody {
             key: secret.expose().to_owned(),
             name: key.name.clone(),
             role: key.role.as_str(),
-            environment: environment_name(key.environment),
+            environment: key.environment.mode().as_str(),
             queues: key.queues.clone(),
             prefix: key.prefix.clone(),
             last4: key.last4.clone(),

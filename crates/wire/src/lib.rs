@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod models;
 pub mod pause;
 pub mod plans;
+pub mod projects;
 pub mod queues;
 pub mod read;
 pub mod review_stats;

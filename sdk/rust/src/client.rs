@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 
 use crate::{ApiError, Call, Error, Login, Server, Session};
 
+/// The header by which a login names its project.
+const PROJECT: &str = "callboard-project";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 /// The number of times that a call is repeated if it is safe to repeat.
@@ -33,6 +35,7 @@ pub struct Client {
     http: reqwest::Client,
     server: Server,
     credential: Arc<Credential>,
+    project: Option<HeaderValue>,
     on_retry: Hook,
 }
 
@@ -119,13 +122,23 @@ impl Client {
         }
         let http = builder.build().map_err(|error| Error::Setup(innermost(&error)))?;
         let on_retry = Hook(Arc::new(|_| ()));
-        Ok(Self { http, server, credential: Arc::new(credential), on_retry })
+        Ok(Self { http, server, credential: Arc::new(credential), project: None, on_retry })
     }
 
     /// Calls `hook` whenever a call is about to be repeated.
     #[must_use]
     pub fn on_retry(self, hook: impl Fn(Retry<'_>) + Send + Sync + 'static) -> Self {
         Self { on_retry: Hook(Arc::new(hook)), ..self }
+    }
+
+    /// The same client for a project, by its name or id, of which a login sees `default` otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] for a name that no header can have.
+    pub fn in_project(self, project: &str) -> Result<Self, Error> {
+        let named = HeaderValue::from_bytes(project.as_bytes());
+        let named = named.map_err(|_| Error::Setup(format!("no project is named {project}")))?;
+        Ok(Self { project: Some(named), ..self })
     }
 
     /// The same client without credentials.
@@ -212,6 +225,9 @@ impl Client {
                 .request(call.method.clone(), call.url(&self.server))
                 .headers(call.headers())
                 .header(ACCEPT, call.accept);
+            if let Some(project) = &self.project {
+                request = request.header(PROJECT, project);
+            }
             if let Some(bearer) = &bearer {
                 request = request.bearer_auth(bearer.expose());
             }

@@ -12,7 +12,7 @@ use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_domain::approval::Outcome;
-use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId};
+use callboard_domain::id::{ExecutionId, PlanId, TaskId};
 use callboard_domain::task::Ending;
 use callboard_runtime::ports::{ExecutionNotice, TaskDetails, WebhookContent, WebhookSubject};
 use callboard_wire::common::{Iso, Text};
@@ -145,7 +145,7 @@ impl<'n> From<&'n WebhookContent> for Payload<'n> {
             completed_at: notice.ended_at.map(Iso),
             error: None,
             details: None,
-            environment: (notice.environment == Environment::Test).then_some("test"),
+            environment: (notice.environment.is_test()).then_some("test"),
         };
         match &notice.about {
             WebhookSubject::Task(task, details) => Self {
@@ -212,6 +212,8 @@ pub(super) mod tests {
     use callboard_domain::usage::Usage as Tokens;
     use serde_json::Value;
 
+    use callboard_domain::id::{Environment, ProjectId};
+
     use super::*;
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -226,7 +228,8 @@ pub(super) mod tests {
         };
         WebhookContent {
             delivery: DeliveryId::from_u128(7 << 10),
-            environment: Environment::Live,
+            environment: Environment::LIVE,
+            project: ProjectId::DEFAULT,
             url: "https://example.com/hook".into(),
             event,
             about: WebhookSubject::Task(TaskId::from_u128(1 << 10), None),
@@ -242,7 +245,7 @@ pub(super) mod tests {
     fn a_body_of_the_sandbox_is_marked_within_the_signature() {
         let secret = WebhookSecret::parse(SECRET).expect("a secret");
         let live = notice(Some("x"));
-        let sandboxed = WebhookContent { environment: Environment::Test, ..notice(Some("x")) };
+        let sandboxed = WebhookContent { environment: Environment::TEST, ..notice(Some("x")) };
         let text = |notice| String::from_utf8(body(notice, &secret)).expect("UTF-8");
         let (live, sandboxed) = (text(&live), text(&sandboxed));
         assert!(!live.contains("environment"), "{live}");

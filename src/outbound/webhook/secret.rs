@@ -22,7 +22,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_common::secret::Secret;
-use callboard_domain::id::Environment;
+use callboard_domain::id::{Mode, ProjectId};
 use callboard_domain::{Error, Timestamp};
 use zeroize::Zeroizing;
 
@@ -53,12 +53,24 @@ impl SecretPair {
         Self { live: Arc::new(live), sandbox: Arc::new(WebhookSecret::of(&text, &derived)) }
     }
 
-    /// The secret of an environment.
+    /// The secrets of a project, which are derived from those of `default`: no project can sign for another one.
     #[must_use]
-    pub const fn in_environment(&self, environment: Environment) -> &Arc<WebhookSecret> {
-        match environment {
-            Environment::Live => &self.live,
-            Environment::Test => &self.sandbox,
+    pub fn of_project(&self, project: ProjectId) -> Self {
+        if project == ProjectId::DEFAULT {
+            return self.clone();
+        }
+        let message = format!("callboard project {project}");
+        let derived = sign(self.live.header_key(), message.as_bytes());
+        let text = format!("{PREFIX}{}", STANDARD.encode(derived));
+        Self::of(WebhookSecret::of(&text, &derived))
+    }
+
+    /// The secret of production or of the sandbox.
+    #[must_use]
+    pub const fn of_mode(&self, mode: Mode) -> &Arc<WebhookSecret> {
+        match mode {
+            Mode::Live => &self.live,
+            Mode::Test => &self.sandbox,
         }
     }
 }
@@ -276,11 +288,11 @@ mod tests {
             let text = format!("whsec_{}", STANDARD.encode([byte; 32]));
             WebhookSecrets::of(WebhookSecret::parse(&text).expect("a secret"))
         };
-        let text = |secrets: &WebhookSecrets, environment| {
+        let text = |secrets: &WebhookSecrets, mode| {
             let now = Timestamp::from_millis(0);
-            secrets.at(now).current.in_environment(environment).expose().to_owned()
+            secrets.at(now).current.of_mode(mode).expose().to_owned()
         };
-        let (live, sandbox) = (Environment::Live, Environment::Test);
+        let (live, sandbox) = (Mode::Live, Mode::Test);
         assert_ne!(text(&secret(1), live), text(&secret(1), sandbox));
         assert_eq!(text(&secret(1), sandbox), text(&secret(1), sandbox));
         assert_ne!(text(&secret(1), sandbox), text(&secret(2), sandbox));
@@ -310,7 +322,7 @@ mod tests {
         let path = directory.path().join("webhook.secret");
         let (now, hour) = (Timestamp::from_millis(1_000), Duration::from_hours(1));
         let secrets = WebhookSecrets::kept(&path).expect("a writable directory");
-        let text = |pair: &SecretPair| pair.in_environment(Environment::Live).expose().to_owned();
+        let text = |pair: &SecretPair| pair.of_mode(Mode::Live).expose().to_owned();
         let first = text(&secrets.at(now).current);
         let rotated = secrets.rotate(hour, now).expect("a writable directory");
         let second = text(&rotated.current);

@@ -20,7 +20,7 @@ use super::{Overrun, Socket};
 use crate::http::describe::{Input, Operation};
 use crate::http::error::row;
 use crate::http::origin::Origin;
-use crate::http::{App, Counted, Failure, OpenPermit, caller_of};
+use crate::http::{App, Counted, Failure, OpenPermit, caller_of, project_of};
 
 /// The time in which a client without credentials in its request must send them.
 const AUTH_WITHIN: Duration = Duration::from_secs(10);
@@ -28,14 +28,15 @@ const AUTH_WITHIN: Duration = Duration::from_secs(10);
 /// The caller, or the address of a request without credentials.
 pub(crate) enum Known {
     Caller(Caller),
-    Address(IpAddr),
+    /// With the project that the request names.
+    Address(IpAddr, Option<String>),
 }
 
 impl Known {
     pub(super) fn counted(&self) -> Counted {
         match self {
             Self::Caller(caller) => caller.account.into(),
-            Self::Address(address) => Counted::address(*address),
+            Self::Address(address, _) => Counted::address(*address),
         }
     }
 }
@@ -49,7 +50,8 @@ impl FromRequestParts<Arc<App>> for Known {
         }
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let ConnectInfo(peer) = peer.expect("the server knows every connection's peer");
-        Ok(Self::Address(app.client_address(*peer, &parts.headers)))
+        let project = project_of(&parts.headers, parts.uri.query());
+        Ok(Self::Address(app.client_address(*peer, &parts.headers), project))
     }
 }
 
@@ -109,6 +111,7 @@ impl End {
 pub(super) async fn authenticate(
     app: &App,
     socket: &mut Socket,
+    project: Option<&str>,
 ) -> Result<(OpenPermit, Caller), End> {
     let first = async {
         loop {
@@ -125,7 +128,7 @@ pub(super) async fn authenticate(
     let text = timeout(AUTH_WITHIN, first).await.map_err(|_| late)??;
     match frames::parse(text.as_str()).1 {
         Ok(Asked::Auth(token)) => {
-            let caller = caller_of(app, &token).map_err(|error| End::of(&error))?;
+            let caller = caller_of(app, &token, project).map_err(|error| End::of(&error))?;
             caller.may(Action::EventsRead).map_err(|error| End::of(&error))?;
             let permit = app.streams.open(caller.account).map_err(|error| End::of(&error))?;
             Ok((permit, caller))

@@ -93,6 +93,7 @@ fn expected(name: &str, route: &Value, column: &str) -> &'static str {
         "backups: ",
         "models: ",
         "workers: manage",
+        "projects: manage",
         "tasks: execute",
         "webhooks: read secret",
         "own account",

@@ -29,6 +29,15 @@ const WITHOUT: Record<string, string[]> = {
   "said otherwise: a batch shows what is left at the mean cost of its rows so far": [
     "POST /api/batches/{id}/estimate",
   ],
+  "of the command line: the dashboard shows the project default": [
+    "POST /api/projects",
+    "GET /api/projects",
+    "GET /api/projects/{id}",
+    "PATCH /api/projects/{id}",
+    "GET /api/projects/{id}/members",
+    "PUT /api/projects/{id}/members/{user}",
+    "DELETE /api/projects/{id}/members/{user}",
+  ],
   "once in the life of a server, by who runs it": [
     "POST /api/auth/signing-key/rotate",
     "POST /api/webhooks/secret/rotate",

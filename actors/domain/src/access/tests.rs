@@ -17,6 +17,9 @@ const SPECIFIED: &str = "
     | hitl: approve/reject | yes | yes | yes | no | no | no |
     | hitl: read | yes | yes | yes | yes | no | no |
     | workers: manage | yes | no | no | no | no | no |
+    | projects: read | yes | yes | yes | yes | no | no |
+    | projects: manage | yes | no | no | no | no | no |
+    | projects: manage members | yes | no | no | no | no | no |
     | auth: manage keys | yes | no | no | no | no | no |
     | auth: manage users | yes | no | no | no | no | no |
 
@@ -74,7 +77,7 @@ fn caller(account: Account, role: Role, environment: Environment) -> Caller {
 
 fn user(role: Role) -> Caller {
     let account = Account::User(UserId::from_u128(1 << 10));
-    caller(account, role, Environment::Live)
+    caller(account, role, Environment::LIVE)
 }
 
 fn key(role: Role, environment: Environment) -> Caller {
@@ -111,7 +114,13 @@ fn an_admin_may_do_everything() {
 #[test]
 fn a_reviewer_reads_decides_and_claims_approvals_and_does_nothing_else() {
     let may = |action: &Action| user(Role::Reviewer).may(*action).is_ok();
-    let expected = [Action::HitlDecide, Action::HitlRead, Action::HitlClaim, Action::EventsRead];
+    let expected = [
+        Action::HitlDecide,
+        Action::HitlRead,
+        Action::ProjectsRead,
+        Action::HitlClaim,
+        Action::EventsRead,
+    ];
     assert_eq!(Action::ALL.into_iter().filter(may).collect::<Vec<_>>(), expected);
 }
 
@@ -127,11 +136,13 @@ fn a_refusal_names_the_role_and_the_action() {
 fn the_sandbox_has_no_accounts_no_metrics_and_no_workers_to_run_whatever_the_role() {
     let closed: Vec<Action> = Action::ALL
         .into_iter()
-        .filter(|action| key(Role::Admin, Environment::Test).may(*action).is_err())
+        .filter(|action| key(Role::Admin, Environment::TEST).may(*action).is_err())
         .collect();
     let expected = [
         Action::TasksExecute,
         Action::WorkersManage,
+        Action::ProjectsManage,
+        Action::MembersManage,
         Action::KeysManage,
         Action::UsersManage,
         Action::WebhookSecretRead,
@@ -155,7 +166,7 @@ fn a_caller_is_shown_by_its_identifier_and_signs_by_its_name() {
     let user = user(Role::Operator);
     assert_eq!(user.to_string(), user.account.to_string());
     assert_eq!(user.author(), "ada@example.com");
-    let mut key = key(Role::Operator, Environment::Live);
+    let mut key = key(Role::Operator, Environment::LIVE);
     key.name = "deploy".to_owned();
     assert_eq!(key.author(), "key:deploy");
 }
@@ -182,7 +193,7 @@ fn a_password_that_must_be_changed_comes_before_every_action() {
 #[test]
 fn a_bound_worker_serves_its_own_queues() {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-    let free = key(Role::Worker, Environment::Live);
+    let free = key(Role::Worker, Environment::LIVE);
     assert_eq!((free.is_bound(), free.may_serve(&names(&["a", "b"]))), (false, Ok(())));
     let bound = Caller { queues: names(&["a", "b"]), ..free };
     assert_eq!((bound.is_bound(), bound.may_serve(&names(&["b"]))), (true, Ok(())));

@@ -171,7 +171,7 @@ mod tests {
             (key, Operator, Some("ada"), by(&key_id, Some("ada"))),
         ];
         for (account, role, claimed, expected) in table {
-            let (environment, tier) = (Environment::Live, None);
+            let (environment, tier) = (Environment::LIVE, None);
             let caller = Caller {
                 account,
                 name: "me".into(),

@@ -8,7 +8,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 fn by() -> By {
     let account = Account::User(UserId::from_u128(1 << 10));
-    By { account: Some(account), address: Some([127, 0, 0, 1].into()) }
+    By { account: Some(account), address: Some([127, 0, 0, 1].into()), ..By::SYSTEM }
 }
 
 /// A log of `count` entries and its ends.

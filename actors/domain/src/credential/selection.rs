@@ -76,18 +76,18 @@ mod tests {
     use super::*;
     use crate::access::Role;
     use crate::credential::{Kind, mint};
-    use crate::id::Environment;
+    use crate::id::{Environment, Mode};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn key(number: u128, by: Account) -> ApiKey {
-        let kind = Kind::of(Role::Operator, Environment::Live).expect("a kind");
-        let secret = mint(kind, &[7; 64]).expect("enough entropy");
+        let kind = Kind::of(Role::Operator, Mode::Live).expect("a kind");
+        let secret = mint(kind, 0, &[7; 64]).expect("enough entropy");
         ApiKey {
             id: KeyId::from_u128(number << 10),
             name: number.to_string(),
             role: Role::Operator,
-            environment: Environment::Live,
+            environment: Environment::LIVE,
             tier: None,
             queues: Vec::new(),
             digest: secret.digest(),

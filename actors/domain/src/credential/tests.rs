@@ -19,7 +19,9 @@ pub(super) fn entropy(seed: u64) -> [u8; ENTROPY_BYTES] {
 }
 
 fn minted(kind: Kind, seed: u64) -> Secret {
-    mint(kind, &entropy(seed)).expect("enough of the bytes can be used")
+    let seeds = (0..).map(|more| seed.wrapping_add(more));
+    let mut minted = seeds.filter_map(|seed| mint(kind, 0, &entropy(seed)));
+    minted.next().expect("nearly all of them can be used")
 }
 
 fn record() -> ApiKey {
@@ -28,7 +30,7 @@ fn record() -> ApiKey {
         id: KeyId::from_u128(1 << 10),
         name: "deploy".to_owned(),
         role: Role::Operator,
-        environment: Environment::Live,
+        environment: Environment::LIVE,
         tier: None,
         queues: Vec::new(),
         digest: secret.digest(),
@@ -45,10 +47,29 @@ fn record() -> ApiKey {
 #[test]
 fn a_key_of_known_bytes_has_a_known_text() {
     let bytes = std::array::from_fn(|place| u8::try_from(place).expect("below 64"));
-    let secret = mint(Kind::Live, &bytes).expect("enough");
+    let secret = mint(Kind::Live, 0, &bytes).expect("enough");
     let expected = "svc_live_0123456789ABCDEFGHIJKLMNOPQRSTUV1ggZdL";
     assert_eq!(secret.expose(), expected);
     assert_eq!(secret.last4(), "gZdL");
+}
+
+#[test]
+fn a_key_names_its_project_and_a_key_of_default_names_none() {
+    for seed in 0..2_000 {
+        let bytes = entropy(seed);
+        if let Some(own) = mint(Kind::Live, 0, &bytes) {
+            assert_eq!(project_named(own.expose()), None);
+        }
+        let number = u32::try_from(seed).unwrap() * 119 + 1;
+        let secret = mint(Kind::Worker, number, &bytes).expect("enough");
+        assert_eq!(project_named(secret.expose()), Some(number), "{seed}");
+        assert!(parse(secret.expose()).is_ok(), "{seed}");
+        assert_eq!(secret.expose().len(), "svc_worker_".len() + SECRET_LEN + CHECKSUM_LEN);
+    }
+    let last = mint(Kind::Test, MAX_PROJECT, &entropy(1)).expect("enough");
+    assert_eq!(project_named(last.expose()), Some(MAX_PROJECT));
+    assert_eq!(project_named("svc_live_0123456789ABCDEFGHIJKLMNOPQRSTUV1ggZdL"), None);
+    assert_eq!(project_named("no key"), None);
 }
 
 #[test]
@@ -61,13 +82,13 @@ fn a_checksum_is_padded_with_zeros() {
 
 #[test]
 fn bytes_that_stand_for_no_character_are_skipped_and_too_few_make_no_key() {
-    assert_eq!(mint(Kind::Live, &[0xff; ENTROPY_BYTES]), None);
+    assert_eq!(mint(Kind::Live, 0, &[0xff; ENTROPY_BYTES]), None);
     let mut bytes = [62; ENTROPY_BYTES];
     bytes[32..].fill(61);
-    let secret = mint(Kind::Test, &bytes).expect("32 are left");
+    let secret = mint(Kind::Test, 0, &bytes).expect("32 are left");
     assert_eq!(&secret.expose()[9..41], "z".repeat(32));
     bytes[63] = 63;
-    assert_eq!(mint(Kind::Test, &bytes), None);
+    assert_eq!(mint(Kind::Test, 0, &bytes), None);
 }
 
 #[test]
@@ -113,8 +134,8 @@ fn another_prefix_length_alphabet_or_checksum_is_malformed() {
 
 #[test]
 fn the_kind_follows_from_role_and_environment() {
-    use Environment::{Live, Test};
-    for (role, environment, kind) in [
+    use Mode::{Live, Test};
+    for (role, mode, kind) in [
         (Role::Admin, Live, Some(Kind::Live)),
         (Role::Operator, Live, Some(Kind::Live)),
         (Role::Reviewer, Live, Some(Kind::Live)),
@@ -126,7 +147,7 @@ fn the_kind_follows_from_role_and_environment() {
         (Role::Viewer, Test, Some(Kind::Test)),
         (Role::Worker, Test, None),
     ] {
-        assert_eq!(Kind::of(role, environment).ok(), kind, "{role} {environment:?}");
+        assert_eq!(Kind::of(role, mode).ok(), kind, "{role} {mode:?}");
     }
 }
 

@@ -158,7 +158,7 @@ fn the_confidence_of_trusted_workers_counts() {
         account: Account::Key(id),
         name: "gpu".into(),
         role: Role::Worker,
-        environment: Environment::Live,
+        environment: Environment::LIVE,
         tier: None,
         queues: Vec::new(),
         session: None,

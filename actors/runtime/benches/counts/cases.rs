@@ -431,7 +431,7 @@ impl Whole {
 fn owner() -> Owner {
     Owner {
         id: "usr_1".into(),
-        environment: Environment::Live,
+        environment: Environment::LIVE,
         role: callboard_domain::access::Role::Operator,
         trace: None,
         bound: Arc::default(),
@@ -453,7 +453,7 @@ fn read(times: usize) {
         let id = whole.submit("run").await;
         whole.answer(1).await;
         for _ in 0..times {
-            black_box(whole.handle.task(Environment::Live, id).await.expect("it is there"));
+            black_box(whole.handle.task(Environment::LIVE, id).await.expect("it is there"));
         }
     });
 }
@@ -466,7 +466,7 @@ fn complete(times: usize) {
             whole.answer(1).await;
         }
         let tasks = Tasks::default();
-        let ended = whole.handle.tasks(Environment::Live, &tasks).await.expect("a list").total;
+        let ended = whole.handle.tasks(Environment::LIVE, &tasks).await.expect("a list").total;
         assert_eq!(usize::try_from(ended), Ok(times));
     });
 }

@@ -3,7 +3,7 @@
 use callboard_domain::approval::{Assignee, Policy, ReviewerPool, Salt};
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
-use callboard_domain::id::{DeliveryId, Environment, TaskId};
+use callboard_domain::id::{DeliveryId, Environment, Mode, TaskId};
 use callboard_domain::spending::Subject;
 use callboard_domain::task::{Called, Inputs, Spec};
 use callboard_domain::unit::Sources;
@@ -51,9 +51,9 @@ impl Sources for NodeSources<'_> {
 
     /// The reviewer to ask; none in the sandbox, which no session sees.
     fn ask(&mut self, task: &Spec, wanted: ReviewerPool) -> Assignee {
-        let mut users = match self.environment {
-            Environment::Live => self.node.state.accounts.users(),
-            Environment::Test => Vec::new(),
+        let mut users = match self.environment.mode() {
+            Mode::Live => self.node.state.accounts.users_in(self.environment.slot()),
+            Mode::Test => Vec::new(),
         };
         if self.policy().four_eyes {
             let person = |account| self.node.state.accounts.person_of(account);
@@ -83,10 +83,7 @@ impl Sources for NodeSources<'_> {
     }
 
     fn budget_refusal(&mut self, subject: Subject<'_>, worst: Option<Money>) -> Option<String> {
-        let budgets = &self.node.limits.budgets;
-        if budgets.is_idle(self.environment) {
-            return None;
-        }
+        let budgets = self.node.limits.budgets(self.environment)?;
         let reserved = budgets.reserve(subject, worst, &mut self.reserved, self.node.now());
         reserved.err().map(|refusal| refusal.to_string())
     }
@@ -94,8 +91,8 @@ impl Sources for NodeSources<'_> {
     fn admit(&mut self, task: &Spec, worst: Option<Money>, now: Timestamp) -> Result<(), Error> {
         let node = self.node;
         let counted = node.limits.holdings.reserve(&task.account)?;
-        if !node.limits.budgets.is_idle(self.environment) {
-            node.limits.budgets.reserve(Subject::from(task), worst, &mut self.reserved, now)?;
+        if let Some(budgets) = node.limits.budgets(self.environment) {
+            budgets.reserve(Subject::from(task), worst, &mut self.reserved, now)?;
         }
         node.limits.flow.admit_task(self.environment, task)?;
         self.reserved.hold(counted);

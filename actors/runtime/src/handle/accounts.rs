@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::access::{Account, Action, Caller};
+use callboard_domain::access::{Account, Action, Caller, Role};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User, WorkLeft};
 use callboard_domain::audit::{By, Entry, Record};
@@ -12,7 +12,8 @@ use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::credential::{ApiKey, Secret};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{InvitationId, KeyId, SessionId, UserId};
+use callboard_domain::id::{Environment, InvitationId, KeyId, ProjectId, SessionId, Slot, UserId};
+use callboard_domain::project::{Change, Member, Project};
 use callboard_domain::query::{AuditQuery, Page};
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::SigningKeys;
@@ -21,7 +22,7 @@ use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, STOPPING, within};
 use crate::items::accounts::{
-    self, Invited, KnownKey, Message, NewInvitation, NewKey, NewUser, PasswordChange,
+    self, Invited, KnownKey, Message, NewInvitation, NewKey, NewProject, NewUser, PasswordChange,
     PermissionWatch, SignedIn, UserChange,
 };
 use crate::read::{self, unreadable};
@@ -35,12 +36,19 @@ impl Handle {
         accounts::caller_of_key(&self.node.state.accounts, digest, self.node.now())
     }
 
-    /// The user of a session, as it is now.
+    /// The user of a session in a project, as it is now.
     ///
     /// # Errors
-    /// [`Error::InvalidToken`] if the session is over or not this user's, or its signing key or the user is gone.
-    pub fn caller_of_session(&self, session: SessionId, user: UserId) -> Result<Caller, Error> {
-        accounts::caller_of_session(&self.node.state.accounts, session, user, self.node.now())
+    /// [`Error::InvalidToken`] if the session is over or not this user's, or its signing key or the user is gone;
+    /// [`Error::NotFound`] of the project for a user who is no member.
+    pub fn caller_of_session(
+        &self,
+        session: SessionId,
+        user: UserId,
+        project: Slot,
+    ) -> Result<Caller, Error> {
+        let (register, now) = (&self.node.state.accounts, self.node.now());
+        accounts::caller_of_session(register, session, (user, project), now)
     }
 
     /// The caller that the credentials of an earlier one are now.
@@ -48,7 +56,8 @@ impl Handle {
     /// # Errors
     /// [`Error::InvalidToken`] if they count no more, [`Error::TokenExpired`].
     pub fn caller_now(&self, caller: &Caller) -> Result<Caller, Error> {
-        accounts::caller_now(&self.node, caller.account, caller.session)
+        let place = (caller.account, caller.environment.slot());
+        accounts::caller_now(&self.node, place, caller.session)
     }
 
     /// A caller's right to an action, for a stream or socket that outlives its request.
@@ -130,6 +139,12 @@ impl Handle {
     #[must_use]
     pub fn users(&self) -> Vec<User> {
         self.node.state.accounts.users()
+    }
+
+    /// The users of a project, each with the role there, oldest first.
+    #[must_use]
+    pub fn users_in(&self, project: Slot) -> Vec<User> {
+        self.node.state.accounts.users_in(project)
     }
 
     /// A user.
@@ -261,10 +276,120 @@ impl Handle {
         self.account_command(|reply| Message::DeleteUser(id, work, by, reply)).await
     }
 
-    /// All keys, the newest first; revoked and expired ones too.
+    /// The projects that a caller may see, oldest first: all for an admin of the server, else those in which the user has
+    /// a role, or the key's own.
     #[must_use]
-    pub fn keys(&self) -> Vec<Arc<KnownKey>> {
-        let mut keys = self.node.state.accounts.keys();
+    pub fn projects(&self, caller: &Caller) -> Vec<Arc<Project>> {
+        let register = &self.node.state.accounts;
+        let mut projects = register.projects();
+        projects.retain(|project| register.may_see(caller, project));
+        let is_known = match caller.account {
+            Account::User(_) => true,
+            Account::Key(_) => caller.environment.slot().is_default(),
+        };
+        if is_known {
+            projects.insert(0, Arc::new(Project::default_one()));
+        }
+        projects
+    }
+
+    /// The project of this identifier or name, if the caller may see it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn project(&self, named: &str, caller: &Caller) -> Result<Arc<Project>, Error> {
+        let mut seen = self.projects(caller).into_iter();
+        let found = seen.find(|project| project.is_named(named));
+        found.ok_or_else(|| Error::not_found("project", named))
+    }
+
+    /// The identifier of the project of an environment.
+    #[must_use]
+    pub fn project_id(&self, environment: Environment) -> ProjectId {
+        self.node.state.accounts.project_id(environment)
+    }
+
+    /// The role of a user in a project, if the user is its member.
+    #[must_use]
+    pub fn role_in(&self, project: Slot, user: UserId) -> Option<Role> {
+        self.node.state.accounts.role_in(project, user)
+    }
+
+    /// The project of an identifier or a name.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn slot_of(&self, named: &str) -> Result<Slot, Error> {
+        let default = Arc::new(Project::default_one());
+        let mut all = self.node.state.accounts.projects().into_iter().chain([default]);
+        let found = all.find(|project| project.is_named(named));
+        found.map(|project| project.slot).ok_or_else(|| Error::not_found("project", named))
+    }
+
+    /// Passes unless the caller's project takes no new work.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`].
+    pub fn check_open(&self, environment: Environment) -> Result<(), Error> {
+        let project = self.node.state.accounts.project_at(environment.slot());
+        project.map_or(Ok(()), |project| project.check_open())
+    }
+
+    /// Makes a project.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`] for a name that another project has, or if there are too many,
+    /// [`Error::Unavailable`].
+    pub async fn create_project(&self, new: NewProject, by: By) -> Result<Arc<Project>, Error> {
+        self.account_command(|reply| Message::CreateProject(new, by, reply)).await
+    }
+
+    /// Changes a project.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] for `default` and for a name that another project has,
+    /// [`Error::Unavailable`].
+    pub async fn change_project(
+        &self,
+        id: ProjectId,
+        change: Change,
+        by: By,
+    ) -> Result<Arc<Project>, Error> {
+        self.account_command(|reply| Message::ChangeProject(id, change, by, reply)).await
+    }
+
+    /// Gives a user a role in a project. The role counts once this returns.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Invalid`] for a role that is for keys, [`Error::InvalidState`],
+    /// [`Error::Unavailable`].
+    pub async fn set_member(
+        &self,
+        id: ProjectId,
+        user: UserId,
+        role: Role,
+        by: By,
+    ) -> Result<Member, Error> {
+        self.account_command(|reply| Message::SetMember(id, user, role, by, reply)).await
+    }
+
+    /// Ends a user's membership of a project, with the keys that the user answers for there.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`], [`Error::Unavailable`].
+    pub async fn remove_member(
+        &self,
+        id: ProjectId,
+        user: UserId,
+        by: By,
+    ) -> Result<Member, Error> {
+        self.account_command(|reply| Message::RemoveMember(id, user, by, reply)).await
+    }
+
+    /// The keys of a project, the newest first; revoked and expired ones too.
+    #[must_use]
+    pub fn keys(&self, project: Slot) -> Vec<Arc<KnownKey>> {
+        let mut keys = self.node.state.accounts.keys_in(project);
         keys.reverse();
         keys
     }
@@ -295,10 +420,10 @@ impl Handle {
         self.account_command(|reply| Message::RevokeKey(id, by, reply)).await
     }
 
-    /// The keys of a selection that count now, the oldest first.
+    /// The keys of a selection in a project that count now, the oldest first.
     #[must_use]
-    pub fn selected_keys(&self, selection: KeySelection) -> Vec<Arc<KnownKey>> {
-        self.node.state.accounts.selected_keys(selection, self.node.now())
+    pub fn selected_keys(&self, project: Slot, selection: KeySelection) -> Vec<Arc<KnownKey>> {
+        self.node.state.accounts.selected_keys(project, selection, self.node.now())
     }
 
     /// Revokes the keys of a selection. They are refused once this returns.

@@ -16,41 +16,54 @@ impl Handle {
         BudgetId::from_u128(self.node.fresh_id(self.node.now(), 0))
     }
 
-    /// Creates a budget of production. After `Ok` the budget survives a power cut, and every lease and
+    /// Creates a budget of a project. After `Ok` the budget survives a power cut, and every lease and
     /// submission goes by it.
     ///
     /// # Errors
     /// [`Error::InvalidState`] if there are too many, [`Error::Unavailable`].
-    pub async fn create_budget(&self, budget: Budget) -> Result<Ledger, Error> {
+    pub async fn create_budget(
+        &self,
+        environment: Environment,
+        budget: Budget,
+    ) -> Result<Ledger, Error> {
         let _counting = self.node.limits.counting.lock().await;
-        if self.node.limits.budgets.all(self.node.now()).len() >= MAX_BUDGETS {
+        if self.node.limits.budgets_of(environment).all(self.node.now()).len() >= MAX_BUDGETS {
             let says = format!("there are {MAX_BUDGETS} budgets, which is the limit: delete one");
             return Err(Error::InvalidState(says));
         }
         let id = budget.id;
-        let written = self.node.limits.budgets.write(&self.node, &budget).await;
+        let written = self.node.limits.budgets_of(environment).write(&self.node, &budget).await;
         written.map_err(|error| unreadable(&error))?;
-        self.budget(id)
+        self.budget(environment, id)
     }
 
     /// Changes a budget; the spent and reserved amounts stay.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
-    pub async fn change_budget(&self, id: BudgetId, change: BudgetChange) -> Result<Ledger, Error> {
-        let budget = (*self.budget(id)?.budget).clone().with(change);
-        let written = self.node.limits.budgets.write(&self.node, &budget).await;
+    pub async fn change_budget(
+        &self,
+        environment: Environment,
+        id: BudgetId,
+        change: BudgetChange,
+    ) -> Result<Ledger, Error> {
+        let budget = (*self.budget(environment, id)?.budget).clone().with(change);
+        let written = self.node.limits.budgets_of(environment).write(&self.node, &budget).await;
         written.map_err(|error| unreadable(&error))?;
-        self.budget(id)
+        self.budget(environment, id)
     }
 
     /// Deletes a budget; tasks that wait for it go on.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
-    pub async fn delete_budget(&self, id: BudgetId) -> Result<Ledger, Error> {
-        let ledger = self.budget(id)?;
-        let deleted = self.node.limits.budgets.delete(&self.node, id).await;
+    pub async fn delete_budget(
+        &self,
+        environment: Environment,
+        id: BudgetId,
+    ) -> Result<Ledger, Error> {
+        let ledger = self.budget(environment, id)?;
+        let deleted = self.node.limits.budgets_of(environment).delete(&self.node, id).await;
         deleted.map_err(|error| unreadable(&error))?;
         Ok(ledger)
     }
@@ -59,15 +72,15 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`].
-    pub fn budget(&self, id: BudgetId) -> Result<Ledger, Error> {
-        let found = self.node.limits.budgets.get(id, self.node.now());
+    pub fn budget(&self, environment: Environment, id: BudgetId) -> Result<Ledger, Error> {
+        let found = self.node.limits.budgets_of(environment).get(id, self.node.now());
         found.ok_or_else(|| Error::not_found("budget", id))
     }
 
     /// The budgets, newest first.
     #[must_use]
-    pub fn budgets(&self, window: Window) -> Page<Ledger> {
-        let mut all = self.node.limits.budgets.all(self.node.now());
+    pub fn budgets(&self, environment: Environment, window: Window) -> Page<Ledger> {
+        let mut all = self.node.limits.budgets_of(environment).all(self.node.now());
         all.reverse();
         let total = all.len() as u64;
         Page { items: all.into_iter().skip(window.offset).take(window.limit).collect(), total }
@@ -76,20 +89,29 @@ impl Handle {
     /// True if budgets cost nothing.
     #[cfg(test)]
     pub(crate) fn is_without_budgets(&self) -> bool {
-        self.node.limits.budgets.is_idle(Environment::Live)
+        self.node.limits.budgets(Environment::LIVE).is_none()
     }
 
     /// Sums up the costs of budgets at once.
     #[cfg(test)]
     pub(crate) async fn fold_budgets(&self) {
-        self.node.limits.budgets.fold(&self.node).await.expect("the store can be written");
+        self.node
+            .limits
+            .budgets_of(Environment::LIVE)
+            .fold(&self.node)
+            .await
+            .expect("the store can be written");
     }
 
     /// The usage of the tasks whose results came within the asked time.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are too many, [`Error::Unavailable`].
-    pub async fn usage(&self, asked: &usage::Asked) -> Result<Usages, Error> {
-        usage::of(self.node.store(), Environment::Live, asked).await
+    pub async fn usage(
+        &self,
+        environment: Environment,
+        asked: &usage::Asked,
+    ) -> Result<Usages, Error> {
+        usage::of(self.node.store(), environment, asked).await
     }
 }

@@ -10,6 +10,7 @@ use callboard_domain::id::Environment;
 use callboard_domain::task::{EndingCode, Status};
 use tokio::sync::mpsc;
 
+use crate::kernel::address::QueueAddress;
 use crate::messages::queue;
 use crate::node::Node;
 use crate::observers::metrics::numbers::Counter;
@@ -29,13 +30,18 @@ impl Node {
     fn figures_with(&self, measured: Vec<Depth>, approvals_pending: u64) -> Figures {
         let (now, metrics) = (self.now(), &self.observers.metrics);
         let mut depths: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
-        for Depth { queue, ready, oldest } in measured {
+        for Depth { queue, ready, oldest, .. } in measured {
             let (depth, age) = depths.entry(metrics.queues.label(&queue).to_owned()).or_default();
             *depth += ready as u64;
             *age = oldest.map_or(*age, |oldest| now.since(oldest).max(*age));
         }
         let mut unaffordable: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
-        for (queue, count, oldest) in self.limits.budgets.waiting() {
+        for (queue, count, oldest) in self
+            .environments()
+            .iter()
+            .filter_map(|it| self.limits.budgets(*it))
+            .flat_map(|it| it.waiting())
+        {
             let label = metrics.queues.label(&queue).to_owned();
             let (sum, age) = unaffordable.entry(label).or_default();
             (*sum, *age) = (*sum + count, now.since(oldest).max(*age));
@@ -44,7 +50,8 @@ impl Node {
             let (depth, oldest) = depths.get(name).copied().unwrap_or_default();
             let (unaffordable, oldest_unaffordable) =
                 unaffordable.get(name).copied().unwrap_or_default();
-            let obstacle = self.limits.flow.queue_waits(Environment::Live, name);
+            let queue = QueueAddress { environment: Environment::LIVE, queue: name.into() };
+            let obstacle = self.limits.flow.queue_waits(&queue);
             let queue = Queue {
                 depth,
                 oldest,
@@ -91,8 +98,7 @@ impl Node {
             approvals_pending,
             workers_active: self.reachable_workers() as u64,
             paused: self.is_paused(),
-            paused_queues: self.limits.flow.queues().values().filter(|queue| queue.paused).count()
-                as u64,
+            paused_queues: self.limits.flow.paused() as u64,
             key_ends: self.state.accounts.key_ends(now),
             subscribers: self.observers.events.subscribers() as u64,
             awake: self.awake() as u64,

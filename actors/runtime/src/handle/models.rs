@@ -32,11 +32,11 @@ pub struct ModelView {
 impl Handle {
     /// The models that workers announce by name, those with limits or figures, and the default.
     #[must_use]
-    pub fn models(&self) -> Vec<ModelView> {
+    pub fn models(&self, environment: Environment) -> Vec<ModelView> {
         let mut models: BTreeMap<Arc<str>, (usize, Option<MeterStatus>)> = BTreeMap::new();
         models.entry(self.node.settings.task_defaults.model.as_str().into()).or_default();
         let moment = self.moment();
-        for view in self.workers(Environment::Live) {
+        for view in self.workers(environment) {
             if !view.worker.is_reachable(moment) {
                 continue;
             }
@@ -46,7 +46,7 @@ impl Handle {
                 }
             }
         }
-        for (name, status) in self.node.limits.models.statuses() {
+        for (name, status) in self.node.limits.models_of(environment).statuses() {
             models.entry(name).or_default().1 = Some(status);
         }
         let prices = self.node.limits.prices.get();
@@ -75,12 +75,13 @@ impl Handle {
     /// [`Error::Unavailable`].
     pub async fn set_model_limits(
         &self,
+        environment: Environment,
         model: &str,
         limits: ModelLimits,
     ) -> Result<ModelView, Error> {
         let node = Arc::clone(&self.node);
-        Finish::new(node.set_model_limits(model.to_owned(), limits)).await?;
-        let found = self.models().into_iter().find(|view| *view.name == *model);
+        Finish::new(node.set_model_limits(environment, model.to_owned(), limits)).await?;
+        let found = self.models(environment).into_iter().find(|view| *view.name == *model);
         found.ok_or(Error::Internal)
     }
 
@@ -89,20 +90,25 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`] for a model that nobody announces and nothing is known of, [`Error::Unavailable`].
-    pub async fn end_pause(&self, model: &str) -> Result<ModelView, Error> {
-        let find = || self.models().into_iter().find(|view| *view.name == *model);
+    pub async fn end_pause(
+        &self,
+        environment: Environment,
+        model: &str,
+    ) -> Result<ModelView, Error> {
+        let find = || self.models(environment).into_iter().find(|view| *view.name == *model);
         find().ok_or_else(|| Error::not_found("model", model))?;
         let node = Arc::clone(&self.node);
-        Finish::new(node.end_pause(model.to_owned())).await?;
+        Finish::new(node.end_pause(environment, model.to_owned())).await?;
         find().ok_or(Error::Internal)
     }
 
     /// The instant until which a pending task waits at least, if that is known.
     #[must_use]
-    pub fn waiting_until(&self, task: &Task) -> Option<Timestamp> {
+    pub fn waiting_until(&self, environment: Environment, task: &Task) -> Option<Timestamp> {
         match task.state {
             State::Ready => {
-                let until = self.model_room(task).err().and_then(|no_room| no_room.until);
+                let until =
+                    self.model_room(environment, task).err().and_then(|no_room| no_room.until);
                 until.map(|until| self.node.wall_clock(until))
             }
             State::Backoff { until: at } | State::Scheduled { at } => Some(at),
@@ -116,8 +122,8 @@ impl Handle {
     }
 
     /// Passes if the model of a ready task has room; otherwise returns the reason.
-    pub(super) fn model_room(&self, task: &Task) -> Result<(), NoRoom> {
-        // The sandbox is not metered, and the models of its tasks have no limits.
-        self.node.limits.models.room(Environment::Live, task.model(), &task.spec.queue)
+    pub(super) fn model_room(&self, environment: Environment, task: &Task) -> Result<(), NoRoom> {
+        let models = self.node.limits.models(environment);
+        models.map_or(Ok(()), |models| models.room(task.model(), &task.spec.queue))
     }
 }

@@ -37,63 +37,73 @@ pub struct QueueView {
 }
 
 impl Handle {
-    /// The queues of production that have ready tasks, workers or settings, by name.
+    /// The queues of a project that have ready tasks, workers or settings, by name.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn queues(&self, window: Window) -> Result<Page<QueueView>, Error> {
-        let known = self.known_queues().await?;
+    pub async fn queues(
+        &self,
+        environment: Environment,
+        window: Window,
+    ) -> Result<Page<QueueView>, Error> {
+        let known = self.known_queues(environment).await?;
         let total = known.len() as u64;
         let mut items = Vec::new();
         for view in known.into_values().skip(window.offset).take(window.limit) {
-            items.push(self.with_running(view).await?);
+            items.push(self.with_running(environment, view).await?);
         }
         Ok(Page { items, total })
     }
 
-    /// True if a queue of production has settings, or a worker that serves it.
+    /// True if a queue has settings, or a worker that serves it.
     #[must_use]
-    pub fn has_queue(&self, name: &str) -> bool {
-        let workers = self.node.actors.workers.list(Environment::Live);
+    pub fn has_queue(&self, environment: Environment, name: &str) -> bool {
+        let workers = self.node.actors.workers.list(environment);
         let mut served = workers.iter().filter_map(|worker| worker.worker.profile.as_ref());
-        self.node.limits.flow.queues().contains_key(name)
+        self.node.limits.flow.queues(environment).contains_key(name)
             || served.any(|profile| profile.queues.iter().any(|queue| queue == name))
     }
 
-    /// Changes the settings of a queue of production. After `Ok` the change survives a power cut, and
+    /// Changes the settings of a queue. After `Ok` the change survives a power cut, and
     /// no lease is given out against it.
     ///
     /// # Errors
     /// [`Error::InvalidState`] if too many other queues have settings, [`Error::Unavailable`].
-    pub async fn change_queue(&self, name: &str, change: QueueChange) -> Result<QueueView, Error> {
+    pub async fn change_queue(
+        &self,
+        environment: Environment,
+        name: &str,
+        change: QueueChange,
+    ) -> Result<QueueView, Error> {
         self.admit()?;
-        let is_new = !self.node.limits.flow.queues().contains_key(name);
+        let is_new = !self.node.limits.flow.queues(environment).contains_key(name);
         let _counting = if is_new { Some(self.node.limits.counting.lock().await) } else { None };
-        if is_new && self.node.limits.flow.queues().len() >= MAX_CONTROLLED {
+        if is_new && self.node.limits.flow.queues(environment).len() >= MAX_CONTROLLED {
             return Err(Error::InvalidState(format!(
                 "{MAX_CONTROLLED} queues have settings, which is the limit: take the limits of one away"
             )));
         }
         let (reply, answer) = oneshot::channel();
-        let address = Address { environment: Environment::Live, queue: name.into() };
+        let address = Address { environment, queue: name.into() };
         self.node.actors.queues.send(address, Message::Change(change, reply));
         let settings = within(COMMAND, answer).await?;
-        let mut known = self.known_queues().await?;
+        let mut known = self.known_queues(environment).await?;
         let view = known.remove(name).unwrap_or_else(|| QueueView::named(name.into()));
-        self.with_running(QueueView { settings, ..view }).await
+        self.with_running(environment, QueueView { settings, ..view }).await
     }
 
     /// The obstacle of a pending task; `None` if the task is not pending.
     #[must_use]
     pub fn waiting_in(&self, environment: Environment, task: &Task) -> Option<&'static str> {
-        let waits = self.waiting_for(task)?;
+        let waits = self.waiting_for(environment, task)?;
         if task.state != State::Ready {
             return Some(waits);
         }
         if self.node.is_paused() {
             return Some("paused");
         }
-        if self.node.limits.budgets.has_parked(environment, task.spec.id) {
+        let budgets = self.node.limits.budgets(environment);
+        if budgets.is_some_and(|budgets| budgets.has_parked(task.spec.id)) {
             return Some("budget");
         }
         let rule = task.spec.flow.as_ref().and_then(|flow| flow.concurrency.as_ref());
@@ -101,36 +111,47 @@ impl Handle {
             !self.node.limits.flow.has_room(environment, &rule.key, rule.limit)
         };
         let key_waits = || rule.filter(|rule| is_full(rule)).map(|_| "limit");
-        let queue_waits = self.node.limits.flow.queue_waits(environment, &task.spec.queue);
+        let queue_waits = {
+            let queue = Address { environment, queue: task.spec.queue.as_str().into() };
+            self.node.limits.flow.queue_waits(&queue)
+        };
         Some(queue_waits.or_else(key_waits).unwrap_or(waits))
     }
 
-    async fn known_queues(&self) -> Result<BTreeMap<Arc<str>, QueueView>, Error> {
+    async fn known_queues(
+        &self,
+        environment: Environment,
+    ) -> Result<BTreeMap<Arc<str>, QueueView>, Error> {
         let mut known = BTreeMap::new();
         let mut of = |name: Arc<str>, change: &dyn Fn(&mut QueueView)| {
             let view =
                 known.entry(name).or_insert_with_key(|name| QueueView::named(Arc::clone(name)));
             change(view);
         };
-        for depth in self.node.depths().await? {
+        let depths = self.node.depths().await?;
+        for depth in depths.into_iter().filter(|depth| depth.environment == environment) {
             of(depth.queue, &|view| (view.depth, view.oldest) = (depth.ready, depth.oldest));
         }
-        for worker in self.node.actors.workers.list(Environment::Live) {
+        for worker in self.node.actors.workers.list(environment) {
             let is_connected = worker.capacity.as_ref().is_some_and(|it| !it.is_gone());
             let profile = worker.worker.profile.as_ref().filter(|_| is_connected);
             for queue in profile.map(|profile| profile.queues.as_slice()).unwrap_or_default() {
                 of(queue.as_str().into(), &|view| view.workers += 1);
             }
         }
-        for (name, settings) in self.node.limits.flow.queues() {
+        for (name, settings) in self.node.limits.flow.queues(environment) {
             of(name, &|view| view.settings = settings);
         }
         Ok(known)
     }
 
-    async fn with_running(&self, view: QueueView) -> Result<QueueView, Error> {
+    async fn with_running(
+        &self,
+        environment: Environment,
+        view: QueueView,
+    ) -> Result<QueueView, Error> {
         let query = Query {
-            list: tables::task_list(Environment::Live),
+            list: tables::task_list(environment),
             filters: vec![
                 Filter::AnyOf(term::STATUS, tables::status_terms(&[Status::Running])),
                 Filter::AnyOf(term::QUEUE, vec![tables::term_of(&view.name)]),

@@ -114,7 +114,8 @@ impl Handle {
         source: PlanSource,
     ) -> Result<PlanDetail, Error> {
         let (node, given) = (Arc::clone(&self.node), source.clone());
-        let compile = move || Plan::compile(given, &node.settings.env_allow);
+        let environment = owner.environment;
+        let compile = move || Plan::compile(given, node.settings.env_allow(environment));
         let bytes = (!source.is_brief()).then(|| source.size());
         let plan = self.ask(&owner.id, bytes, compile).await?;
         let plan = plan.map_err(Error::InvalidDefinition)?;
@@ -269,7 +270,7 @@ impl Handle {
         let bytes = (!template.source().is_brief()).then(|| template.source().size());
         let (node, of) = (Arc::clone(&self.node), Arc::clone(&published));
         let deploy = move || {
-            let made = of.template.deploy(&overrides, &node.settings.env_allow);
+            let made = of.template.deploy(&overrides, node.settings.env_allow(environment));
             (made, overrides)
         };
         let (made, overrides) = self.ask(caller.account, bytes, deploy).await?;

@@ -30,7 +30,7 @@ impl Handle {
     ) -> Result<PublishOutcome, Error> {
         let node = Arc::clone(&self.node);
         let bytes = (!source.is_brief()).then(|| source.size());
-        let compile = move || Template::compile(source, &node.settings.env_allow);
+        let compile = move || Template::compile(source, node.settings.env_allow(environment));
         let template = self.ask(&author.account, bytes, compile).await?;
         let template = template.map_err(Error::InvalidDefinition)?;
         let publication = Publication { environment, template, author };
@@ -165,7 +165,8 @@ impl Handle {
         }
         let bytes = (!template.source().is_brief()).then(|| template.source().size());
         let (node, deployed) = (Arc::clone(&self.node), template.clone());
-        let deploy = move || deployed.deploy(&Overrides::default(), &node.settings.env_allow);
+        let deploy =
+            move || deployed.deploy(&Overrides::default(), node.settings.env_allow(environment));
         let made = self.ask(account, bytes, deploy).await?;
         let plan = made.map_err(Error::InvalidDefinition)?.plan;
         let of = execution::Template { id: template.id().into(), version: String::new() };

@@ -127,9 +127,9 @@ impl Handle {
         Ok((WorkerLink { node: Arc::clone(&self.node), address, number }, leases))
     }
 
-    /// Returns once the sandbox has work, since the start or since the last call.
-    pub async fn sandbox_used(&self) {
-        self.node.actors.sandbox_used.notified().await;
+    /// The next sandbox that has work for the first time since the start.
+    pub async fn sandbox_used(&self) -> Environment {
+        self.node.actors.sandboxes.next().await
     }
 
     /// The length of a lease, and the interval at which workers are to speak.

@@ -18,20 +18,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::node::Node;
-use crate::tables::{INVITATIONS, KEY_USES, KEYS, LEFT_WORK, SESSIONS, USERS};
+use crate::tables::{INVITATIONS, KEY_USES, KEYS, LEFT_WORK, PROJECTS, SESSIONS, USERS};
 
 mod audit;
 mod ends;
 mod invitations;
 mod keys;
 mod left;
+mod projects;
 mod reset;
 mod sessions;
 mod users;
 
 pub(crate) use crate::messages::accounts::Message;
 pub use crate::messages::accounts::{
-    Invited, KnownKey, NewInvitation, NewKey, NewUser, PasswordChange, SignedIn, UserChange,
+    Invited, KnownKey, NewInvitation, NewKey, NewProject, NewUser, PasswordChange, SignedIn,
+    UserChange,
 };
 pub use crate::node::rights::PermissionWatch;
 pub(crate) use crate::node::rights::{caller_now, caller_of, caller_of_key, caller_of_session};
@@ -41,7 +43,7 @@ pub use reset::OfflineAccounts;
 /// All accounts live here.
 const PARTITION: u8 = 0;
 /// The environment of all accounts' rows, in which a key names the environment that it sees.
-const NUMBER: u8 = Environment::Live.number();
+const NUMBER: u8 = Environment::LIVE.number();
 
 /// The actor.
 #[derive(Debug)]
@@ -52,6 +54,16 @@ impl Accounts {
     async fn load(&self) -> Result<(), callboard_store::Error> {
         let (store, register) = (&*self.0.shard(PARTITION).store, &self.0.state.accounts);
         each(&USERS, store, |_, user| register.put_user(user)).await?;
+        let mut after = None;
+        loop {
+            let page = PROJECTS.scan(store, NUMBER, after.as_ref(), 1_000).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            for (_, project) in page {
+                self.0.kernel.environments.put(project.slot);
+                register.put_project(Arc::new(project));
+            }
+        }
         let left = |id, left| register.put_left(UserId::from_u128(id), left);
         each(&LEFT_WORK, store, left).await?;
         let mut after = None;
@@ -71,7 +83,10 @@ impl Accounts {
     /// Passes if `by` may do this now: the right may have gone while the message waited.
     fn permit(&self, by: &By, action: Action) -> Result<(), Error> {
         match by.account {
-            Some(account) => caller_of(&self.0.state.accounts, account, self.0.now())?.may(action),
+            Some(account) => {
+                let (register, now) = (&self.0.state.accounts, self.0.now());
+                caller_of(register, account, by.project, now)?.may(action)
+            }
             None => Ok(()),
         }
     }
@@ -180,6 +195,18 @@ impl Actor for Accounts {
             }
             Message::DeleteUser(id, work, by, reply) => {
                 let _ = reply.send(self.delete_user(id, work, by).await);
+            }
+            Message::CreateProject(new, by, reply) => {
+                let _ = reply.send(self.create_project(new, by).await);
+            }
+            Message::ChangeProject(id, change, by, reply) => {
+                let _ = reply.send(self.change_project(id, change, by).await);
+            }
+            Message::SetMember(id, user, role, by, reply) => {
+                let _ = reply.send(self.set_member(id, user, role, by).await);
+            }
+            Message::RemoveMember(id, user, by, reply) => {
+                let _ = reply.send(self.remove_member(id, user, by).await);
             }
             Message::CreateKey(new, by, reply) => {
                 let _ = reply.send(self.create_key(new, by).await);

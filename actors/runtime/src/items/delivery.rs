@@ -13,7 +13,7 @@ use callboard_domain::Error as Refused;
 use callboard_domain::delivery::{
     Delivery, Effect, Event, Failure, MAIL_WAITS, Notification, Refusal, State as DeliveryState,
 };
-use callboard_domain::id::{DeliveryId, Environment};
+use callboard_domain::id::DeliveryId;
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::unit::{self, Change};
@@ -234,7 +234,7 @@ impl Held<DeliveryItem> {
     async fn conclude(&mut self, event: Event) -> Done {
         if let (Ok(_), Some(delivery)) = (self.take(event).await?, &self.item.0) {
             log_end(delivery);
-            if self.address.environment == Environment::Live {
+            if self.address.environment.is_live() {
                 self.node
                     .observers
                     .metrics

@@ -429,7 +429,10 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
 fn time_passed(node: &Node, address: Address, joint: &mut Joint<'_>) {
     let head = &joint.state().head;
     let is_start = matches!(head.state, State::Scheduled { .. });
-    let may = || node.state.accounts.owner_may(&head.spec.account, Action::TasksCreate);
+    let may = || {
+        let account = &head.spec.account;
+        node.state.accounts.owner_may(account, address.environment, Action::TasksCreate)
+    };
     let event = match is_start.then(may) {
         Some(Err(error)) => {
             tracing::info!(execution = %address.execution, %error, "a late start is cancelled");

@@ -18,8 +18,6 @@ use crate::node::Node;
 use crate::read;
 use crate::tables::{MODELS, ModelRow};
 
-/// Models are not divided by environment: only production has them.
-const NUMBER: u8 = Environment::Live.number();
 /// All rows of models live here.
 const PARTITION: u8 = 0;
 /// The age at which a call no longer counts.
@@ -84,21 +82,23 @@ impl Models {
 }
 
 impl Node {
-    /// Reads the limits and the closures, and counts the tasks that ended in the last minute.
-    pub(crate) async fn load_models(&self) -> Result<(), Error> {
+    /// Reads the limits and the closures of a project, and counts the tasks that ended in the last minute.
+    pub(crate) async fn load_models(&self, environment: Environment) -> Result<(), Error> {
         let (mut after, now) = (None, self.now());
+        let models = self.limits.models_of(environment);
         loop {
-            let page = MODELS.scan(self.store(), NUMBER, after.as_ref(), PAGE).await?;
+            let number = environment.number();
+            let page = MODELS.scan(self.store(), number, after.as_ref(), PAGE).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(*last);
             for (_, row) in &page {
-                self.limits.models.load(row, now);
+                models.load(row, now);
             }
         }
         let is_limited =
             |status: &callboard_domain::model_limits::MeterStatus| !status.limits.is_none();
-        if self.limits.models.statuses().iter().any(|(_, status)| is_limited(status)) {
-            self.count_ended(now).await?;
+        if models.statuses().iter().any(|(_, status)| is_limited(status)) {
+            self.count_ended(models, now).await?;
         }
         Ok(())
     }
@@ -106,23 +106,29 @@ impl Node {
     /// The settings have other limits, which count for the models without limits of their own. A model whose row
     /// cannot be read keeps its limits until the next start.
     pub(crate) async fn configure_models(&self, limits: BTreeMap<String, ModelLimits>) {
-        let _writing = Arc::clone(&self.limits.models.writing).lock_owned().await;
-        let before = std::mem::replace(&mut *self.limits.models.configured(), limits.clone());
+        let before = std::mem::replace(
+            &mut *self.limits.model_limits.lock().unwrap_or_else(PoisonError::into_inner),
+            limits.clone(),
+        );
         let names: BTreeSet<_> = before.keys().chain(limits.keys()).collect();
-        for name in names.into_iter().filter(|name| before.get(*name) != limits.get(*name)) {
-            match MODELS.get(self.store(), NUMBER, &key(name)).await {
-                Ok(row) if row.as_ref().and_then(|row| row.limits).is_some() => {}
-                Ok(_) => {
-                    self.limits
-                        .models
-                        .set_limits(name, limits.get(name).copied().unwrap_or_default());
+        let is_changed = |name: &&String| before.get(*name) != limits.get(*name);
+        let names: Vec<_> = names.into_iter().filter(is_changed).collect();
+        for &environment in &*self.environments() {
+            let Some(models) = self.limits.models(environment) else { continue };
+            let _writing = Arc::clone(&models.writing).lock_owned().await;
+            for &name in &names {
+                match MODELS.get(self.store(), environment.number(), &key(name)).await {
+                    Ok(row) if row.as_ref().and_then(|row| row.limits).is_some() => {}
+                    Ok(_) => models.set_limits(name, limits.get(name).copied().unwrap_or_default()),
+                    Err(error) => {
+                        tracing::warn!(model = name, %error, "the model keeps its limits");
+                    }
                 }
-                Err(error) => tracing::warn!(model = name, %error, "the model keeps its limits"),
             }
         }
     }
 
-    async fn count_ended(&self, now: Timestamp) -> Result<(), Error> {
+    async fn count_ended(&self, models: &Models, now: Timestamp) -> Result<(), Error> {
         for page in 0..PAGES {
             let query = Tasks {
                 statuses: vec![Status::Completed],
@@ -130,7 +136,7 @@ impl Node {
                 window: Window { limit: PAGE, offset: page * PAGE },
                 ..Tasks::default()
             };
-            let tasks = read::tasks(self.store(), Environment::Live, &query).await?.items;
+            let tasks = read::tasks(self.store(), models.environment, &query).await?.items;
             let count = tasks.len();
             for task in tasks {
                 let Some(at) = task.completed_at() else { continue };
@@ -139,7 +145,7 @@ impl Node {
                     return Ok(());
                 }
                 let usage = task.result.as_ref().map(|result| result.usage).unwrap_or_default();
-                self.limits.models.count(task.model(), age, usage.input, usage.output);
+                models.count(task.model(), age, usage.input, usage.output);
             }
             if count < PAGE {
                 return Ok(());
@@ -154,15 +160,17 @@ impl Node {
     /// The row could not be stored.
     pub(crate) async fn set_model_limits(
         self: Arc<Self>,
+        environment: Environment,
         model: String,
         limits: ModelLimits,
     ) -> Result<(), callboard_domain::Error> {
-        let writing = Arc::clone(&self.limits.models.writing).lock_owned().await;
-        let row = self.model_row(&model, Some(limits));
+        let models = self.limits.models_of(environment);
+        let writing = Arc::clone(&models.writing).lock_owned().await;
+        let row = self.model_row(models, &model, Some(limits));
         let shard = self.shard(PARTITION);
-        let stored = shard.commit(PARTITION, vec![put(&row)]).await;
+        let stored = shard.commit(PARTITION, vec![put(environment, &row)]).await;
         if let Outcome::Committed = stored {
-            self.limits.models.set_limits(&model, limits);
+            models.set_limits(&model, limits);
             drop(writing);
             return Ok(());
         }
@@ -175,44 +183,48 @@ impl Node {
     /// The row could not be stored.
     pub(crate) async fn end_pause(
         self: Arc<Self>,
+        environment: Environment,
         model: String,
     ) -> Result<(), callboard_domain::Error> {
-        let _writing = Arc::clone(&self.limits.models.writing).lock_owned().await;
-        let stored = MODELS.get(self.store(), NUMBER, &key(&model)).await;
+        let models = self.limits.models_of(environment);
+        let _writing = Arc::clone(&models.writing).lock_owned().await;
+        let stored = MODELS.get(self.store(), environment.number(), &key(&model)).await;
         let stored =
             stored.map_err(|_| callboard_domain::Error::Unavailable("the disk cannot be read"))?;
         if let Some(row) = stored.filter(|row| row.closed_until.is_some()) {
             let row = ModelRow { closed_until: None, closed_because: Closure::default(), ..row };
             let shard = self.shard(PARTITION);
-            let outcome = shard.commit(PARTITION, vec![put(&row)]).await;
+            let outcome = shard.commit(PARTITION, vec![put(environment, &row)]).await;
             let Outcome::Committed = outcome else {
                 return Err(callboard_domain::Error::Unavailable("the end could not be stored"));
             };
         }
-        self.limits.models.reopen(&model);
+        models.reopen(&model);
         Ok(())
     }
 
     /// Stores the end of a model's closure, so that a restart does not call the model earlier.
     pub(crate) fn keep_closure(self: &Arc<Self>, environment: Environment, model: &str) {
-        if environment != Environment::Live || self.limits.models.closure(model).is_none() {
+        if self.limits.models(environment).and_then(|models| models.closure(model)).is_none() {
             return;
         }
         let (node, model) = (Arc::clone(self), model.to_owned());
         tokio::spawn(async move {
-            let _writing = Arc::clone(&node.limits.models.writing).lock_owned().await;
-            let row = MODELS.get(node.store(), NUMBER, &key(&model)).await.ok().flatten();
-            let row = node.model_row(&model, row.and_then(|row| row.limits));
+            let models = node.limits.models_of(environment);
+            let _writing = Arc::clone(&models.writing).lock_owned().await;
+            let number = environment.number();
+            let row = MODELS.get(node.store(), number, &key(&model)).await.ok().flatten();
+            let row = node.model_row(models, &model, row.and_then(|row| row.limits));
             let until = row.closed_until.map(|until| until.to_string());
             let because = row.closed_because.as_str();
             tracing::info!(model, until, because, "a model is closed: its provider takes no calls");
             let shard = node.shard(PARTITION);
-            let _ = shard.commit(PARTITION, vec![put(&row)]).await;
+            let _ = shard.commit(PARTITION, vec![put(environment, &row)]).await;
         });
     }
 
-    fn model_row(&self, model: &str, limits: Option<ModelLimits>) -> ModelRow {
-        let closure = self.limits.models.closure(model);
+    fn model_row(&self, models: &Models, model: &str, limits: Option<ModelLimits>) -> ModelRow {
+        let closure = models.closure(model);
         ModelRow {
             name: model.to_owned(),
             limits,
@@ -228,6 +240,6 @@ impl Node {
     }
 }
 
-fn put(row: &ModelRow) -> Op {
-    MODELS.put(NUMBER, &key(&row.name), row, None)
+fn put(environment: Environment, row: &ModelRow) -> Op {
+    MODELS.put(environment.number(), &key(&row.name), row, None)
 }

@@ -10,7 +10,6 @@ mod control;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::id::Environment;
 use callboard_domain::queue::{Dequeued, Queue, Throttle};
 use tokio::time::Instant;
 
@@ -19,7 +18,7 @@ pub(crate) use crate::kernel::address::QueueAddress as Address;
 use crate::kernel::address::TaskAddress;
 use crate::kernel::item::{Done, Held, Item};
 use crate::kernel::supervisor::Reason;
-use crate::limits::models::Blocked;
+use crate::limits::models::{Blocked, Models};
 use crate::limits::permits::Permits;
 use crate::messages::capacity::WorkerCapacity;
 pub(crate) use crate::messages::queue::Message;
@@ -62,7 +61,7 @@ impl Item for QueueItem {
 
     fn new(node: &Arc<Node>, address: &Address) -> Self {
         let (ready, published) = (Queue::new(node.settings.aging), PublishedDepth::default());
-        let settings = node.limits.flow.settings(address.environment, &address.queue);
+        let settings = node.limits.flow.settings(address);
         let throttle = (!settings.is_default()).then(|| Box::new(Throttle::new(settings)));
         let capacities = Vec::new();
         Self {
@@ -78,8 +77,8 @@ impl Item for QueueItem {
 
     async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
         let Address { environment, queue } = &held.address;
-        if *environment == Environment::Test {
-            held.node.actors.sandbox_used.notify_one();
+        if environment.is_test() {
+            held.node.actors.sandboxes.used(*environment);
         }
         if reason != Reason::Woken {
             for ready in held.node.ready_in(&held.address).await? {
@@ -97,7 +96,9 @@ impl Item for QueueItem {
             Message::Push(ready) => item.ready.push(ready),
             Message::Remove(task) => {
                 item.ready.remove(task);
-                held.node.limits.models.pass_over(held.address.environment, |next| next == task);
+                if let Some(models) = held.node.limits.models(held.address.environment) {
+                    models.pass_over(|next| next == task);
+                }
             }
             Message::Serve(capacity) => {
                 item.capacities.retain(|other| other.worker() != capacity.worker());
@@ -140,8 +141,9 @@ impl Held<QueueItem> {
     fn depth(&self) -> Option<Depth> {
         let Address { environment, queue } = &self.address;
         let ready = &self.item.ready;
-        let depth = Depth { queue: Arc::clone(queue), ready: ready.len(), oldest: ready.oldest() };
-        (*environment == Environment::Live).then_some(depth)
+        let (environment, queue) = (*environment, Arc::clone(queue));
+        let depth = Depth { environment, queue, ready: ready.len(), oldest: ready.oldest() };
+        (environment.is_live()).then_some(depth)
     }
 
     /// Gives out tasks as long as there are tasks and slots that fit.
@@ -173,7 +175,9 @@ impl Held<QueueItem> {
     /// Keeps no room of a model for tasks that the queue does not give out now.
     fn pass_over(&self) {
         let ready = &self.item.ready;
-        self.node.limits.models.pass_over(self.address.environment, |task| ready.contains(task));
+        if let Some(models) = self.node.limits.models(self.address.environment) {
+            models.pass_over(|task| ready.contains(task));
+        }
     }
 
     /// Publishes the queue's length if it changed, at once or when the pause is over.
@@ -211,10 +215,13 @@ impl Held<QueueItem> {
         };
         let (concurrency, limits) = (&self.node.limits.concurrency, &self.node.limits.flow);
         let environment = self.address.environment;
-        let (models, blocked) = (&self.node.limits.models, &self.item.blocked);
+        let (models, blocked) = (self.node.limits.models(environment), &self.item.blocked);
         let queue = &*self.address.queue;
         let found = self.item.ready.take_flow(
-            |model| capacity.runs(model) && models.has_room(environment, (model, queue), blocked),
+            |model| {
+                let has_room = |models: &Models| models.has_room((model, queue), blocked);
+                capacity.runs(model) && models.is_none_or(has_room)
+            },
             |account| concurrency.has_room(account),
             |key, limit| limits.has_room(environment, key, limit),
         );
@@ -224,7 +231,7 @@ impl Held<QueueItem> {
             return false;
         };
         let running = Some(concurrency.start(account));
-        let call = models.begin(environment, &model, queue);
+        let call = models.and_then(|models| models.begin(&model, queue));
         let address = TaskAddress { environment, task };
         let (shares, rate) = self.leases(flow.as_deref());
         let permits = Permits { running, call, shares, rate };

@@ -13,7 +13,7 @@ use callboard_domain::Error;
 use callboard_domain::access::Action as Permission;
 use callboard_domain::confidence::ask::Calls;
 use callboard_domain::function::MAX_OUTPUT;
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
 use callboard_domain::retry::Jitter;
 use callboard_domain::schema::Schema;
@@ -199,7 +199,7 @@ impl Held<TaskItem> {
                 after.paid(),
             );
         }
-        if self.address.environment == Environment::Live {
+        if self.address.environment.is_live() {
             self.node.observers.metrics.attempt_ended(before, after, now.since(leased_at));
         }
         if let Some(tracer) = &self.node.kernel.ports.tracer {
@@ -236,7 +236,7 @@ impl Held<TaskItem> {
             drop(Box::pin(self.take(Event::OwnerGone { message })).await?);
             return Ok(());
         }
-        if !self.node.limits.budgets.is_idle(environment) {
+        if self.node.limits.budgets(environment).is_some() {
             match Box::pin(self.room_in_budgets()).await? {
                 Room::Now => {}
                 // Dropping the slot offers it to the next task.
@@ -286,7 +286,8 @@ impl Held<TaskItem> {
         let amended = task.correction.is_some().then(|| task.amended(inputs.clone()));
         let inputs = amended.as_ref().unwrap_or(inputs);
         let worst = self.node.limits.prices.worst_cost(called, inputs, task.max_tokens());
-        Ok(self.node.limits.budgets.lease(task, worst, self.node.now()))
+        let budgets = self.node.limits.budgets_of(environment);
+        Ok(budgets.lease(task, worst, self.node.now()))
     }
 
     async fn result(&mut self, WorkerResult { lease, answer, bound, ack }: WorkerResult) -> Done {
@@ -388,7 +389,11 @@ impl Held<TaskItem> {
     /// Cancels a late start if the person behind its account may not begin it any more; true if it did.
     async fn cancels_start(&mut self) -> Result<bool, ActorProcessingErr> {
         let Some(task) = &self.item.task else { return Ok(false) };
-        let may = self.node.state.accounts.owner_may(&task.spec.account, Permission::TasksCreate);
+        let may = self.node.state.accounts.owner_may(
+            &task.spec.account,
+            self.address.environment,
+            Permission::TasksCreate,
+        );
         let Err(error) = may else { return Ok(false) };
         let message = format!("the task was not begun: {error}");
         Ok(self.take(Event::OwnerGone { message }).await?.is_ok())

@@ -260,11 +260,13 @@ impl Held<BatchItem> {
             return Err(format!("maxCost is reached: {spent} of {max} USD are spent"));
         }
         let (register, now) = (&self.node.state.accounts, self.node.now());
+        let environment = self.address.environment;
         let Ok(known) = account.parse() else { return Ok(()) };
         let allowed = if register.is_handed_over(account) {
-            register.owner_may(account, Action::BatchesRun).map(drop)
+            register.owner_may(account, environment, Action::BatchesRun).map(drop)
         } else {
-            caller_of(register, known, now).and_then(|caller| caller.may(Action::BatchesRun))
+            caller_of(register, known, environment.slot(), now)
+                .and_then(|caller| caller.may(Action::BatchesRun))
         };
         allowed.map_err(|error| format!("the account {account} may no longer do this: {error}"))
     }

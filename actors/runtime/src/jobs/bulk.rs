@@ -48,7 +48,7 @@ type Key = (Environment, BulkId);
 impl Bulks {
     /// Reads the jobs, and removes the parts of those that a crash kept from being created.
     pub(crate) async fn load(&self, node: &Node) -> Result<(), StoreError> {
-        for environment in Environment::ALL {
+        for &environment in &*node.environments() {
             let (store, number) = (node.store(), environment.number());
             let mut after = None;
             loop {
@@ -79,10 +79,7 @@ impl Bulks {
 /// Works on the jobs, a part of each in turn, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
     // The part of a job that a crash may have interrupted.
-    let begun = [Environment::Live, Environment::Test].map(|environment| {
-        node.state.bulks.all(environment).into_iter().map(move |job| (environment, job.id))
-    });
-    let mut resumed: HashSet<Key> = begun.into_iter().flatten().collect();
+    let mut resumed: HashSet<Key> = node.state.bulks.jobs().keys().copied().collect();
     let mut last = None;
     loop {
         let Some((environment, job)) = node.state.bulks.next(last) else {
@@ -107,7 +104,7 @@ async fn work(
     again: bool,
 ) -> Result<(), StoreError> {
     let Some(part) = job.part() else { return Ok(()) };
-    if let Err(error) = may_go_on(node, &job) {
+    if let Err(error) = may_go_on(node, environment, &job) {
         let why = format!("the account {} may no longer do this: {error}", job.account);
         return node.state.bulks.stop(node, (environment, job.id), why).await;
     }
@@ -138,7 +135,7 @@ async fn work(
     job.why = job.why.or_else(|| refusals.into_iter().flatten().next());
     if let (Some(erased), true) = (job.erased, part_ends(&job)) {
         // Before the end is durable: a crash in between repeats the entry rather than losing it.
-        report(node, &job, erased, reason).await;
+        report(node, environment, &job, erased, reason).await;
     }
     let mut ops = node.state.bulks.rows(node, environment, &job);
     ops.push(BULK_PARTS.delete(number, &key));
@@ -148,9 +145,10 @@ async fn work(
 }
 
 /// Passes if the account of a job may run it still, with the credential that began it.
-fn may_go_on(node: &Node, job: &Job) -> Result<(), Error> {
+fn may_go_on(node: &Node, environment: Environment, job: &Job) -> Result<(), Error> {
     let Ok(account) = job.account.parse() else { return Ok(()) };
-    caller_of(&node.state.accounts, account, node.now())?.may(job.action.permission())
+    caller_of(&node.state.accounts, account, environment.slot(), node.now())?
+        .may(job.action.permission())
 }
 
 /// True if the job has just acted on its last item.
@@ -159,8 +157,15 @@ const fn part_ends(job: &Job) -> bool {
 }
 
 /// Writes the report of an erasure to the audit log.
-async fn report(node: &Arc<Node>, job: &Job, erased: Erased, reason: String) {
-    let by = By { account: job.account.parse().ok(), address: None };
+async fn report(
+    node: &Arc<Node>,
+    environment: Environment,
+    job: &Job,
+    erased: Erased,
+    reason: String,
+) {
+    let project = environment.slot();
+    let by = By { account: job.account.parse().ok(), address: None, project };
     let record = Record::new(audit::Action::BulkErased, by)
         .of(job.id)
         .with("reason", reason)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_domain::id::{
-    DeliveryId, Environment, ExecutionId, ScheduleId, TaskId, TemplateBatchId, WorkerId,
+    DeliveryId, Environment, ExecutionId, Mode, ScheduleId, TaskId, TemplateBatchId, WorkerId,
 };
 use callboard_domain::task::Task;
 
@@ -72,9 +72,9 @@ pub const SANDBOX_QUEUE: &str = "*";
 impl QueueAddress {
     /// The queue of a task. The sandbox has one for all names, because its one worker serves them all.
     pub(crate) fn of(environment: Environment, task: &Task) -> Self {
-        let queue = match environment {
-            Environment::Live => task.spec.queue.as_str(),
-            Environment::Test => SANDBOX_QUEUE,
+        let queue = match environment.mode() {
+            Mode::Live => task.spec.queue.as_str(),
+            Mode::Test => SANDBOX_QUEUE,
         };
         Self { environment, queue: queue.into() }
     }

@@ -11,7 +11,7 @@ use callboard_domain::account::Email;
 use callboard_domain::approval::{Decision, MailCause};
 use callboard_domain::delivery::Failure;
 use callboard_domain::execution::Execution;
-use callboard_domain::id::{DeliveryId, Environment, ExecutionId, KeyId, TaskId};
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, KeyId, ProjectId, TaskId};
 use callboard_domain::task::{Ending, HoldReason, Task};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
@@ -131,6 +131,8 @@ pub struct WebhookContent {
     pub delivery: DeliveryId,
     /// Production or sandbox.
     pub environment: Environment,
+    /// The project.
+    pub project: ProjectId,
     /// The `callbackUrl`.
     pub url: String,
     /// The event, such as `task.completed`.

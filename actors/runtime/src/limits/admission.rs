@@ -79,8 +79,8 @@ impl Admission {
                 admission.listed.push(Arc::clone(spec));
             }
         }
-        if !limits.budgets.is_idle(environment) {
-            limits.budgets.admit(&limits.prices, unit, &mut admission.reserved)?;
+        if let Some(budgets) = limits.budgets(environment) {
+            budgets.admit(&limits.prices, unit, &mut admission.reserved)?;
         }
         limits.holdings.admit(account, tasks)?;
         admission.counted = Some((account.to_owned(), tasks));
@@ -93,8 +93,8 @@ impl Admission {
         let is_admitted = self.counted.take().is_some();
         self.listed.clear();
         let mut settled = Vec::new();
-        if !limits.budgets.is_idle(environment) {
-            let (costs, of) = limits.budgets.settle(unit);
+        if let Some(budgets) = limits.budgets(environment) {
+            let (costs, of) = budgets.settle(unit);
             rows.extend(costs);
             settled = of;
         }
@@ -103,7 +103,7 @@ impl Admission {
             let Change::NewTask(Step { next: task, .. }, inputs) = change else { continue };
             let prices = &limits.prices;
             let entering = NewTask { environment, task, inputs, prices, is_admitted };
-            for limit in limits.on_tasks() {
+            for limit in limits.on_tasks(environment) {
                 limit.enter(&entering, &mut self.reserved);
             }
             new.push(Arc::clone(&task.spec));
@@ -128,12 +128,12 @@ impl Entered {
     pub(crate) fn keep(self, limits: &Limits, unit: &Unit) {
         for change in &unit.changes {
             let (Change::Task(step, _) | Change::NewTask(step, _)) = change else { continue };
-            for limit in limits.on_tasks() {
+            for limit in limits.on_tasks(self.environment) {
                 limit.stepped(self.environment, step);
             }
         }
         if !self.settled.is_empty() {
-            limits.budgets.close(self.settled);
+            limits.budgets_of(self.environment).close(self.settled);
         }
     }
 
@@ -143,10 +143,10 @@ impl Entered {
             return;
         }
         if !self.settled.is_empty() {
-            limits.budgets.reopen(self.settled);
+            limits.budgets_of(self.environment).reopen(self.settled);
         }
         for spec in &self.new {
-            for limit in limits.on_tasks() {
+            for limit in limits.on_tasks(self.environment) {
                 limit.undo(self.environment, spec);
             }
         }

@@ -44,16 +44,17 @@ const OF_ROW: usize = 64;
 const PARTS: u16 = 16;
 const _: () = assert!(MAX_BUDGETS <= OF_ROW * PARTS as usize, "a cost has a row for each budget");
 
-/// The budgets of this node.
-#[derive(Debug, Default)]
+/// The budgets of a project.
+#[derive(Debug)]
 pub(crate) struct Budgets {
+    pub(crate) environment: Environment,
     pub(crate) any: AtomicBool,
     pub(crate) inner: Mutex<Inner>,
     /// The lock of a writer of budget rows, so that the rows are written in order.
     pub(crate) writing: tokio::sync::Mutex<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) ledgers: BTreeMap<BudgetId, Ledger>,
     held: HashMap<TaskId, Reserved>,
@@ -66,7 +67,7 @@ pub(crate) struct Inner {
     /// The budgets in which something may fit that did not fit before.
     freed: BTreeMap<BudgetId, Round>,
     /// Told when something may fit that did not fit before.
-    pub(crate) wake: Arc<Notify>,
+    wake: Arc<Notify>,
 }
 
 /// The place of a task that waits: the highest priority first, then the oldest.
@@ -92,7 +93,7 @@ impl Giver for Budgets {
 
 impl Limit for Budgets {
     fn enter(&self, new: &NewTask<'_>, reserved: &mut Reservation) {
-        if self.is_idle(new.environment) {
+        if self.is_idle() {
             return;
         }
         let spec = &new.task.spec;
@@ -130,6 +131,21 @@ struct Reserved {
 }
 
 impl Budgets {
+    /// The budgets of a project that has none yet; `wake` is told when something may fit that did not fit before.
+    pub(crate) fn new(environment: Environment, wake: Arc<Notify>) -> Self {
+        let inner = Inner {
+            ledgers: BTreeMap::new(),
+            held: HashMap::new(),
+            parked: HashMap::new(),
+            queues: HashMap::new(),
+            lines: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            wake,
+        };
+        let (any, inner) = (AtomicBool::new(false), Mutex::new(inner));
+        Self { environment, any, inner, writing: tokio::sync::Mutex::default() }
+    }
+
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,9 +164,9 @@ impl Budgets {
             .collect()
     }
 
-    /// True without a budget, and in the sandbox.
-    pub(crate) fn is_idle(&self, environment: Environment) -> bool {
-        environment == Environment::Test || !self.any.load(Ordering::Acquire)
+    /// True without a budget.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
     }
 
     /// Every budget with its amounts at `now`.
@@ -200,8 +216,8 @@ impl Budgets {
     }
 
     /// True if the task waits for a budget.
-    pub(crate) fn has_parked(&self, environment: Environment, task: TaskId) -> bool {
-        !self.is_idle(environment) && self.inner().parked.contains_key(&task)
+    pub(crate) fn has_parked(&self, task: TaskId) -> bool {
+        self.inner().parked.contains_key(&task)
     }
 
     /// The reason why the cost of a task that may call `model`, which has no price, cannot be bounded: a
@@ -375,7 +391,7 @@ impl Budgets {
         if matching.is_empty() {
             return Ok(());
         }
-        let inputs = tables::inputs(store, Environment::Live, task.spec.id).await?;
+        let inputs = tables::inputs(store, self.environment, task.spec.id).await?;
         let inputs = task.amended(inputs);
         let worst = prices.worst_cost(task.spec.called().once(), &inputs, task.max_tokens());
         if runs {

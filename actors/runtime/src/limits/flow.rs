@@ -28,10 +28,16 @@ const PAGE: usize = 1_000;
 /// Something that a limited number of running tasks share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Limited {
-    /// A queue of production.
-    Queue(Arc<str>),
+    /// A queue.
+    Queue(Environment, Arc<str>),
     /// A concurrency key.
     Key(Environment, Arc<str>),
+}
+
+impl Limited {
+    pub(crate) fn queue(QueueAddress { environment, queue }: &QueueAddress) -> Self {
+        Self::Queue(*environment, Arc::clone(queue))
+    }
 }
 
 /// The tasks of a concurrency key that wait or run, by creation.
@@ -53,7 +59,7 @@ pub(crate) struct Flow(Arc<Inner>);
 struct Inner {
     running: Mutex<HashMap<Limited, u32>>,
     members: Mutex<HashMap<(Environment, String), Members>>,
-    queues: RwLock<BTreeMap<Arc<str>, Known>>,
+    queues: RwLock<BTreeMap<QueueAddress, Known>>,
     directory: Arc<dyn Queues>,
 }
 
@@ -63,47 +69,57 @@ impl Flow {
         Self(Arc::new(Inner { running, members, queues, directory }))
     }
 
-    /// Reads the settings of all queues.
-    pub(crate) async fn load(&self, store: &dyn Store) -> Result<(), Error> {
+    /// Reads the settings of the queues of an environment.
+    pub(crate) async fn load(
+        &self,
+        store: &dyn Store,
+        environment: Environment,
+    ) -> Result<(), Error> {
         let mut after = None;
         loop {
-            let number = Environment::Live.number();
-            let page = QUEUES.scan(store, number, after.as_ref(), PAGE).await?;
+            let page = QUEUES.scan(store, environment.number(), after.as_ref(), PAGE).await?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = Some(*last);
             for (_, row) in page {
-                self.set(&row.name.as_str().into(), row.settings);
+                self.set(
+                    &QueueAddress { environment, queue: row.name.as_str().into() },
+                    row.settings,
+                );
             }
         }
     }
 
-    /// The settings of a queue; the sandbox has none.
-    pub(crate) fn settings(&self, environment: Environment, queue: &str) -> QueueSettings {
-        if environment == Environment::Test {
-            return QueueSettings::default();
-        }
+    /// The settings of a queue; those of a sandbox have none.
+    pub(crate) fn settings(&self, queue: &QueueAddress) -> QueueSettings {
         let queues = self.0.queues.read().unwrap_or_else(PoisonError::into_inner);
         queues.get(queue).map(|known| known.settings).unwrap_or_default()
     }
 
-    /// The queues that have settings.
-    pub(crate) fn queues(&self) -> BTreeMap<Arc<str>, QueueSettings> {
+    /// The queues of an environment that have settings.
+    pub(crate) fn queues(&self, environment: Environment) -> BTreeMap<Arc<str>, QueueSettings> {
         let queues = self.0.queues.read().unwrap_or_else(PoisonError::into_inner);
-        queues.iter().map(|(name, known)| (Arc::clone(name), known.settings)).collect()
+        let own = queues.iter().filter(|(at, _)| at.environment == environment);
+        own.map(|(at, known)| (Arc::clone(&at.queue), known.settings)).collect()
+    }
+
+    /// The number of queues that are paused, in all environments.
+    pub(crate) fn paused(&self) -> usize {
+        let queues = self.0.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.values().filter(|known| known.settings.paused).count()
     }
 
     /// Notes the settings of a queue, which are durable.
-    pub(crate) fn set(&self, queue: &Arc<str>, settings: QueueSettings) {
+    pub(crate) fn set(&self, queue: &QueueAddress, settings: QueueSettings) {
         let mut queues = self.0.queues.write().unwrap_or_else(PoisonError::into_inner);
         if settings.is_default() {
             queues.remove(queue);
         } else {
-            queues.insert(Arc::clone(queue), Known { settings, throttled: false });
+            queues.insert(queue.clone(), Known { settings, throttled: false });
         }
     }
 
     /// Notes that a queue waits for its rate, or waits no more.
-    pub(crate) fn set_throttled(&self, queue: &str, throttled: bool) {
+    pub(crate) fn set_throttled(&self, queue: &QueueAddress, throttled: bool) {
         let mut queues = self.0.queues.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = queues.get_mut(queue) {
             known.throttled = throttled;
@@ -111,20 +127,13 @@ impl Flow {
     }
 
     /// The obstacle of a ready task in its queue, besides a worker.
-    pub(crate) fn queue_waits(
-        &self,
-        environment: Environment,
-        queue: &str,
-    ) -> Option<&'static str> {
-        if environment == Environment::Test {
-            return None;
-        }
+    pub(crate) fn queue_waits(&self, queue: &QueueAddress) -> Option<&'static str> {
         let queues = self.0.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let (name, known) = queues.get_key_value(queue)?;
+        let known = queues.get(queue)?;
         if known.settings.paused {
             return Some("queue_paused");
         }
-        let running = || self.running(&Limited::Queue(Arc::clone(name)));
+        let running = || self.running(&Limited::queue(queue));
         let is_full = known.settings.concurrent.is_some_and(|limit| running() >= limit);
         (known.throttled || is_full).then_some("limit")
     }
@@ -142,8 +151,9 @@ impl Flow {
 
     /// Counts a task that was running before a restart.
     pub(crate) fn resume(&self, environment: Environment, spec: &Spec) -> Vec<Share> {
-        let settings = self.settings(environment, &spec.queue);
-        let queue = settings.concurrent.map(|_| Limited::Queue(spec.queue.as_str().into()));
+        let address = QueueAddress { environment, queue: spec.queue.as_str().into() };
+        let settings = self.settings(&address);
+        let queue = settings.concurrent.map(|_| Limited::queue(&address));
         let key = concurrency_of(spec).map(|it| Limited::Key(environment, it.key.as_str().into()));
         queue.into_iter().chain(key).map(|limited| self.start(limited)).collect()
     }
@@ -300,9 +310,9 @@ impl Drop for Share {
             }
         }
         match &self.limited {
-            Limited::Queue(queue) => {
-                let environment = Environment::Live;
-                let address = QueueAddress { environment, queue: Arc::clone(queue) };
+            Limited::Queue(environment, queue) => {
+                let (environment, queue) = (*environment, Arc::clone(queue));
+                let address = QueueAddress { environment, queue };
                 flow.directory.look(&address);
             }
             // The tasks of a key may wait in any queue.

@@ -1,7 +1,7 @@
 //! The models that a node calls: their meters, and the permits of calls in flight.
 //!
 //! The meters are in memory, and per node. A start reads the limits and the closures from their rows, adopts the calls
-//! of running tasks, and counts the tasks that ended in the last minute. Only production is metered.
+//! of running tasks, and counts the tasks that ended in the last minute. A sandbox is not metered.
 
 mod permit;
 
@@ -28,10 +28,12 @@ const MAX_MODELS: usize = 10_000;
 /// The longest pause before a queue looks again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
+/// The models of a project.
 pub(crate) struct Models {
+    pub(crate) environment: Environment,
     pub(crate) shared: Arc<Shared>,
     /// The limits of the settings, which count for a model without a row.
-    pub(crate) configured: Mutex<BTreeMap<String, ModelLimits>>,
+    pub(crate) configured: Arc<Mutex<BTreeMap<String, ModelLimits>>>,
     /// The lock of a writer of limits' rows.
     pub(crate) writing: Arc<tokio::sync::Mutex<()>>,
 }
@@ -87,14 +89,16 @@ impl Blocked {
 
 impl Models {
     pub(crate) fn new(
-        configured: BTreeMap<String, ModelLimits>,
+        environment: Environment,
+        configured: Arc<Mutex<BTreeMap<String, ModelLimits>>>,
         queues: Arc<dyn Queues>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let meter = |(name, limits): (&String, &ModelLimits)| {
             (Arc::from(name.as_str()), Meter::new(*limits))
         };
-        let meters: BTreeMap<_, _> = configured.iter().map(meter).collect();
+        let meters: BTreeMap<_, _> =
+            configured.lock().unwrap_or_else(PoisonError::into_inner).iter().map(meter).collect();
         let shared = Arc::new(Shared {
             is_metering: AtomicBool::new(is_metering(&meters)),
             meters: Mutex::new(meters),
@@ -103,23 +107,17 @@ impl Models {
             queues,
             clock,
         });
-        Self { shared, configured: Mutex::new(configured), writing: Arc::default() }
+        Self { environment, shared, configured, writing: Arc::default() }
     }
 
     /// True if calls of the model are counted.
-    pub(crate) fn meters(&self, environment: Environment, model: &str) -> bool {
-        self.is_metering(environment)
-            && self.shared.lock().get(model).is_some_and(|meter| !meter.is_idle())
+    pub(crate) fn meters(&self, model: &str) -> bool {
+        self.is_metering() && self.shared.lock().get(model).is_some_and(|meter| !meter.is_idle())
     }
 
     /// True if a call of the model for a task of the queue may begin; else `blocked` notes from when on.
-    pub(crate) fn has_room(
-        &self,
-        environment: Environment,
-        (model, queue): (&str, &str),
-        blocked: &Blocked,
-    ) -> bool {
-        if !self.is_metering(environment) {
+    pub(crate) fn has_room(&self, (model, queue): (&str, &str), blocked: &Blocked) -> bool {
+        if !self.is_metering() {
             return true;
         }
         let now = self.shared.clock.moment();
@@ -140,13 +138,8 @@ impl Models {
     ///
     /// # Errors
     /// [`NoRoom`].
-    pub(crate) fn room(
-        &self,
-        environment: Environment,
-        model: &str,
-        queue: &str,
-    ) -> Result<(), NoRoom> {
-        if !self.is_metering(environment) {
+    pub(crate) fn room(&self, model: &str, queue: &str) -> Result<(), NoRoom> {
+        if !self.is_metering() {
             return Ok(());
         }
         let now = self.shared.clock.moment();
@@ -155,13 +148,8 @@ impl Models {
 
     /// A call whose texts are not known yet; none if the model is not metered, or has no room after
     /// all: the task then asks for itself.
-    pub(crate) fn begin(
-        &self,
-        environment: Environment,
-        model: &Arc<str>,
-        queue: &str,
-    ) -> Option<CallPermit> {
-        if !self.is_metering(environment) {
+    pub(crate) fn begin(&self, model: &Arc<str>, queue: &str) -> Option<CallPermit> {
+        if !self.is_metering() {
             return None;
         }
         let now = self.shared.clock.moment();
@@ -211,8 +199,8 @@ impl Models {
     }
 
     /// Keeps no room for tasks that cannot go: they were cancelled, or their queue gives out no lease.
-    pub(crate) fn pass_over(&self, environment: Environment, is_one: impl Fn(TaskId) -> bool) {
-        if environment != Environment::Live || !self.shared.has_next.load(Ordering::Acquire) {
+    pub(crate) fn pass_over(&self, is_one: impl Fn(TaskId) -> bool) {
+        if !self.shared.has_next.load(Ordering::Acquire) {
             return;
         }
         if is_planted(Fault::RoomIsKept) {
@@ -232,13 +220,8 @@ impl Models {
     }
 
     /// True while the model is closed for tasks of the queue, or opens after that.
-    pub(crate) fn is_cooling_down(
-        &self,
-        environment: Environment,
-        model: &str,
-        queue: &str,
-    ) -> bool {
-        self.is_metering(environment)
+    pub(crate) fn is_cooling_down(&self, model: &str, queue: &str) -> bool {
+        self.is_metering()
             && self.shared.lock().get(model).is_some_and(|meter| meter.is_cooling_down(queue))
     }
 
@@ -248,16 +231,7 @@ impl Models {
     }
 
     /// A refusal or an outage of a call that was not counted, by a worker whose key is bound to the queues `bound`.
-    pub(crate) fn refused(
-        &self,
-        environment: Environment,
-        model: &str,
-        bound: &[String],
-        refusal: (Closure, Option<u64>),
-    ) {
-        if environment != Environment::Live {
-            return;
-        }
+    pub(crate) fn refused(&self, model: &str, bound: &[String], refusal: (Closure, Option<u64>)) {
         let now = self.shared.clock.moment();
         let mut meters = self.shared.lock();
         if meters.len() < MAX_MODELS || meters.contains_key(model) {
@@ -267,8 +241,8 @@ impl Models {
     }
 
     /// Counts calls that were not reserved, those of a judge.
-    pub(crate) fn called(&self, environment: Environment, model: &str, calls: u64, usage: Usage) {
-        if !self.meters(environment, model) {
+    pub(crate) fn called(&self, model: &str, calls: u64, usage: Usage) {
+        if !self.meters(model) {
             return;
         }
         let now = self.shared.clock.moment();
@@ -278,10 +252,7 @@ impl Models {
     }
 
     /// The provider's own figures.
-    pub(crate) fn report(&self, environment: Environment, model: &str, reported: Reported) {
-        if environment != Environment::Live {
-            return;
-        }
+    pub(crate) fn report(&self, model: &str, reported: Reported) {
         let now = self.shared.clock.moment();
         {
             let mut meters = self.shared.lock();
@@ -294,13 +265,8 @@ impl Models {
     }
 
     /// Counts a call that began `age` ago, before a restart, and is in flight.
-    pub(crate) fn adopt(
-        &self,
-        environment: Environment,
-        model: &str,
-        age: Duration,
-    ) -> Option<CallPermit> {
-        if !self.meters(environment, model) {
+    pub(crate) fn adopt(&self, model: &str, age: Duration) -> Option<CallPermit> {
+        if !self.meters(model) {
             return None;
         }
         let now = self.shared.clock.moment();
@@ -332,8 +298,8 @@ impl Models {
         busy.collect()
     }
 
-    pub(crate) fn is_metering(&self, environment: Environment) -> bool {
-        environment == Environment::Live && self.shared.is_metering.load(Ordering::Acquire)
+    pub(crate) fn is_metering(&self) -> bool {
+        self.shared.is_metering.load(Ordering::Acquire)
     }
 }
 

@@ -109,7 +109,7 @@ mod tests {
             created_at: Timestamp::default(),
         };
         let item = |number: u128| TaskAddress {
-            environment: Environment::Live,
+            environment: Environment::LIVE,
             task: TaskId::from_u128(number << 10),
         };
         let (users, reviewers) = ([user(1), user(2)], Reviewers::default());

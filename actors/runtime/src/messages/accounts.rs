@@ -13,7 +13,8 @@ use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::credential::{ApiKey, Secret};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{Environment, InvitationId, KeyId, SessionId, UserId};
+use callboard_domain::id::{Environment, InvitationId, KeyId, ProjectId, SessionId, UserId};
+use callboard_domain::project::{self, Member, Project};
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::SigningKeys;
@@ -97,6 +98,15 @@ pub struct NewKey {
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
+/// A project to be made.
+#[derive(Debug, Clone)]
+pub struct NewProject {
+    /// The name.
+    pub name: String,
+    /// The text for people.
+    pub description: Option<String>,
+}
+
 /// A message to the accounts.
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -118,6 +128,10 @@ pub(crate) enum Message {
     /// Make the account of an invited person.
     AcceptInvitation(Invited, By, Reply<User>),
     DeleteUser(UserId, Option<WorkLeft>, By, Reply<User>),
+    CreateProject(NewProject, By, Reply<Arc<Project>>),
+    ChangeProject(ProjectId, project::Change, By, Reply<Arc<Project>>),
+    SetMember(ProjectId, UserId, Role, By, Reply<Member>),
+    RemoveMember(ProjectId, UserId, By, Reply<Member>),
     /// Make a key.
     CreateKey(NewKey, By, Reply<(ApiKey, Secret)>),
     RevokeKey(KeyId, By, Reply<Arc<KnownKey>>),

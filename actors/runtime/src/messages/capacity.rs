@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_misses_a_slot_which_another_one_gives_back_is_told() {
-        let of = |name: &str| QueueAddress { environment: Environment::Live, queue: name.into() };
+        let of = |name: &str| QueueAddress { environment: Environment::LIVE, queue: name.into() };
         let profile = Profile {
             name: "w".into(),
             version: "1".into(),
@@ -198,7 +198,7 @@ mod tests {
             concurrency: 1,
         };
         let worker =
-            WorkerAddress { environment: Environment::Live, worker: WorkerId::from_u128(1) };
+            WorkerAddress { environment: Environment::LIVE, worker: WorkerId::from_u128(1) };
         let queues: Arc<QueueDirectory> = Arc::default();
         let (a, b) = (of("a"), of("b"));
         // Their messages wait here, as those of actors that are being started.

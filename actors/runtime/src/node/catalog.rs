@@ -10,7 +10,7 @@ use std::time::Duration;
 use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::Email;
-use callboard_domain::id::{Environment, PlanId};
+use callboard_domain::id::{Environment, PlanId, Slot};
 use callboard_domain::plan::Plan;
 use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Templates};
@@ -18,7 +18,7 @@ use callboard_domain::template::{
     BUILT_IN_AUTHOR, Caller, Choice, Overrides, Template, TemplateSource, Version, Visibility,
     may_see,
 };
-use callboard_store::Error as StoreError;
+use callboard_store::{Error as StoreError, Op};
 use tokio::task::JoinError;
 
 use crate::node::Node;
@@ -311,17 +311,31 @@ fn latest<'v>(versions: &'v Versions, choice: &Choice) -> Option<&'v Arc<Publish
 }
 
 impl Node {
-    /// Reads all templates, those that come with the service among them.
-    pub(crate) async fn load_templates(&self) -> Result<(), StoreError> {
+    /// Opens the environments of a new project; returns the rows to be committed with it.
+    pub(crate) async fn open_project(&self, slot: Slot) -> Result<Vec<Op>, StoreError> {
+        let environments = slot.environments();
+        self.put_built_in(&environments);
+        let marks = self.observers.events.begin(&environments, &*self.kernel.ports.entropy).await?;
+        self.kernel.environments.put(slot);
+        Ok(marks)
+    }
+
+    fn put_built_in(&self, environments: &[Environment]) {
         for template in &self.settings.built_in {
             let (author, created_at) = (BUILT_IN_AUTHOR.to_owned(), BUILT_IN_AT);
             let template = template.clone();
             let published = Arc::new(Published { template, author, owner: None, created_at });
-            for environment in Environment::ALL {
+            for &environment in environments {
                 self.state.catalog.put(environment, Arc::clone(&published));
             }
         }
-        for environment in Environment::ALL {
+    }
+
+    /// Reads all templates, those that come with the service among them.
+    pub(crate) async fn load_templates(&self) -> Result<(), StoreError> {
+        let environments = self.environments();
+        self.put_built_in(&environments);
+        for &environment in &*environments {
             self.load_choices(environment).await?;
             let (mut after, mut found) = (None, Vec::new());
             loop {

@@ -15,7 +15,7 @@ use crate::tables::PAUSES;
 /// The key and the partition of the one row.
 const ONLY: u128 = 0;
 const PARTITION: u8 = 0;
-const NUMBER: u8 = Environment::Live.number();
+const NUMBER: u8 = Environment::LIVE.number();
 
 /// The pause, if there is one.
 #[derive(Debug, Default)]

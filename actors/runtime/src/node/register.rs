@@ -11,8 +11,9 @@ use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{InvitationId, KeyId, SessionId, UserId};
+use callboard_domain::id::{InvitationId, KeyId, SessionId, Slot, UserId};
 use callboard_domain::machine::Machine;
+use callboard_domain::project::Project;
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::SigningKeys;
@@ -26,6 +27,7 @@ use crate::observers::metrics::KeyEnd;
 
 mod invitations;
 mod left;
+mod projects;
 mod sessions;
 
 /// A day, in milliseconds.
@@ -54,6 +56,8 @@ pub(crate) struct Inner {
     sessions: Sessions,
     /// The open invitations, expired ones too until they are forgotten.
     pub(crate) invitations: BTreeMap<InvitationId, Invitation>,
+    /// The projects besides `default`, by their places.
+    projects: BTreeMap<Slot, Arc<Project>>,
     /// The fate of the work of deleted users.
     pub(crate) left: BTreeMap<UserId, WorkLeft>,
 }
@@ -160,19 +164,27 @@ impl Register {
         user.map_or_else(|| account.to_owned(), |user| user.to_string())
     }
 
+    /// The keys of a project, oldest first.
+    pub(crate) fn keys_in(&self, slot: Slot) -> Vec<Arc<KnownKey>> {
+        let mut keys = self.keys();
+        keys.retain(|known| known.key.environment.slot() == slot);
+        keys
+    }
+
     /// All keys, oldest first.
     pub(crate) fn keys(&self) -> Vec<Arc<KnownKey>> {
         let inner = self.read();
         inner.digests.values().filter_map(|digest| inner.keys.get(digest)).cloned().collect()
     }
 
-    /// The selected keys that count at `now`, the oldest first.
+    /// The selected keys of a project that count at `now`, the oldest first.
     pub(crate) fn selected_keys(
         &self,
+        slot: Slot,
         selection: KeySelection,
         now: Timestamp,
     ) -> Vec<Arc<KnownKey>> {
-        let keys = self.keys();
+        let keys = self.keys_in(slot);
         let chosen = selection.of(keys.iter().map(|known| &known.key), now);
         let chosen: HashSet<_> = chosen.into_iter().map(|key| key.id).collect();
         keys.into_iter().filter(|known| chosen.contains(&known.key.id)).collect()

@@ -11,7 +11,7 @@ use std::time::Duration;
 use callboard_domain::access::{Account, Action, Caller};
 use callboard_domain::account::User;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{Environment, SessionId, UserId};
+use callboard_domain::id::{Mode, SessionId, Slot, UserId};
 use callboard_domain::{Error, Timestamp};
 use tokio::sync::watch;
 
@@ -40,7 +40,7 @@ pub(crate) fn caller_of_key(
 pub(crate) fn caller_of_session(
     register: &Register,
     session: SessionId,
-    user: UserId,
+    (user, slot): (UserId, Slot),
     now: Timestamp,
 ) -> Result<Caller, Error> {
     let session = register
@@ -49,24 +49,27 @@ pub(crate) fn caller_of_session(
         .ok_or_else(|| Error::InvalidToken("the session was revoked".to_owned()))?;
     let expires_at = register.end_of_key(&session, now)?;
     let user = register.user(user).ok_or_else(user_is_gone)?;
-    Ok(Caller { expires_at, ..of_user(&user, Some(session.id)) })
+    Ok(Caller { expires_at, ..register.caller_in(slot, &user, Some(session.id))? })
 }
 
-/// The caller that an account is now, with any credential.
+/// The caller that an account is now in a project, with any credential.
 pub(crate) fn caller_of(
     register: &Register,
     account: Account,
+    slot: Slot,
     now: Timestamp,
 ) -> Result<Caller, Error> {
     match account {
         Account::Key(id) => {
             let known = register.key_by_id(id);
+            let known = known.filter(|known| known.key.environment.slot() == slot);
             let known =
                 known.ok_or_else(|| Error::InvalidToken("the API key is not known".to_owned()))?;
             of_key(&known, now)
         }
         Account::User(id) => {
-            register.user(id).map(|user| of_user(&user, None)).ok_or_else(user_is_gone)
+            let user = register.user(id).ok_or_else(user_is_gone)?;
+            register.caller_in(slot, &user, None)
         }
     }
 }
@@ -74,13 +77,15 @@ pub(crate) fn caller_of(
 /// The caller that these credentials are now.
 pub(crate) fn caller_now(
     node: &Node,
-    account: Account,
+    (account, slot): (Account, Slot),
     session: Option<SessionId>,
 ) -> Result<Caller, Error> {
     let (register, now) = (&node.state.accounts, node.now());
     match (account, session) {
-        (Account::User(user), Some(session)) => caller_of_session(register, session, user, now),
-        (account, _) => caller_of(register, account, now),
+        (Account::User(user), Some(session)) => {
+            caller_of_session(register, session, (user, slot), now)
+        }
+        (account, _) => caller_of(register, account, slot, now),
     }
 }
 
@@ -100,12 +105,12 @@ fn of_key(known: &KnownKey, now: Timestamp) -> Result<Caller, Error> {
     })
 }
 
-pub(crate) fn of_user(user: &User, session: Option<SessionId>) -> Caller {
+pub(crate) fn of_user(user: &User, slot: Slot, session: Option<SessionId>) -> Caller {
     Caller {
         account: Account::User(user.id),
         name: user.email.as_str().to_owned(),
         role: user.role,
-        environment: Environment::Live,
+        environment: slot.environment(Mode::Live),
         tier: user.tier,
         queues: Vec::new(),
         session,
@@ -123,6 +128,7 @@ pub(crate) fn user_is_gone() -> Error {
 pub struct PermissionWatch {
     node: Arc<Node>,
     account: Account,
+    slot: Slot,
     session: Option<SessionId>,
     expires_at: Option<Timestamp>,
     action: Action,
@@ -140,8 +146,9 @@ impl std::fmt::Debug for PermissionWatch {
 impl PermissionWatch {
     pub(crate) fn new(node: Arc<Node>, caller: &Caller, action: Action) -> Self {
         let changes = node.state.accounts.changes();
-        let Caller { account, session, expires_at, .. } = *caller;
-        let mut right = Self { node, account, session, expires_at, action, changes, known: None };
+        let Caller { account, session, expires_at, environment, .. } = *caller;
+        let (slot, known) = (environment.slot(), None);
+        let mut right = Self { node, account, slot, session, expires_at, action, changes, known };
         right.changes.mark_changed();
         right
     }
@@ -173,7 +180,7 @@ impl PermissionWatch {
     }
 
     fn caller(&self) -> Result<Caller, Error> {
-        caller_now(&self.node, self.account, self.session)
+        caller_now(&self.node, (self.account, self.slot), self.session)
     }
 
     /// The time that is left.

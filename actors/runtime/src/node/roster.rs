@@ -115,7 +115,7 @@ impl Workers {
         if let Some((_, reason)) = known.get(&key).filter(|(until, _)| now < *until) {
             return reason.clone();
         }
-        let mut workers = self.list(Environment::Live);
+        let mut workers = self.list(Environment::LIVE);
         workers.retain(|view| view.worker.is_reachable(now));
         let profiles: Vec<_> = workers.into_iter().filter_map(|view| view.worker.profile).collect();
         let reason = unserved(&profiles, model, queue);

@@ -11,15 +11,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
 use callboard_domain::Timestamp;
 use callboard_domain::id::Environment;
 use callboard_domain::task::Spec;
-use callboard_store::{Error, LogId, Op, Record, Store};
+use callboard_store::{Error, Op, Record, Store};
 use tokio::sync::{OnceCell, broadcast, mpsc, watch};
 
+use crate::kernel::environments::PerEnvironment;
 use crate::kernel::ports::Entropy;
 use crate::tables::{self, EVENTS, Event, STARTS};
 
@@ -199,13 +201,32 @@ pub(crate) struct Events {
     store: Arc<dyn Store>,
     /// The records that the store commits; a reader holds the lock, so that records keep their order.
     tail: Mutex<mpsc::UnboundedReceiver<Vec<Record>>>,
-    recent: [Mutex<Recent>; Environment::ALL.len()],
+    streams: PerEnvironment<Streams>,
+    /// True once something was kept since the last time that all was forgotten.
+    keeps: AtomicBool,
     committed: watch::Sender<()>,
-    deltas: [broadcast::Sender<Weak<Piece>>; Environment::ALL.len()],
-    kept_pieces: [Mutex<KeptPieces>; Environment::ALL.len()],
-    depths: [broadcast::Sender<StreamItem>; Environment::ALL.len()],
+}
+
+/// The events of one environment.
+struct Streams {
+    recent: Mutex<Recent>,
+    deltas: broadcast::Sender<Weak<Piece>>,
+    kept_pieces: Mutex<KeptPieces>,
+    depths: broadcast::Sender<StreamItem>,
     /// The starts, by their first records.
-    starts: OnceLock<[BTreeMap<u128, u32>; Environment::ALL.len()]>,
+    starts: OnceLock<BTreeMap<u128, u32>>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            recent: Mutex::default(),
+            deltas: broadcast::Sender::new(PASSING),
+            kept_pieces: Mutex::default(),
+            depths: broadcast::Sender::new(PASSING),
+            starts: OnceLock::new(),
+        }
+    }
 }
 
 impl fmt::Debug for Events {
@@ -219,21 +240,24 @@ impl Events {
         Self {
             tail: Mutex::new(store.tail()),
             store,
-            recent: std::array::from_fn(|_| Mutex::default()),
+            streams: PerEnvironment::default(),
+            keeps: AtomicBool::new(false),
             committed: watch::Sender::new(()),
-            deltas: std::array::from_fn(|_| broadcast::Sender::new(PASSING)),
-            kept_pieces: std::array::from_fn(|_| Mutex::default()),
-            depths: std::array::from_fn(|_| broadcast::Sender::new(PASSING)),
-            starts: OnceLock::new(),
         }
     }
 
     /// Marks the records from here on as those of this start, and forgets the marks of records that are gone; returns
     /// the rows to be committed.
-    pub(crate) async fn begin(&self, entropy: &dyn Entropy) -> Result<Vec<Op>, Error> {
-        let mut starts = [const { BTreeMap::new() }; Environment::ALL.len()];
+    pub(crate) async fn begin(
+        &self,
+        environments: &[Environment],
+        entropy: &dyn Entropy,
+    ) -> Result<Vec<Op>, Error> {
         let mut ops = Vec::new();
-        for environment in Environment::ALL {
+        for &environment in environments {
+            if self.streams.of(environment).starts.get().is_some() {
+                continue;
+            }
             let number = environment.number();
             let (oldest, newest) = self.store.log_bounds(tables::event_log(environment)).await?;
             let rows = STARTS.scan(&*self.store, number, None, usize::MAX).await?;
@@ -246,16 +270,15 @@ impl Events {
             let kept_from = oldest.map_or(0, |(first, _)| *first);
             let kept = marks.split_off(&kept_from);
             ops.extend(marks.keys().map(|gone| STARTS.delete(number, gone)));
-            starts[usize::from(number)] = kept;
+            // Nobody else sets it: a project begins once.
+            let _ = self.streams.of(environment).starts.set(kept);
         }
-        let first = self.starts.set(starts).is_ok();
-        debug_assert!(first, "a system starts once");
         Ok(ops)
     }
 
     /// The cursor of a place.
     fn cursor(&self, environment: Environment, place: u64) -> Cursor {
-        let starts = self.starts.get().map(|starts| &starts[usize::from(environment.number())]);
+        let starts = self.streams.of(environment).starts.get();
         let start =
             starts.and_then(|starts| starts.range(..=u128::from(place >> PART)).next_back());
         Cursor { place, mark: start.map(|(_, mark)| *mark) }
@@ -282,22 +305,28 @@ impl Events {
             return;
         }
         for record in records {
-            let Some(environment) = environment_of(record.log) else { continue };
+            let environment = tables::environment_of(record.log);
             let mut recent = self.recent(environment);
             recent.push_back(Arc::new(CachedRecord::new(record)));
             if recent.len() > RECENT {
                 recent.pop_front();
             }
         }
+        self.keeps.store(true, Ordering::Release);
         self.committed.send_replace(());
     }
 
     /// Keeps nothing in memory, so that there is no gap: it is all in the store. A subscriber that came
     /// meanwhile may have read the kept records as if they were all, and looks again.
     pub(crate) fn forget(&self) {
-        self.kept_pieces.iter().for_each(|pieces| drop(std::mem::take(&mut *locked(pieces))));
-        let kept = |recent: &Mutex<Recent>| !std::mem::take(&mut *locked(recent)).is_empty();
-        if self.recent.iter().filter(|recent| kept(recent)).count() > 0 {
+        if !self.keeps.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let forget = |streams: &Streams| {
+            std::mem::take(&mut *locked(&streams.kept_pieces));
+            !std::mem::take(&mut *locked(&streams.recent)).is_empty()
+        };
+        if self.streams.iter().filter(|streams| forget(streams)).count() > 0 {
             self.committed.send_replace(());
         }
     }
@@ -309,8 +338,9 @@ impl Events {
 
     /// Passes a piece of an output on, if there is a listener for such, after every earlier commit.
     pub(crate) fn delta(&self, environment: Environment, delta: impl FnOnce() -> Delta) {
-        let number = usize::from(environment.number());
-        let deltas = &self.deltas[number];
+        let Some(Streams { deltas, kept_pieces, .. }) = self.streams.made(environment) else {
+            return;
+        };
         if deltas.receiver_count() > 0 {
             let mut tail = locked(&self.tail);
             while let Ok(records) = tail.try_recv() {
@@ -319,7 +349,8 @@ impl Events {
             drop(tail);
             let piece = Arc::new(Published::new(delta()));
             let passed_on = Arc::downgrade(&piece);
-            locked(&self.kept_pieces[number]).keep(piece);
+            locked(kept_pieces).keep(piece);
+            self.keeps.store(true, Ordering::Release);
             // The last listener may leave meanwhile.
             let _ = deltas.send(passed_on);
         }
@@ -327,13 +358,16 @@ impl Events {
 
     /// True if there is a listener for the lengths of queues.
     pub(crate) fn wants_depths(&self, environment: Environment) -> bool {
-        self.depths[usize::from(environment.number())].receiver_count() > 0
+        self.streams.made(environment).is_some_and(|streams| streams.depths.receiver_count() > 0)
     }
 
     /// Passes the length of a queue on.
     pub(crate) fn depth(&self, environment: Environment, depth: QueueDepth) {
-        let depths = &self.depths[usize::from(environment.number())];
-        let _ = depths.send(StreamItem::Depth(Arc::new(Published::new(depth))));
+        let _ = self
+            .streams
+            .of(environment)
+            .depths
+            .send(StreamItem::Depth(Arc::new(Published::new(depth))));
     }
 
     /// The items that follow `after`, from memory if they are there, else from the store; and the place
@@ -381,7 +415,7 @@ impl Events {
     }
 
     fn recent(&self, environment: Environment) -> MutexGuard<'_, Recent> {
-        locked(&self.recent[usize::from(environment.number())])
+        locked(&self.streams.of(environment).recent)
     }
 }
 
@@ -392,10 +426,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The first record with an event after a place.
 const fn next_record(place: u64) -> u64 {
     place.saturating_add(1) >> PART
-}
-
-fn environment_of(log: LogId) -> Option<Environment> {
-    Environment::ALL.into_iter().find(|environment| tables::event_log(*environment) == log)
 }
 
 #[cfg(test)]
@@ -412,7 +442,7 @@ mod tests {
     use crate::tables::log::{self, Kind};
     use crate::tables::{Subject, WorkerRow};
 
-    const LIVE: Environment = Environment::Live;
+    const LIVE: Environment = Environment::LIVE;
 
     /// Commits the event of a worker with this number, and waits until it was taken in.
     async fn happens(store: &MemoryStore, number: u128) {
@@ -493,7 +523,7 @@ mod tests {
         assert_eq!(first.offset, (told - KEPT_BYTES / MAX_PIECE) as u64);
         drop((slow, other));
         events.forget();
-        assert_eq!(locked(&events.kept_pieces[0]).bytes, 0);
+        assert_eq!(locked(&events.streams.of(LIVE).kept_pieces).bytes, 0);
     }
 
     #[test]

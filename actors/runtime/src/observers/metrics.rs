@@ -19,6 +19,7 @@ use callboard_domain::approval::{GateOutcome, Record};
 use callboard_domain::budget::Money;
 use callboard_domain::delivery;
 use callboard_domain::execution;
+use callboard_domain::id::Environment;
 use callboard_domain::machine::Step;
 use callboard_domain::task::{self, EndingCode, Request, Status, Task};
 use callboard_domain::unit::Change;
@@ -348,6 +349,7 @@ pub struct Queue {
 /// A queue as it is.
 #[derive(Debug)]
 pub(crate) struct Depth {
+    pub(crate) environment: Environment,
     pub(crate) queue: std::sync::Arc<str>,
     pub(crate) ready: usize,
     pub(crate) oldest: Option<Timestamp>,

@@ -23,6 +23,7 @@ use callboard_store::{Error as StoreError, Store};
 use tokio::sync::watch;
 
 use self::sums::Sums;
+use crate::kernel::environments::PerEnvironment;
 use crate::tables::REVIEW_RECORDS;
 
 /// The number of rows that are read at a time.
@@ -34,7 +35,7 @@ const REPORTED_WITHIN: Duration = Duration::from_secs(10);
 /// The outcomes of outputs at their gates.
 #[derive(Debug)]
 pub(crate) struct ReviewStats {
-    sums: [Mutex<Sums>; Environment::ALL.len()],
+    sums: PerEnvironment<Mutex<Sums>>,
     progress: watch::Sender<Progress>,
 }
 
@@ -47,10 +48,7 @@ enum Progress {
 
 impl Default for ReviewStats {
     fn default() -> Self {
-        Self {
-            sums: std::array::from_fn(|_| Mutex::default()),
-            progress: watch::Sender::new(Progress::Loading),
-        }
+        Self { sums: PerEnvironment::default(), progress: watch::Sender::new(Progress::Loading) }
     }
 }
 
@@ -83,8 +81,8 @@ impl ReviewStats {
 
     /// Reads the outputs that passed or were decided; to be called once. Returns some time after it can be
     /// asked.
-    pub(crate) async fn load(&self, store: &dyn Store) {
-        let progress = match self.read(store).await {
+    pub(crate) async fn load(&self, store: &dyn Store, environments: &[Environment]) {
+        let progress = match self.read(store, environments).await {
             Ok(count) => {
                 tracing::info!(outputs = count, "the track record was read");
                 Progress::Loaded
@@ -96,7 +94,7 @@ impl ReviewStats {
         };
         self.progress.send_replace(progress);
         tokio::time::sleep(REPORTED_WITHIN).await;
-        for environment in Environment::ALL {
+        for &environment in environments {
             self.sums(environment).finish_loading();
         }
     }
@@ -134,9 +132,13 @@ impl ReviewStats {
         is_loaded && self.sums(environment).counts.is_untested(&Origin::from(record))
     }
 
-    async fn read(&self, store: &dyn Store) -> Result<usize, StoreError> {
+    async fn read(
+        &self,
+        store: &dyn Store,
+        environments: &[Environment],
+    ) -> Result<usize, StoreError> {
         let mut count = 0;
-        for environment in Environment::ALL {
+        for &environment in environments {
             let mut after = None;
             loop {
                 let page =
@@ -175,7 +177,7 @@ impl ReviewStats {
     }
 
     fn sums(&self, environment: Environment) -> MutexGuard<'_, Sums> {
-        self.sums[usize::from(environment.number())].lock().unwrap_or_else(PoisonError::into_inner)
+        self.sums.of(environment).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -184,7 +184,7 @@ impl TextReader {
 mod tests {
     use super::*;
 
-    const KEY: Key = (Environment::Live, TaskId::from_u128(1));
+    const KEY: Key = (Environment::LIVE, TaskId::from_u128(1));
 
     fn push(text: &LiveText, version: u64, piece: &str) {
         text.push(Run { version, attempt: 1 }, piece, piece.chars().count() as u64);

@@ -141,7 +141,7 @@ pub(crate) async fn approvals(
 
 /// The number of undecided approvals of production, expired ones too.
 pub(crate) async fn count_undecided(store: &dyn Store) -> Result<u64, Error> {
-    Ok(store.query(&open(Environment::Live, None, 0)).await?.total)
+    Ok(store.query(&open(Environment::LIVE, None, 0)).await?.total)
 }
 
 /// The tasks whose output is held and undecided, expired approvals too.

@@ -33,7 +33,7 @@ pub(crate) async fn entries(node: &Node, query: &AuditQuery) -> Result<Page<Entr
     };
     let page = node.store().query(&query).await?;
     // An entry that was trimmed meanwhile is left out.
-    let read = async |id| AUDIT.get(node.store(), Environment::Live.number(), &id).await;
+    let read = async |id| AUDIT.get(node.store(), Environment::LIVE.number(), &id).await;
     let items = together(TOGETHER, page.documents.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
 }

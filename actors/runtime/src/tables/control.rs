@@ -68,9 +68,9 @@ pub struct BudgetEvent {
     pub share: Option<f64>,
 }
 
-/// The row of a queue of production; settings that change nothing have none.
-pub(crate) fn queue_row(name: &str, settings: QueueSettings) -> Op {
-    let (number, key) = (Environment::Live.number(), key(name));
+/// The row of a queue; settings that change nothing have none.
+pub(crate) fn queue_row(environment: Environment, name: &str, settings: QueueSettings) -> Op {
+    let (number, key) = (environment.number(), key(name));
     if settings.is_default() {
         return QUEUES.delete(number, &key);
     }

@@ -173,7 +173,7 @@ fn bytes(op: Op) -> Vec<u8> {
     }
 }
 
-const LIVE: Environment = Environment::Live;
+const LIVE: Environment = Environment::LIVE;
 
 /// The record of facts of a subject, as it is read.
 fn event_of(of: Of) -> EventRow {
@@ -292,7 +292,7 @@ fn the_records_of_events_are_pinned_and_read_back() {
     for (name, life) in [("event-task-ended-v1", None), ("event-task-v1", Some(&life))] {
         let op = log::append(LIVE, ("task.completed", NOW), Kind::Task, (id, life));
         let golden = pinned(name, &bytes(op));
-        let (log, sequence) = (event_log(Environment::Live), 1);
+        let (log, sequence) = (event_log(Environment::LIVE), 1);
         let record = Record { log, sequence, bytes: golden.clone().into() };
         let read = EVENTS.read(&record).expect("it is readable");
         assert_eq!(bytes(EVENTS.append(log, &read)), golden);
@@ -362,7 +362,7 @@ fn the_rows_of_accounts_and_keys_are_pinned() {
         id: KeyId::from_u128(ID),
         name: "k".into(),
         role: Role::Worker,
-        environment: Environment::Live,
+        environment: Environment::LIVE,
         tier: None,
         queues: Vec::new(),
         digest: Digest::of("text"),
@@ -396,7 +396,7 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
     let limits =
         QueueChange { paused: Some(true), concurrent: Some(3), requests_per_minute: Some(60) };
     let settings = QueueSettings::default().with(limits);
-    pinned("queue-v1", &bytes(queue_row("default", settings)));
+    pinned("queue-v1", &bytes(queue_row(LIVE, "default", settings)));
     let changed = QueueChanged { name: "default".into(), settings };
     let op = log::append(LIVE, ("queue.changed", NOW), Kind::Queue, &changed);
     pinned("event-queue-v1", &bytes(op));
@@ -479,6 +479,7 @@ fn the_rows_of_the_audit_log_are_pinned() {
     let by = By {
         account: Some(Account::User(UserId::from_u128(ID))),
         address: Some([127, 0, 0, 1].into()),
+        ..By::SYSTEM
     };
     let record = audit::Record::new(audit::Action::KeyCreated, by).of("key_1").with("name", "k");
     let mut ends = audit::Ends::default();
@@ -611,7 +612,7 @@ async fn a_history_that_an_older_program_began_is_read_as_one() {
     let store = MemoryStore::new();
     let batch = Batch { id: callboard_store::BatchId(1), guards: Vec::new(), ops };
     assert!(matches!(store.commit(batch).await, Outcome::Committed));
-    let read = super::approvals::history(&store, Environment::Live, TaskId::from_u128(ID)).await;
+    let read = super::approvals::history(&store, Environment::LIVE, TaskId::from_u128(ID)).await;
     assert_eq!(read.expect("it is readable"), history);
 }
 

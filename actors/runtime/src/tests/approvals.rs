@@ -69,13 +69,13 @@ impl Bench {
     }
 
     pub(super) async fn approval(&self, id: TaskId) -> Approval {
-        let detail = self.handle.approval(Environment::Live, id).await;
+        let detail = self.handle.approval(Environment::LIVE, id).await;
         detail.expect("it was held").approval
     }
 
     /// The entries of its history, whose chain must be whole.
     pub(super) async fn actions(&self, id: TaskId) -> Vec<Action> {
-        let history = self.handle.approval_history(Environment::Live, id).await.expect("a history");
+        let history = self.handle.approval_history(Environment::LIVE, id).await.expect("a history");
         let entries: Vec<_> = history.into_iter().map(|event| event.entry).collect();
         assert_eq!(self.approval(id).await.chain.verify(id, &entries), Ok(()));
         entries.iter().map(|entry| entry.action).collect()
@@ -94,7 +94,7 @@ impl Bench {
             statuses: vec![Held::Pending, Held::Assigned, Held::Escalated, Held::Expired],
             ..Approvals::default()
         };
-        let page = self.handle.approvals(Environment::Live, &query).await.expect("a list");
+        let page = self.handle.approvals(Environment::LIVE, &query).await.expect("a list");
         let named = |detail: crate::read::approvals::ApprovalDetail| {
             let step = detail.approval.task.origin.step.clone();
             (step.map(|(_, step)| step).unwrap_or_default(), detail.approval.id())
@@ -124,16 +124,16 @@ async fn an_output_waits_as_a_row_until_somebody_decides() {
     bench.asleep().await;
     let task = bench.task(id).await;
     assert_eq!(
-        (task.status(), bench.handle.waiting_for(&task)),
+        (task.status(), bench.handle.waiting_for(Environment::LIVE, &task)),
         (Status::Pending, Some("approval"))
     );
-    let approved = bench.handle.approve(Environment::Live, id, approve("usr_a", None)).await;
+    let approved = bench.handle.approve(Environment::LIVE, id, approve("usr_a", None)).await;
     assert_eq!(approved.expect("nobody was first").state, Held::Approved);
-    let detail = bench.handle.task(Environment::Live, id).await.expect("it is there");
+    let detail = bench.handle.task(Environment::LIVE, id).await.expect("it is there");
     assert_eq!(detail.output.as_deref(), Some("the output"));
     assert_eq!(detail.task.status(), Status::Completed);
     assert_eq!(bench.actions(id).await, [Action::Pending, Action::Approved]);
-    let late = bench.handle.reject(Environment::Live, id, reject("usr_b", true)).await;
+    let late = bench.handle.reject(Environment::LIVE, id, reject("usr_b", true)).await;
     assert!(matches!(late, Err(Error::AlreadyDecided { by, .. }) if by == "usr_a"));
     bench.asleep().await;
 }
@@ -142,10 +142,10 @@ async fn an_output_waits_as_a_row_until_somebody_decides() {
 async fn only_what_waits_can_be_decided() {
     let bench = Bench::new().await;
     let id = bench.submit(request()).await;
-    let early = bench.handle.approve(Environment::Live, id, approve("usr_a", None)).await;
+    let early = bench.handle.approve(Environment::LIVE, id, approve("usr_a", None)).await;
     assert!(matches!(early, Err(Error::InvalidState(_))), "{early:?}");
     let nothing = TaskId::from_u128(77 << 10);
-    let nobody = bench.handle.approve(Environment::Live, nothing, approve("usr_a", None)).await;
+    let nobody = bench.handle.approve(Environment::LIVE, nothing, approve("usr_a", None)).await;
     assert!(matches!(nobody, Err(Error::NotFound { .. })), "{nobody:?}");
 }
 
@@ -166,18 +166,18 @@ async fn gates_in_parallel_branches_never_mix_and_an_edit_is_what_goes_on() {
     assert_eq!((b.as_str(), c.as_str()), ("b", "c"));
     bench
         .handle
-        .approve(Environment::Live, *task_b, approve("usr_a", Some("edited")))
+        .approve(Environment::LIVE, *task_b, approve("usr_a", Some("edited")))
         .await
         .expect("b");
     let detail = bench.execution(id).await;
     assert_eq!(stages(&detail)[1..3], [Stage::Completed, Stage::Dispatched], "c still waits");
-    bench.handle.approve(Environment::Live, *task_c, approve("usr_a", None)).await.expect("c");
+    bench.handle.approve(Environment::LIVE, *task_c, approve("usr_a", None)).await.expect("c");
     let last = worker.assignment().await;
     assert_eq!(last.inputs.prompt, "d(edited,C)");
     worker.complete(last.lease, "D").await;
     let detail = bench.ended(id).await;
     assert_eq!(detail.outputs[&1], "edited");
-    let approval = bench.handle.approval(Environment::Live, *task_b).await.expect("it was held");
+    let approval = bench.handle.approval(Environment::LIVE, *task_b).await.expect("it was held");
     assert_eq!((approval.output.as_str(), approval.edit.as_deref()), ("B", Some("edited")));
     assert_eq!(bench.task(*task_b).await.status(), Status::Completed);
 }
@@ -193,7 +193,7 @@ async fn a_rejected_step_ends_its_execution_unless_it_is_tried_again() {
         let first = worker.assignment().await;
         worker.complete(first.lease, "A").await;
         let (_, task) = bench.until_waiting(1).await.remove(0);
-        let rejected = bench.handle.reject(Environment::Live, task, reject("usr_a", retry)).await;
+        let rejected = bench.handle.reject(Environment::LIVE, task, reject("usr_a", retry)).await;
         let decision = rejected.expect("nobody was first").decision.expect("it is decided");
         assert_eq!(bench.task(task).await.status(), Status::Rejected);
         let Outcome::Rejected { retry: again } = decision.outcome else { panic!("a rejection") };
@@ -205,7 +205,7 @@ async fn a_rejected_step_ends_its_execution_unless_it_is_tried_again() {
             worker.complete(second.lease, "better").await;
             let (_, second) = bench.until_waiting(1).await.remove(0);
             assert_eq!(second, again, "the same gate holds it");
-            let approved = bench.handle.approve(Environment::Live, again, approve("usr_a", None));
+            let approved = bench.handle.approve(Environment::LIVE, again, approve("usr_a", None));
             approved.await.expect("it waits");
         }
         let detail = bench.ended(id).await;
@@ -229,9 +229,9 @@ async fn of_twenty_decisions_at_once_exactly_one_is_made() {
                 tokio::spawn(async move {
                     let name = format!("usr_{racer}");
                     if racer % 2 == 0 {
-                        handle.approve(Environment::Live, id, approve(&name, None)).await
+                        handle.approve(Environment::LIVE, id, approve(&name, None)).await
                     } else {
-                        handle.reject(Environment::Live, id, reject(&name, true)).await
+                        handle.reject(Environment::LIVE, id, reject(&name, true)).await
                     }
                 })
             })
@@ -255,7 +255,7 @@ async fn of_twenty_decisions_at_once_exactly_one_is_made() {
             let lone = bench.until_waiting(1).await.remove(0).1;
             bench
                 .handle
-                .approve(Environment::Live, lone, approve("usr_z", None))
+                .approve(Environment::LIVE, lone, approve("usr_z", None))
                 .await
                 .expect("one");
         }
@@ -268,12 +268,12 @@ async fn a_cancel_ends_the_wait_and_no_decision_comes_after_it() {
     let bench = Bench::new().await;
     let mut worker = bench.worker(1).await;
     let id = bench.held(&mut worker, "x").await;
-    bench.handle.cancel(Environment::Live, id, "usr_c").await.expect("it waits");
+    bench.handle.cancel(Environment::LIVE, id, "usr_c").await.expect("it waits");
     assert_eq!(bench.task(id).await.status(), Status::Cancelled);
     assert_eq!(bench.actions(id).await, [Action::Pending, Action::Cancelled]);
-    let late = bench.handle.approve(Environment::Live, id, approve("usr_a", None)).await;
+    let late = bench.handle.approve(Environment::LIVE, id, approve("usr_a", None)).await;
     assert!(matches!(late, Err(Error::InvalidState(_))), "{late:?}");
-    assert!(bench.handle.cancel(Environment::Live, id, "usr_c").await.is_err());
+    assert!(bench.handle.cancel(Environment::LIVE, id, "usr_c").await.is_err());
 
     let execution = bench.start(gated(), Start::default()).await;
     for _ in 0..3 {
@@ -281,7 +281,7 @@ async fn a_cancel_ends_the_wait_and_no_decision_comes_after_it() {
         worker.complete(next.lease, "x").await;
     }
     let waiting = bench.until_waiting(2).await;
-    bench.handle.cancel_execution(Environment::Live, execution).await.expect("it runs");
+    bench.handle.cancel_execution(Environment::LIVE, execution).await.expect("it runs");
     for (_, task) in waiting {
         assert_eq!(bench.task(task).await.status(), Status::Cancelled);
         assert_eq!(bench.actions(task).await, [Action::Pending, Action::Cancelled]);
@@ -308,7 +308,7 @@ async fn reviewers_are_asked_in_turn_and_an_admin_when_nobody_decides() {
         [Action::Pending, Action::Assigned, Action::Escalated, Action::Expired, Action::Escalated];
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(bench.actions(first).await, expected, "each fires once");
-    let late = bench.handle.approve(Environment::Live, first, approve("usr_a", None)).await;
+    let late = bench.handle.approve(Environment::LIVE, first, approve("usr_a", None)).await;
     late.expect("what has expired can still be decided");
 }
 
@@ -373,7 +373,7 @@ async fn a_rejected_task_is_tried_again_with_the_priority_that_it_was_given_late
     let mut worker = bench.worker(1).await;
     let lease = worker.assignment().await.lease;
     worker.complete(lease, "x").await;
-    bench.handle.reject(Environment::Live, id, reject("usr_a", true)).await.expect("it waits");
+    bench.handle.reject(Environment::LIVE, id, reject("usr_a", true)).await.expect("it waits");
     let retried = worker.assignment().await.task;
     assert_eq!((retried.spec.origin.retry_of, retried.priority()), (Some(id), 9));
 }
@@ -400,15 +400,15 @@ async fn a_claim_is_seen_and_bars_nobody() {
     let bench = Bench::new().await;
     let mut worker = bench.worker(1).await;
     let id = bench.held(&mut worker, "x").await;
-    let claimed = bench.handle.claim(Environment::Live, id, by("usr_a")).await.expect("free");
+    let claimed = bench.handle.claim(Environment::LIVE, id, by("usr_a")).await.expect("free");
     assert_eq!(claimed.claimed(bench.handle.now()).map(|claim| claim.by.as_str()), Some("usr_a"));
-    let other = bench.handle.claim(Environment::Live, id, by("usr_b")).await;
+    let other = bench.handle.claim(Environment::LIVE, id, by("usr_b")).await;
     assert!(matches!(other, Err(Error::InvalidState(_))), "{other:?}");
-    let released = bench.handle.release(Environment::Live, id, by("usr_a")).await.expect("mine");
+    let released = bench.handle.release(Environment::LIVE, id, by("usr_a")).await.expect("mine");
     assert!(released.claimed(bench.handle.now()).is_none());
-    bench.handle.release(Environment::Live, id, by("usr_a")).await.expect("nothing to release");
-    bench.handle.claim(Environment::Live, id, by("usr_a")).await.expect("free again");
-    bench.handle.approve(Environment::Live, id, approve("usr_b", None)).await.expect("not barred");
+    bench.handle.release(Environment::LIVE, id, by("usr_a")).await.expect("nothing to release");
+    bench.handle.claim(Environment::LIVE, id, by("usr_a")).await.expect("free again");
+    bench.handle.approve(Environment::LIVE, id, approve("usr_b", None)).await.expect("not barred");
 }
 
 /// A diamond whose b is approved with an edit, and whose c is rejected and tried again; `None` if the
@@ -435,7 +435,7 @@ async fn a_review(
 async fn reviewed(bench: &Bench, id: ExecutionId, decided: &mut Vec<TaskId>) -> Option<()> {
     let mut worker = bench.worker(1).await;
     loop {
-        let overview = bench.handle.overview(Environment::Live, id).await.ok()?;
+        let overview = bench.handle.overview(Environment::LIVE, id).await.ok()?;
         if overview.execution.status() != Phase::Running {
             return Some(());
         }
@@ -460,10 +460,10 @@ async fn reviewed(bench: &Bench, id: ExecutionId, decided: &mut Vec<TaskId>) -> 
         for (step, task) in bench.waiting().await {
             let first = bench.approval(task).await.task.origin.retry_of.is_none();
             let made = if step == "c" && first {
-                bench.handle.reject(Environment::Live, task, reject("usr_a", true)).await
+                bench.handle.reject(Environment::LIVE, task, reject("usr_a", true)).await
             } else {
                 let edit = (step == "b").then_some("edited");
-                bench.handle.approve(Environment::Live, task, approve("usr_a", edit)).await
+                bench.handle.approve(Environment::LIVE, task, approve("usr_a", edit)).await
             };
             match made {
                 Ok(_) => decided.push(task),
@@ -505,7 +505,7 @@ async fn a_crash_at_any_commit_of_a_review_ends_in_one_decision_applied_once() {
             assert_eq!(detail.outputs[&3], format!("d(edited,{again})"), "{fault:?} at {k}");
             // b once, c rejected once and approved once, each acknowledged.
             let all = Approvals::default();
-            let all = bench.handle.approvals(Environment::Live, &all).await.expect("a list");
+            let all = bench.handle.approvals(Environment::LIVE, &all).await.expect("a list");
             assert_eq!(all.total, 3, "{fault:?} at {k}");
             for item in all.items {
                 let actions = bench.actions(item.approval.id()).await;
@@ -534,7 +534,7 @@ async fn ten_thousand_approvals_wait_as_rows() {
     let query = Approvals { statuses: vec![Held::Pending], ..Approvals::default() };
     let pauses = Pauses::begin();
     loop {
-        let page = bench.handle.approvals(Environment::Live, &query).await.expect("a list");
+        let page = bench.handle.approvals(Environment::LIVE, &query).await.expect("a list");
         if page.total == 10_000 {
             break;
         }

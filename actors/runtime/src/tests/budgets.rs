@@ -62,7 +62,8 @@ fn costing(tokens: u64) -> Request {
 }
 
 fn stands(bench: &Bench, id: BudgetId) -> (f64, f64) {
-    let Ledger { spent, reserved, .. } = bench.handle.budget(id).expect("it is there");
+    let Ledger { spent, reserved, .. } =
+        bench.handle.budget(Environment::LIVE, id).expect("it is there");
     (spent.as_usd(), reserved.as_usd())
 }
 
@@ -89,7 +90,8 @@ fn answered_by_an_object(request: Request) -> Request {
 async fn a_task_that_does_not_fit_waits_until_others_give_back_what_they_reserved() {
     let bench = bench().await;
     let budget = budget(&bench, 10.0, OnExceed::Wait);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(5).await;
     bench.submit(costing(6)).await;
     let first = worker.assignment().await.lease;
@@ -97,7 +99,7 @@ async fn a_task_that_does_not_fit_waits_until_others_give_back_what_they_reserve
     let second = bench.submit(costing(6)).await;
     loop {
         let task = bench.task(second).await;
-        if bench.handle.waiting_in(Environment::Live, &task) == Some("budget") {
+        if bench.handle.waiting_in(Environment::LIVE, &task) == Some("budget") {
             break;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -119,7 +121,8 @@ async fn a_task_that_does_not_fit_waits_until_others_give_back_what_they_reserve
 async fn a_failed_attempt_gives_back_its_reservation_and_costs_nothing() {
     let bench = bench().await;
     let budget = budget(&bench, 10.0, OnExceed::Wait);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     bench.submit(costing(6)).await;
     let lease = worker.assignment().await.lease;
@@ -128,7 +131,7 @@ async fn a_failed_attempt_gives_back_its_reservation_and_costs_nothing() {
     assert_eq!(stands(&bench, id), (0.0, 0.0));
     let lease = worker.assignment().await.lease;
     assert_eq!(stands(&bench, id), (0.0, 6.0));
-    bench.handle.cancel(Environment::Live, lease.task, "usr_1").await.expect("it can be");
+    bench.handle.cancel(Environment::LIVE, lease.task, "usr_1").await.expect("it can be");
     assert_eq!(stands(&bench, id), (0.0, 0.0));
 }
 
@@ -139,7 +142,8 @@ async fn an_answer_whose_commit_fails_is_charged_once_when_it_comes_again() {
     let faulty = Arc::new(FaultyStore::new(memory.clone(), 6, Fault::NotApplied));
     let bench = through(memory, faulty.clone(), Instant::now()).await;
     let budget = budget(&bench, 10.0, OnExceed::Wait);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     bench.submit(costing(6)).await;
     let lease = worker.assignment().await.lease;
@@ -164,7 +168,8 @@ async fn an_answer_whose_commit_fails_is_charged_once_when_it_comes_again() {
 async fn an_answer_that_does_not_match_its_schema_is_charged_at_once_and_once() {
     let bench = bench().await;
     let budget = budget(&bench, 20.0, OnExceed::Wait);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     bench.submit(answered_by_an_object(costing(6))).await;
     let lease = worker.assignment().await.lease;
@@ -185,7 +190,8 @@ async fn an_answer_that_does_not_match_its_schema_is_charged_at_once_and_once() 
 async fn the_answers_of_two_models_in_one_attempt_are_both_charged() {
     let bench = bench().await;
     let budget = budget(&bench, 20.0, OnExceed::Wait);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     let fallback_on = Some(vec![FailureKind::OutputInvalid]);
     let models = vec!["m".to_owned(), "n".to_owned()];
@@ -209,7 +215,7 @@ async fn the_tasks_of_a_budget_without_room_do_not_keep_others_from_theirs() {
     for (tag, limit) in [("a", 1.0), ("b", 6.0)] {
         let matches = Match { tags: vec![tag.into()], ..Match::default() };
         let budget = Budget { matches, ..budget(&bench, limit, OnExceed::Wait) };
-        bench.handle.create_budget(budget).await.expect("it is taken");
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken");
     }
     let mut worker = bench.worker(2).await;
     bench.submit(tagged("b", 6)).await;
@@ -219,7 +225,7 @@ async fn the_tasks_of_a_budget_without_room_do_not_keep_others_from_theirs() {
         waiting.push(bench.submit(tagged(tag, 6)).await);
     }
     for task in &waiting {
-        while bench.handle.waiting_in(Environment::Live, &bench.task(*task).await) != Some("budget")
+        while bench.handle.waiting_in(Environment::LIVE, &bench.task(*task).await) != Some("budget")
         {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -234,7 +240,8 @@ async fn the_tasks_of_a_budget_without_room_do_not_keep_others_from_theirs() {
 async fn another_attempt_with_twice_the_tokens_reserves_twice_as_much() {
     let bench = bench().await;
     let budget = budget(&bench, 20.0, OnExceed::Wait);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     bench.submit(answered_by_an_object(costing(6))).await;
     let lease = worker.assignment().await.lease;
@@ -252,7 +259,8 @@ async fn another_attempt_with_twice_the_tokens_reserves_twice_as_much() {
 async fn a_budget_that_rejects_has_room_for_another_attempt_or_the_task_waits() {
     let bench = bench().await;
     let budget = budget(&bench, 20.0, OnExceed::Reject);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     let cut = |tokens| {
         let usage = Usage { output: tokens, ..Usage::default() };
@@ -277,7 +285,7 @@ async fn a_budget_that_rejects_has_room_for_another_attempt_or_the_task_waits() 
     assert_eq!(worker.ack(lease, Of::Complete).await, AckResult::Applied);
     let waits = async |bench: &Bench| {
         let task = bench.until(task, |task| task.state == State::Ready).await;
-        while bench.handle.waiting_in(Environment::Live, &task) != Some("budget") {
+        while bench.handle.waiting_in(Environment::LIVE, &task) != Some("budget") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(stands(bench, id), (17.0, 0.0));
@@ -287,7 +295,7 @@ async fn a_budget_that_rejects_has_room_for_another_attempt_or_the_task_waits() 
     let mut worker = bench.worker(1).await;
     waits(&bench).await;
     let change = BudgetChange { limit: Some(Money::from_usd(30.0)), ..BudgetChange::default() };
-    bench.handle.change_budget(id, change).await.expect("it is taken");
+    bench.handle.change_budget(Environment::LIVE, id, change).await.expect("it is taken");
     assert_eq!(worker.assignment().await.task.spec.id, task);
     assert_eq!(stands(&bench, id), (17.0, 10.0));
 }
@@ -296,7 +304,8 @@ async fn a_budget_that_rejects_has_room_for_another_attempt_or_the_task_waits() 
 async fn what_is_summed_up_is_the_same_after_a_restart() {
     let bench = bench().await;
     let budget = budget(&bench, 1_000.0, OnExceed::Alert);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     for round in 1..=3 {
         bench.submit(costing(6)).await;
@@ -307,20 +316,21 @@ async fn what_is_summed_up_is_the_same_after_a_restart() {
         }
     }
     let change = BudgetChange { limit: Some(Money::from_usd(5.0)), ..BudgetChange::default() };
-    bench.handle.change_budget(id, change).await.expect("it is taken");
+    bench.handle.change_budget(Environment::LIVE, id, change).await.expect("it is taken");
     assert_eq!(stands(&bench, id), (15.0, 0.0));
     let bench = restart(bench).await;
     assert_eq!(stands(&bench, id), (15.0, 0.0));
-    bench.handle.delete_budget(id).await.expect("it is there");
+    bench.handle.delete_budget(Environment::LIVE, id).await.expect("it is there");
     let bench = restart(bench).await;
-    assert!(matches!(bench.handle.budget(id), Err(Error::NotFound { .. })));
+    assert!(matches!(bench.handle.budget(Environment::LIVE, id), Err(Error::NotFound { .. })));
 }
 
 #[tokio::test]
 async fn a_budget_that_rejects_counts_the_whole_batch() {
     let bench = bench().await;
     let budget = budget(&bench, 10.0, OnExceed::Reject);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let batch = vec![costing(6), costing(6)];
     let refused = bench.handle.submit(&owner(), batch, true, None).await;
     assert!(matches!(refused, Err(Error::BudgetExceeded(_))));
@@ -342,9 +352,9 @@ async fn tasks_that_wait_for_a_budget_use_up_no_rate_of_their_queue() {
         matches: Match { tags: vec!["dear".into()], ..Match::default() },
         ..budget(&bench, 1.0, OnExceed::Wait)
     };
-    bench.handle.create_budget(budget).await.expect("it is taken");
+    bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken");
     let change = QueueChange { requests_per_minute: Some(3), ..QueueChange::default() };
-    bench.handle.change_queue("default", change).await.expect("it is taken");
+    bench.handle.change_queue(Environment::LIVE, "default", change).await.expect("it is taken");
     let mut worker = bench.worker(20).await;
     let dear = Request { tags: vec!["dear".into()], ..costing(6) };
     for _ in 0..12 {
@@ -365,7 +375,7 @@ async fn under_a_budget_that_waits_a_task_without_a_price_fails_and_says_why() {
     let bench = bench().await;
     let id = bench.submit(Request { model: "free".into(), ..costing(1) }).await;
     let budget = budget(&bench, 10.0, OnExceed::Wait);
-    bench.handle.create_budget(budget).await.expect("it is taken");
+    bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken");
     let _worker = bench.worker(1).await;
     let task = bench.until(id, |task| task.status() == Status::Failed).await;
     let error = task.error.expect("it failed");
@@ -380,7 +390,15 @@ async fn a_cost_counts_for_as_many_budgets_as_there_are() {
     for _ in 0..200 {
         let budget = budget(&bench, 100.0, OnExceed::Alert);
         let budget = Budget { alert_at: Vec::new(), ..budget };
-        ids.push(bench.handle.create_budget(budget).await.expect("it is taken").budget.id);
+        ids.push(
+            bench
+                .handle
+                .create_budget(Environment::LIVE, budget)
+                .await
+                .expect("it is taken")
+                .budget
+                .id,
+        );
     }
     let mut worker = bench.worker(1).await;
     bench.submit(costing(6)).await;
@@ -401,14 +419,15 @@ async fn a_cost_counts_for_as_many_budgets_as_there_are() {
 async fn a_cancelled_task_waits_for_no_budget() {
     let bench = bench().await;
     let budget = budget(&bench, 1.0, OnExceed::Wait);
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let _worker = bench.worker(1).await;
     let task = bench.submit(costing(6)).await;
-    while bench.handle.waiting_in(Environment::Live, &bench.task(task).await) != Some("budget") {
+    while bench.handle.waiting_in(Environment::LIVE, &bench.task(task).await) != Some("budget") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    bench.handle.cancel(Environment::Live, task, "usr_1").await.expect("it waits");
-    bench.handle.delete_budget(id).await.expect("it is there");
+    bench.handle.cancel(Environment::LIVE, task, "usr_1").await.expect("it waits");
+    bench.handle.delete_budget(Environment::LIVE, id).await.expect("it is there");
     assert!(
         bench.handle.is_without_budgets(),
         "of no budget and no task that waits nothing is kept"
@@ -422,7 +441,8 @@ async fn steps_that_come_due_together_never_reserve_more_than_a_budget_has() {
         matches: Match { model: Some("n".into()), ..Match::default() },
         ..budget(&bench, 20.0, OnExceed::Reject)
     };
-    let id = bench.handle.create_budget(budget).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken").budget.id;
     let dear = |name: &str| StepSource {
         max_tokens: Some(6),
         model: Some("n".into()),
@@ -487,7 +507,8 @@ async fn a_fork_needs_no_budget_for_items_whose_outputs_it_takes_over() {
 #[tokio::test]
 async fn a_reviewer_s_retry_is_admitted_like_a_submission() {
     let bench = bench().await;
-    let id = bench.handle.create_budget(budget(&bench, 10.0, OnExceed::Reject)).await;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget(&bench, 10.0, OnExceed::Reject)).await;
     let id = id.expect("it is taken").budget.id;
     let mut worker = bench.worker(5).await;
     let held = bench.submit(Request { gate: Some(Gate::ALWAYS), ..costing(6) }).await;
@@ -501,14 +522,14 @@ async fn a_reviewer_s_retry_is_admitted_like_a_submission() {
         retry_prompt: retry_prompt.map(str::to_owned),
     };
     for prompt in [None, Some("another one")] {
-        let refused = bench.handle.reject(Environment::Live, held, reject(true, prompt)).await;
+        let refused = bench.handle.reject(Environment::LIVE, held, reject(true, prompt)).await;
         assert!(matches!(refused, Err(Error::BudgetExceeded(_))), "{refused:?}");
         assert_eq!(stands(&bench, id), (6.0, 0.0));
     }
     assert_eq!(bench.task(held).await.status(), Status::Pending, "the output still waits");
     let change = BudgetChange { limit: Some(Money::from_usd(12.0)), ..BudgetChange::default() };
-    bench.handle.change_budget(id, change).await.expect("it is there");
-    let rejected = bench.handle.reject(Environment::Live, held, reject(true, None)).await;
+    bench.handle.change_budget(Environment::LIVE, id, change).await.expect("it is there");
+    let rejected = bench.handle.reject(Environment::LIVE, held, reject(true, None)).await;
     rejected.expect("there is room");
     assert_eq!(stands(&bench, id), (6.0, 6.0));
     let lease = worker.assignment().await.lease;
@@ -525,7 +546,7 @@ async fn fails(worker: &mut Worker, lease: LeaseToken, usage: Option<Usage>) {
 
 async fn waits_for_a_budget(bench: &Bench, task: TaskId) {
     let pauses = Pauses::begin();
-    while bench.handle.waiting_in(Environment::Live, &bench.task(task).await) != Some("budget") {
+    while bench.handle.waiting_in(Environment::LIVE, &bench.task(task).await) != Some("budget") {
         pauses.one().await;
     }
 }
@@ -535,7 +556,8 @@ async fn a_budget_of_a_model_is_for_the_calls_that_fall_back_to_it() {
     let bench = bench().await;
     let matches = Match { model: Some("n".into()), ..Match::default() };
     let of_n = Budget { matches, ..budget(&bench, 10.0, OnExceed::Reject) };
-    let id = bench.handle.create_budget(of_n).await.expect("it is taken").budget.id;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, of_n).await.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     let models = vec!["m".to_owned(), "n".to_owned()];
     let routing = Some(Box::new(Routing { models, ..Routing::default() }));
@@ -558,7 +580,8 @@ async fn a_budget_of_a_model_is_for_the_calls_that_fall_back_to_it() {
 #[tokio::test]
 async fn a_call_that_failed_costs_what_its_worker_saw_of_it() {
     let bench = bench().await;
-    let id = bench.handle.create_budget(budget(&bench, 10.0, OnExceed::Wait)).await;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget(&bench, 10.0, OnExceed::Wait)).await;
     let id = id.expect("it is taken").budget.id;
     let mut worker = bench.worker(1).await;
     let task = bench.submit(costing(4)).await;
@@ -580,7 +603,8 @@ async fn a_call_that_failed_costs_what_its_worker_saw_of_it() {
 #[tokio::test]
 async fn the_tasks_that_wait_for_a_budget_go_on_in_the_order_of_a_queue() {
     let bench = bench().await;
-    let id = bench.handle.create_budget(budget(&bench, 10.0, OnExceed::Wait)).await;
+    let id =
+        bench.handle.create_budget(Environment::LIVE, budget(&bench, 10.0, OnExceed::Wait)).await;
     id.expect("it is taken");
     let mut worker = bench.worker(5).await;
     bench.submit(costing(6)).await;
@@ -602,7 +626,9 @@ async fn the_tasks_that_wait_for_a_budget_go_on_in_the_order_of_a_queue() {
 #[tokio::test]
 async fn there_are_a_thousand_budgets_however_many_are_made_at_once() {
     let bench = bench().await;
-    let make = async || bench.handle.create_budget(budget(&bench, 10.0, OnExceed::Wait)).await;
+    let make = async || {
+        bench.handle.create_budget(Environment::LIVE, budget(&bench, 10.0, OnExceed::Wait)).await
+    };
     for _ in 0..999 {
         make().await.expect("there is room");
     }

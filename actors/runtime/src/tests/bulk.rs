@@ -23,7 +23,7 @@ fn order(action: Action, status: Status) -> BulkOrder {
 
 async fn ended(bench: &Bench, id: BulkId) -> Job {
     loop {
-        let job = bench.handle.bulk(Environment::Live, id).expect("it is there");
+        let job = bench.handle.bulk(Environment::LIVE, id).expect("it is there");
         if job.ended_at.is_some() {
             return job;
         }
@@ -46,7 +46,7 @@ async fn waiting(bench: &Bench, count: usize) -> Vec<TaskId> {
 
 async fn statuses(bench: &Bench) -> Vec<Status> {
     let window = callboard_domain::query::Window { limit: 1_000, offset: 0 };
-    let page = bench.handle.tasks(Environment::Live, &Tasks { window, ..Tasks::default() }).await;
+    let page = bench.handle.tasks(Environment::LIVE, &Tasks { window, ..Tasks::default() }).await;
     page.expect("a list").items.iter().map(Task::status).collect()
 }
 
@@ -86,7 +86,7 @@ async fn a_job_that_a_crash_interrupts_goes_on_and_acts_on_each_task_once() {
     assert_eq!((job.succeeded, job.total), (200, 200));
     let window = callboard_domain::query::Window { limit: 1_000, offset: 0 };
     let query = Tasks { statuses: vec![Status::Pending], window, ..Tasks::default() };
-    let page = bench.handle.tasks(Environment::Live, &query).await.expect("a list");
+    let page = bench.handle.tasks(Environment::LIVE, &query).await.expect("a list");
     let mut retried: Vec<_> =
         page.items.iter().filter_map(|task| task.spec.origin.retry_of).collect();
     retried.sort_unstable();
@@ -164,7 +164,7 @@ async fn a_job_rejects_what_waits_for_a_reviewer_and_goes_on_after_crashes() {
     waiting(&bench, 1).await;
     let by = Decider { account: "usr_2".into(), reviewer: None, bulk: None };
     let approve = Approve { by, modified_output: None, comment: None };
-    bench.handle.approve(Environment::Live, held[0], approve).await.expect("it waits");
+    bench.handle.approve(Environment::LIVE, held[0], approve).await.expect("it waits");
 
     let reject = BulkOrder {
         action: Action::Reject,
@@ -191,7 +191,7 @@ async fn a_job_rejects_what_waits_for_a_reviewer_and_goes_on_after_crashes() {
     for id in &held[1..] {
         assert_eq!(bench.task(*id).await.status(), Status::Rejected);
     }
-    let history = bench.handle.approval_history(Environment::Live, held[1]).await;
+    let history = bench.handle.approval_history(Environment::LIVE, held[1]).await;
     let history = history.expect("a history");
     let rejected = &history.last().expect("an entry").entry;
     assert_eq!(rejected.action, approval::Action::Rejected);
@@ -216,7 +216,7 @@ async fn a_stopped_job_acts_on_no_further_task_also_after_a_restart() {
     // The part that was under way is finished and counted.
     let pauses = Pauses::begin();
     loop {
-        let done = bench.handle.bulk(Environment::Live, job.id).expect("it is there").done();
+        let done = bench.handle.bulk(Environment::LIVE, job.id).expect("it is there").done();
         if pending(&bench).await + done as usize == 300 {
             assert!(done <= 64, "{done}");
             break;
@@ -225,7 +225,7 @@ async fn a_stopped_job_acts_on_no_further_task_also_after_a_restart() {
     }
     let left = pending(&bench).await;
     let bench = bench.restart().await;
-    let job = bench.handle.bulk(Environment::Live, job.id).expect("it is there");
+    let job = bench.handle.bulk(Environment::LIVE, job.id).expect("it is there");
     assert!(job.stopped.is_some());
     let again = bench.handle.stop_bulk(&owner(), job.id).await.expect("it is there");
     assert_eq!((again, pending(&bench).await), (job, left));

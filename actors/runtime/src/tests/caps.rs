@@ -73,10 +73,10 @@ async fn unfinished_tasks_are_capped_until_some_end_also_after_a_restart() {
     let bench = restarted(bench, settings).await;
     assert_eq!(bench.tried(vec![request(); 3]).await, more);
     assert_eq!(bench.tried(vec![request(); 2]).await, Ok(()));
-    let pending = bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
+    let pending = bench.handle.tasks(Environment::LIVE, &Tasks::default()).await.expect("a list");
     let waiting = pending.items.iter().find(|task| task.status() == Status::Pending);
     let id = waiting.expect("one waits").spec.id;
-    bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it waits");
+    bench.handle.cancel(Environment::LIVE, id, "usr_1").await.expect("it waits");
     assert_eq!(bench.tried(vec![request()]).await, Ok(()));
     let other = Owner { id: "usr_2".into(), ..owner() };
     assert!(bench.handle.submit(&other, vec![request()], false, None).await.is_ok());
@@ -181,7 +181,7 @@ async fn schedules_are_capped_until_some_are_deleted_also_after_a_restart() {
     let bench = restarted(bench, settings).await;
     assert_eq!(bench.tried_schedule(&owner(), request()).await, Err(full.clone()));
     let id = made[0].as_ref().expect("it is made").row.schedule.id;
-    bench.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
+    bench.handle.delete_schedule(Environment::LIVE, id).await.expect("it is there");
     let again = bench.tried_schedule(&owner(), request()).await.expect("there is room");
 
     // A target of another account makes the schedule that account's.
@@ -194,13 +194,13 @@ async fn schedules_are_capped_until_some_are_deleted_also_after_a_restart() {
         bench.tried_schedule(&other, request()).await.expect("there is room");
     }
     assert_eq!(take().await, Err(full.clone()));
-    let schedules = bench.handle.schedules(Environment::Live, &Schedules::default()).await;
+    let schedules = bench.handle.schedules(Environment::LIVE, &Schedules::default()).await;
     let of_other = schedules.expect("a list").items;
     let of_other =
         of_other.iter().find(|row| row.schedule.account == "usr_2").expect("there are three");
     bench
         .handle
-        .delete_schedule(Environment::Live, of_other.schedule.id)
+        .delete_schedule(Environment::LIVE, of_other.schedule.id)
         .await
         .expect("it is there");
     take().await.expect("there is room");
@@ -229,7 +229,7 @@ async fn the_target_of_a_schedule_counts_as_stored() {
     let refused = bench.tried_schedule(&owner(), request()).await;
     assert!(matches!(refused, Err(Error::QuotaExceeded { .. })), "{refused:?}");
 
-    bench.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
+    bench.handle.delete_schedule(Environment::LIVE, id).await.expect("it is there");
     tokio::time::sleep(HOUR + Duration::from_mins(10)).await;
     assert_eq!(bench.handle.holdings("usr_1").stored(), 0);
 }

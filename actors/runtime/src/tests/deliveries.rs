@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use callboard_domain::access::Role;
 use callboard_domain::approval::{Action, Decider, MailCause};
 use callboard_domain::delivery::{Delivery, State as TaskRow};
-use callboard_domain::id::UserId;
+use callboard_domain::id::{Slot, UserId};
 use callboard_domain::task::{Channels, Gate, HoldReason};
 
 use super::approvals::new_user;
@@ -16,7 +16,7 @@ use crate::handle::Approve;
 use crate::kernel::ports::{KeyEndMail, Mailer, NotSent, ReviewerMail};
 use crate::tables::{ENDED_DELIVERIES, LIVE_DELIVERIES, deliveries};
 
-const NUMBER: u8 = Environment::Live.number();
+const NUMBER: u8 = Environment::LIVE.number();
 
 type Sending<'s> = Pin<Box<dyn Future<Output = Result<(), NotSent>> + Send + 's>>;
 
@@ -270,7 +270,7 @@ async fn nothing_is_sent_once_the_item_is_decided() {
     bench.until_failed().await;
     let by = Decider { account: ann.to_string(), reviewer: None, bulk: None };
     let approve = Approve { by, modified_output: None, comment: None };
-    bench.handle.approve(Environment::Live, task, approve).await.expect("it waits");
+    bench.handle.approve(Environment::LIVE, task, approve).await.expect("it waits");
     let ended = bench.outcome().await.remove(0);
     assert!(matches!(ended.state, TaskRow::Dropped { .. }), "{ended:?}");
     assert_eq!(post.letters().len(), 1);
@@ -339,7 +339,7 @@ async fn admins_get_one_mail_two_weeks_and_one_three_days_before_a_key_ends() {
     let key = |name: &str, days: u32| crate::items::accounts::NewKey {
         name: name.into(),
         role: Role::Viewer,
-        environment: Environment::Live,
+        environment: Environment::LIVE,
         tier: None,
         queues: Vec::new(),
         lifetime: days * DAY,
@@ -374,7 +374,7 @@ async fn admins_get_one_mail_two_weeks_and_one_three_days_before_a_key_ends() {
     // The clock of a new bench begins where that of the first one did.
     pass(&bench, 77).await;
     assert_eq!(told(&post), [], "each notice is sent once");
-    let keys = bench.handle.keys();
+    let keys = bench.handle.keys(Slot::DEFAULT);
     let successor = keys.iter().find(|it| it.key.name == "rotated" && it.key.revoked_at.is_none());
     let successor = successor.expect("the successor").key.id;
     bench.handle.revoke_key(successor, by).await.expect("revoked");

@@ -12,7 +12,7 @@ async fn others_have_their_turn_between_the_pieces_of_a_long_delta() {
     let id = bench.submit(request()).await;
     let mut worker = bench.worker(1).await;
     let lease = worker.assignment().await.lease;
-    let mut reader = bench.handle.follow_text(Environment::Live, id);
+    let mut reader = bench.handle.follow_text(Environment::LIVE, id);
     worker.link.say(WorkerMessage::Delta(lease, "ü".repeat(LENGTH / 2)));
     // All of them share this thread.
     let (mut at, mut longest, mut whole) = (TextPosition::default(), 0, 0);

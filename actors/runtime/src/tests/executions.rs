@@ -47,14 +47,14 @@ impl Bench {
     }
 
     pub(super) async fn execution(&self, id: ExecutionId) -> ExecutionDetail {
-        self.handle.execution(Environment::Live, id).await.expect("it is there")
+        self.handle.execution(Environment::LIVE, id).await.expect("it is there")
     }
 
     pub(super) async fn ended(&self, id: ExecutionId) -> ExecutionDetail {
         let ended = async {
             let pauses = Pauses::begin();
             loop {
-                let overview = self.handle.overview(Environment::Live, id).await;
+                let overview = self.handle.overview(Environment::LIVE, id).await;
                 if overview.expect("it is there").execution.status() != Phase::Running {
                     return self.execution(id).await;
                 }
@@ -161,11 +161,11 @@ async fn a_failed_step_cancels_what_stands_behind_it_and_a_retry_runs_only_that(
     worker.link.say(WorkerMessage::Failed(lease, failure(false)));
     let detail = bench.ended(id).await;
     assert_eq!(stages(&detail), [Stage::Failed, Stage::Cancelled]);
-    bench.handle.retry_execution(Environment::Live, id).await.expect("it failed");
+    bench.handle.retry_execution(Environment::LIVE, id).await.expect("it failed");
     tokio::spawn(echo(bench.resumed(1, Some((&worker, vec![]))).await, Applied::default()));
     let detail = bench.ended(id).await;
     assert_eq!(detail.outputs[&1], "b(a())");
-    let again = bench.handle.retry_execution(Environment::Live, id).await;
+    let again = bench.handle.retry_execution(Environment::LIVE, id).await;
     assert!(again.is_err(), "it is completed");
 }
 
@@ -200,7 +200,7 @@ async fn after_an_acknowledged_cancel_no_step_is_given_out() {
         for _ in 0..round % 50 {
             tokio::task::yield_now().await;
         }
-        bench.handle.cancel_execution(Environment::Live, id).await.expect("it runs");
+        bench.handle.cancel_execution(Environment::LIVE, id).await.expect("it runs");
         // The assignments from before the answer stand in line before it.
         while worker.commands.try_recv().is_ok() {}
         let next = bench.submit(request()).await;
@@ -220,7 +220,7 @@ async fn ten_thousand_executions_wait_as_rows() {
     for _ in 0..10_000 {
         bench.handle.execute(&owner(), plan, Start::default(), None).await.expect("it starts");
     }
-    let page = bench.handle.executions(Environment::Live, &Executions::default()).await;
+    let page = bench.handle.executions(Environment::LIVE, &Executions::default()).await;
     assert_eq!((page.expect("a list").total, bench.handle.awake()), (10_000, 0));
 }
 
@@ -236,7 +236,7 @@ async fn an_output_that_does_not_match_its_schema_is_asked_for_once_more() {
     let bench = Bench::new().await;
     let (account, name) = ("usr_ada".to_owned(), "ada@example.com".to_owned());
     let author = crate::items::catalog::Author { account, name, role: Role::Admin };
-    bench.handle.publish(Environment::Live, author, source).await.expect("it is valid");
+    bench.handle.publish(Environment::LIVE, author, source).await.expect("it is valid");
     let caller = Caller { account: "usr_ada", role: Role::Admin };
     let mut worker = bench.worker(1).await;
     for second in [r#"{"score": 1}"#, "no idea"] {
@@ -269,7 +269,7 @@ async fn what_no_first_step_can_afford_is_not_started() {
     // The model has no price, so that no cap can be promised.
     let refused = bench.handle.execute(&owner(), plan, start, None).await;
     assert!(matches!(refused, Err(Error::BudgetExceeded(_))), "{refused:?}");
-    let page = bench.handle.executions(Environment::Live, &Executions::default()).await;
+    let page = bench.handle.executions(Environment::LIVE, &Executions::default()).await;
     assert_eq!(page.expect("a list").total, 0);
 }
 
@@ -302,7 +302,7 @@ async fn a_diamond(
         tokio::spawn(echo(bench.worker(1).await, applied));
         let pauses = Pauses::begin();
         loop {
-            let overview = bench.handle.overview(Environment::Live, id).await.ok()?;
+            let overview = bench.handle.overview(Environment::LIVE, id).await.ok()?;
             if overview.execution.status() == Phase::Completed {
                 return Some(id);
             }
@@ -330,7 +330,7 @@ async fn a_crash_at_any_commit_of_an_execution_applies_each_output_once() {
             a_diamond(&bench, &mut begun, Arc::clone(&acknowledged)).await;
 
             let bench = bench.restart().await;
-            let page = bench.handle.executions(Environment::Live, &Executions::default()).await;
+            let page = bench.handle.executions(Environment::LIVE, &Executions::default()).await;
             let there: Vec<_> =
                 page.expect("a list").items.iter().map(|one| one.execution.head.spec.id).collect();
             assert!(begun.is_none_or(|id| there == [id]), "{fault:?} at {k}");
@@ -427,8 +427,8 @@ async fn an_execution_whose_texts_are_being_erased_is_there() {
         pauses.one().await;
     }
     let (erased, retried) = tokio::join!(
-        bench.handle.erase_texts(Environment::Live, given.task.spec.id),
-        bench.handle.retry_execution(Environment::Live, id),
+        bench.handle.erase_texts(Environment::LIVE, given.task.spec.id),
+        bench.handle.retry_execution(Environment::LIVE, id),
     );
     erased.expect("it has ended");
     retried.expect("it is there");

@@ -116,7 +116,7 @@ async fn an_answer_that_did_not_count_is_its_own_models_and_its_retry_has_its_co
         worker.ack(asked.lease, Of::Complete).await;
     }
     bench.until(id, |task| task.retries == 1).await;
-    bench.handle.cancel(Environment::Live, id, "usr_1").await.expect("it can be");
+    bench.handle.cancel(Environment::LIVE, id, "usr_1").await.expect("it can be");
     let figures = bench.figures().await;
     assert_eq!((model(&figures, "m").output, model(&figures, "b").output), (10, 20));
     assert_eq!((model(&figures, "m").input, model(&figures, "b").input), (1, 1));
@@ -139,7 +139,7 @@ async fn a_restart_resets_counters_and_keeps_what_waits() {
 #[tokio::test]
 async fn the_sandbox_has_no_figures() {
     let bench = Bench::new().await;
-    let sandbox = Owner { environment: Environment::Test, ..owner() };
+    let sandbox = Owner { environment: Environment::TEST, ..owner() };
     let other = Request { model: "x".into(), queue: "y".into(), ..request() };
     bench.handle.submit(&sandbox, vec![other], false, None).await.expect("it is taken");
     let figures = bench.figures().await;
@@ -163,15 +163,19 @@ async fn usage_of_more_tasks_than_one_answer_counts_is_refused_and_not_cut() {
         let lease = worker.assignment_while_beating().await.lease;
         assert_eq!(worker.complete(lease, "done").await, AckResult::Applied);
     }
-    let all = bench.handle.usage(&asked(0)).await.expect("as many as an answer counts");
+    let all = bench
+        .handle
+        .usage(Environment::LIVE, &asked(0))
+        .await
+        .expect("as many as an answer counts");
     assert_eq!(all.total.tasks, usage::MAX_TASKS);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let later = bench.handle.now().as_millis();
     bench.submit(request()).await;
     let lease = worker.assignment_while_beating().await.lease;
     assert_eq!(worker.complete(lease, "done").await, AckResult::Applied);
-    let refused = bench.handle.usage(&asked(0)).await.expect_err("one more");
+    let refused = bench.handle.usage(Environment::LIVE, &asked(0)).await.expect_err("one more");
     assert!(refused.to_string().contains("choose a shorter time"), "{refused}");
-    let one = bench.handle.usage(&asked(later)).await.expect("a shorter time");
+    let one = bench.handle.usage(Environment::LIVE, &asked(later)).await.expect("a shorter time");
     assert_eq!(one.total.tasks, 1);
 }

@@ -29,7 +29,7 @@ async fn a_key_runs_no_more_tasks_than_its_limit_over_a_restart_either() {
     assert_eq!(worker.assignment().await.task.spec.id, other);
     assert!(nothing_comes(&mut worker).await);
     let waiting = bench.task(second).await;
-    assert_eq!(bench.handle.waiting_in(Environment::Live, &waiting), Some("limit"));
+    assert_eq!(bench.handle.waiting_in(Environment::LIVE, &waiting), Some("limit"));
     bench.until(first, |task| task.status() == Status::Running).await;
 
     let bench = bench.restart().await;
@@ -58,12 +58,12 @@ async fn a_task_that_rejects_is_refused_while_its_key_is_used_up_and_a_batch_wit
         let Err(Error::InvalidState(message)) = refused else { panic!("a refusal") };
         assert!(message.contains('k'), "{message}");
     }
-    let page = bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
+    let page = bench.handle.tasks(Environment::LIVE, &Tasks::default()).await.expect("a list");
     assert_eq!(page.total, 1, "nothing of what was refused is there");
     let two = vec![keyed(2, OnConflict::Reject), keyed(2, OnConflict::Reject)];
     let refused = bench.handle.submit(&owner(), two, true, None).await;
     assert!(matches!(refused, Err(Error::InvalidState(_))), "the batch itself passes the limit");
-    bench.handle.cancel(Environment::Live, first, "usr_1").await.expect("it can be");
+    bench.handle.cancel(Environment::LIVE, first, "usr_1").await.expect("it can be");
     bench.submit(keyed(1, OnConflict::Reject)).await;
 }
 

@@ -98,7 +98,7 @@ fn done(docs: impl IntoIterator<Item = usize>) -> String {
 impl Bench {
     async fn page(&self, id: ExecutionId, statuses: Vec<ItemStatus>) -> ItemPage {
         let query = Items { statuses, window: Window { limit: 1_000, offset: 0 } };
-        let page = self.handle.execution_items(Environment::Live, id, "each", &query).await;
+        let page = self.handle.execution_items(Environment::LIVE, id, "each", &query).await;
         page.expect("a list")
     }
 
@@ -110,7 +110,7 @@ impl Bench {
 #[tokio::test]
 async fn the_outputs_of_the_items_are_the_output_of_the_step_in_order() {
     let bench = Bench::new().await;
-    let subscribed = bench.handle.subscribe(Environment::Live, None, Transient::default()).await;
+    let subscribed = bench.handle.subscribe(Environment::LIVE, None, Transient::default()).await;
     let mut events = subscribed.expect("the store answers");
     tokio::spawn(reader(bench.worker(2).await, None, Applied::default()));
     let id = bench.start(source(MapSource::default()), over(4)).await;
@@ -176,7 +176,7 @@ async fn a_retry_runs_the_items_again_that_did_not_complete() {
         ItemCounts { total: 5, completed: 2, failed: 1, cancelled: 2, ..ItemCounts::default() };
     assert_eq!(detail.items[&0], counts);
     worker.abort();
-    bench.handle.retry_execution(Environment::Live, id).await.expect("it has failed");
+    bench.handle.retry_execution(Environment::LIVE, id).await.expect("it has failed");
     let second = Applied::default();
     tokio::spawn(reader(bench.worker(1).await, None, Arc::clone(&second)));
     let detail = bench.ended(id).await;
@@ -196,7 +196,7 @@ async fn a_cancel_stops_all_items_and_none_is_begun_after_it() {
     let id = bench.start(source(map), over(20)).await;
     let first = worker.assignment().await;
     worker.complete(first.lease, "x").await;
-    bench.handle.cancel_execution(Environment::Live, id).await.expect("it runs");
+    bench.handle.cancel_execution(Environment::LIVE, id).await.expect("it runs");
     let detail = bench.execution(id).await;
     assert_eq!(stages(&detail), [Stage::Cancelled, Stage::Cancelled]);
     let counts = ItemCounts { total: 20, completed: 1, cancelled: 19, ..ItemCounts::default() };
@@ -266,7 +266,7 @@ async fn a_map(
         tokio::spawn(reader(bench.worker(2).await, None, applied));
         let pauses = Pauses::begin();
         loop {
-            let overview = bench.handle.overview(Environment::Live, id).await.ok()?;
+            let overview = bench.handle.overview(Environment::LIVE, id).await.ok()?;
             if overview.execution.status() == Phase::Completed {
                 return Some(id);
             }
@@ -294,7 +294,7 @@ async fn a_crash_at_any_commit_of_a_map_applies_each_output_once() {
             a_map(&bench, &mut begun, Arc::clone(&acknowledged)).await;
 
             let bench = bench.restart().await;
-            let page = bench.handle.executions(Environment::Live, &Executions::default()).await;
+            let page = bench.handle.executions(Environment::LIVE, &Executions::default()).await;
             let there: Vec<_> =
                 page.expect("a list").items.iter().map(|one| one.execution.head.spec.id).collect();
             assert!(begun.is_none_or(|id| there == [id]), "{fault:?} at {k}");
@@ -358,7 +358,7 @@ async fn a_crash_loses_no_order_to_stop_the_other_items_of_a_step_that_failed() 
         let _ = tokio::time::timeout(Duration::from_secs(20), life(&bench)).await;
         let bench = bench.restart().await;
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let page = bench.handle.executions(Environment::Live, &Executions::default()).await;
+        let page = bench.handle.executions(Environment::LIVE, &Executions::default()).await;
         let there = page.expect("a list").items;
         let Some(id) = there.first().map(|one| one.execution.head.spec.id) else { continue };
         if bench.items(id, vec![ItemStatus::Failed]).await.is_empty() {
@@ -368,7 +368,7 @@ async fn a_crash_loses_no_order_to_stop_the_other_items_of_a_step_that_failed() 
         let open = vec![Status::Pending, Status::Running];
         let window = Window { limit: 100, offset: 0 };
         let open = Tasks { statuses: open, window, ..Tasks::default() };
-        let open = bench.handle.tasks(Environment::Live, &open).await.expect("a list").items;
+        let open = bench.handle.tasks(Environment::LIVE, &open).await.expect("a list").items;
         let steps: Vec<_> = open.iter().map(|task| task.spec.origin.step.clone()).collect();
         assert_eq!(open.len(), 1, "at {k} of {commits}: {steps:?}");
     }
@@ -423,7 +423,7 @@ async fn a_thousand_items_end_though_the_process_crashes_at_commit_after_commit(
                 Ok(None) => break false,
                 Err(_) => {
                     worker.link.say(WorkerMessage::Heartbeat(vec![], vec![]));
-                    let overview = bench.handle.overview(Environment::Live, id).await;
+                    let overview = bench.handle.overview(Environment::LIVE, id).await;
                     if overview.is_ok_and(|it| it.execution.status() == Phase::Completed) {
                         break true;
                     }

@@ -34,15 +34,15 @@ fn limits(requests_per_minute: u64) -> ModelLimits {
 
 impl Bench {
     async fn limit(&self, model: &str, limits: ModelLimits) {
-        self.handle.set_model_limits(model, limits).await.expect("it is stored");
+        self.handle.set_model_limits(Environment::LIVE, model, limits).await.expect("it is stored");
     }
 
     fn waits(&self, task: &Task) -> (Option<&'static str>, Option<u64>) {
-        let until = self.handle.waiting_until(task);
+        let until = self.handle.waiting_until(Environment::LIVE, task);
         let ms = until.map(|until| {
             u64::try_from(until.since(self.handle.now()).as_millis()).unwrap_or(u64::MAX)
         });
-        (self.handle.waiting_for(task), ms)
+        (self.handle.waiting_for(Environment::LIVE, task), ms)
     }
 }
 
@@ -145,7 +145,12 @@ async fn an_outage_of_ten_minutes_costs_no_attempt_and_one_call_at_a_time_tries(
     }
     // 1, 2, 4, 8, 16, 32 seconds, then a minute each.
     assert!((12..=15).contains(&calls), "{calls} calls");
-    let view = bench.handle.models().into_iter().find(|view| &*view.name == "a").expect("known");
+    let view = bench
+        .handle
+        .models(Environment::LIVE)
+        .into_iter()
+        .find(|view| &*view.name == "a")
+        .expect("known");
     let because = view.status.expect("it is metered").closed_because;
     assert_eq!(because.map(Closure::as_str), Some("unavailable"));
     for _ in 0..3 {
@@ -210,7 +215,7 @@ async fn no_room_is_kept_for_a_task_that_was_cancelled() {
     let (mut worker, large) = one_waits_for_room(&bench).await;
     let small = bench.submit(sized(10)).await;
     assert!(worker.idles(Duration::from_secs(1)).await, "the large one goes first");
-    bench.handle.cancel(Environment::Live, large, "usr_1").await.expect("it waits");
+    bench.handle.cancel(Environment::LIVE, large, "usr_1").await.expect("it waits");
     assert_eq!(worker.assignment().await.task.spec.id, small);
 }
 
@@ -222,9 +227,17 @@ async fn no_room_is_kept_for_a_task_of_a_paused_queue() {
     let small = bench.submit(Request { queue: "other".into(), ..sized(10) }).await;
     assert!(other.idles(Duration::from_secs(1)).await, "the large one goes first");
     let pause = |paused| QueueChange { paused: Some(paused), ..QueueChange::default() };
-    bench.handle.change_queue("default", pause(true)).await.expect("it is taken");
+    bench
+        .handle
+        .change_queue(Environment::LIVE, "default", pause(true))
+        .await
+        .expect("it is taken");
     assert_eq!(other.assignment().await.task.spec.id, small);
-    bench.handle.change_queue("default", pause(false)).await.expect("it is taken");
+    bench
+        .handle
+        .change_queue(Environment::LIVE, "default", pause(false))
+        .await
+        .expect("it is taken");
     assert_eq!(worker.assignment_while_beating().await.task.spec.id, large);
 }
 
@@ -237,7 +250,7 @@ async fn calls_in_flight_are_limited_and_a_cancelled_one_makes_room() {
     worker.assignment().await;
     let second = bench.submit(of("a")).await;
     assert!(worker.idles(Duration::from_secs(3)).await);
-    bench.handle.cancel(Environment::Live, first, "usr_1").await.expect("it runs");
+    bench.handle.cancel(Environment::LIVE, first, "usr_1").await.expect("it runs");
     assert_eq!(worker.assignment().await.task.spec.id, second);
 }
 
@@ -277,7 +290,7 @@ async fn limits_closures_and_the_last_minute_survive_a_crash() {
 
     let bench = bench.restart().await;
     let status = |name: &str| {
-        let models = bench.handle.models();
+        let models = bench.handle.models(Environment::LIVE);
         models.into_iter().find(|view| *view.name == *name).expect("it is known")
     };
     let limited = status("a").status.expect("it has limits");
@@ -465,7 +478,7 @@ async fn a_worker_of_one_queue_closes_the_model_for_this_queue_and_limits_nobody
     let second = bench.submit(own("bound")).await;
     let (waits_for, until) = bench.waits(&bench.task(second).await);
     assert_eq!((waits_for, until), (Some("limit"), Some(300_000)), "five minutes at most");
-    let view = bench.handle.end_pause("a").await.expect("it is known");
+    let view = bench.handle.end_pause(Environment::LIVE, "a").await.expect("it is known");
     assert_eq!(view.closed_queues, []);
     assert_eq!(outsider.assignment_while_beating().await.task.spec.id, second);
 }
@@ -480,11 +493,14 @@ async fn an_admin_ends_a_pause_and_a_restart_does_not_begin_it_again() {
     let second = bench.submit(of("a")).await;
     assert_eq!(bench.waits(&bench.task(second).await), (Some("limit"), Some(300_000)));
     assert!(matches!(
-        bench.handle.end_pause("z").await,
+        bench.handle.end_pause(Environment::LIVE, "z").await,
         Err(callboard_domain::Error::NotFound { .. })
     ));
-    bench.handle.end_pause("a").await.expect("it is known");
+    bench.handle.end_pause(Environment::LIVE, "a").await.expect("it is known");
     assert_eq!(worker.assignment().await.task.spec.id, second);
     let bench = bench.restart().await;
-    assert_eq!(bench.handle.models().iter().find_map(|model| model.closed_until), None);
+    assert_eq!(
+        bench.handle.models(Environment::LIVE).iter().find_map(|model| model.closed_until),
+        None
+    );
 }

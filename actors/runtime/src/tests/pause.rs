@@ -31,7 +31,7 @@ async fn while_everything_is_paused_no_task_is_leased_also_after_a_restart() {
     assert_eq!(bench.task(running).await.status(), Status::Completed);
     bench.gives_nothing(&mut worker).await;
     let task = bench.task(waiting).await;
-    assert_eq!(bench.handle.waiting_in(Environment::Live, &task), Some("paused"));
+    assert_eq!(bench.handle.waiting_in(Environment::LIVE, &task), Some("paused"));
     let figures = bench.handle.figures().await.expect("everybody answers");
     assert!(figures.paused);
 
@@ -100,7 +100,7 @@ async fn a_server_that_stands_still_leases_nothing_and_cannot_be_resumed() {
     bench.gives_nothing(&mut worker).await;
     assert!(matches!(bench.handle.resume().await, Err(Error::InvalidState(_))));
     let task = bench.task(waiting).await;
-    assert_eq!(bench.handle.waiting_in(Environment::Live, &task), Some("paused"));
+    assert_eq!(bench.handle.waiting_in(Environment::LIVE, &task), Some("paused"));
     let bench = bench.restart().await;
     let mut worker = bench.worker(1).await;
     assert_eq!(worker.assignment().await.task.spec.id, waiting);
@@ -118,7 +118,7 @@ async fn a_bulk_job_without_a_status_counts_only_tasks_that_its_action_fits() {
     let lease = worker.assignment().await.lease;
     worker.complete(lease, "x").await;
     let cancelled = bench.submit(Request { queue: "idle".into(), ..request() }).await;
-    bench.handle.cancel(Environment::Live, cancelled, "usr_1").await.expect("it waits");
+    bench.handle.cancel(Environment::LIVE, cancelled, "usr_1").await.expect("it waits");
     for _ in 0..3 {
         bench.submit(Request { queue: "idle".into(), ..request() }).await;
     }

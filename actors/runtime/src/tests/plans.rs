@@ -46,7 +46,7 @@ async fn an_account_runs_no_more_tasks_than_its_plan_allows() {
     let first = worker.assignment().await;
     let waiting =
         made.made.tasks().iter().find(|task| task.spec.id != first.task.spec.id).expect("two");
-    assert_eq!(bench.handle.waiting_for(waiting), Some("limit"));
+    assert_eq!(bench.handle.waiting_for(Environment::LIVE, waiting), Some("limit"));
     bench.submit(request()).await;
     let other = worker.assignment().await;
     assert_ne!(other.task.spec.id, waiting.spec.id);

@@ -7,11 +7,16 @@ use super::*;
 const NONE: QueueChange = QueueChange { paused: None, concurrent: None, requests_per_minute: None };
 
 async fn change(bench: &Bench, change: QueueChange) -> QueueSettings {
-    bench.handle.change_queue("default", change).await.expect("it is taken").settings
+    bench
+        .handle
+        .change_queue(Environment::LIVE, "default", change)
+        .await
+        .expect("it is taken")
+        .settings
 }
 
 fn waits_for(bench: &Bench, task: &Task) -> Option<&'static str> {
-    bench.handle.waiting_in(Environment::Live, task)
+    bench.handle.waiting_in(Environment::LIVE, task)
 }
 
 /// True if no task comes within a while.
@@ -36,7 +41,8 @@ async fn a_paused_queue_gives_no_lease_over_a_restart_either_until_it_is_resumed
     let mut worker = bench.worker(2).await;
     assert_eq!(waits_for(&bench, &bench.task(waiting).await), Some("queue_paused"));
     assert!(nothing_comes(&mut worker).await);
-    let page = bench.handle.queues(callboard_domain::query::Window::default()).await;
+    let page =
+        bench.handle.queues(Environment::LIVE, callboard_domain::query::Window::default()).await;
     let view = page.expect("a list").items.remove(0);
     assert_eq!((&*view.name, view.depth, view.running, view.workers), ("default", 1, 0, 1));
     assert!(view.settings.paused);
@@ -87,7 +93,7 @@ async fn a_rate_lets_so_many_leases_pass_in_a_minute_and_then_wakes_the_queue() 
     }
     assert!(started.elapsed() < Duration::from_secs(1));
     let waiting = loop {
-        let page = bench.handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
+        let page = bench.handle.tasks(Environment::LIVE, &Tasks::default()).await.expect("a list");
         let mut waiting = page.items.into_iter().filter(|task| task.status() == Status::Pending);
         match (waiting.next(), waiting.next()) {
             (Some(one), None) => break one,
@@ -105,7 +111,7 @@ async fn a_thousand_queues_have_settings_however_many_are_set_at_once() {
     let bench = Bench::new().await;
     let set = async |n: u32| {
         let change = QueueChange { concurrent: Some(n + 1), ..NONE };
-        bench.handle.change_queue(&format!("q{n}"), change).await
+        bench.handle.change_queue(Environment::LIVE, &format!("q{n}"), change).await
     };
     for n in 0..999 {
         set(n).await.expect("there is room");

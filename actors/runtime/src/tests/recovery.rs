@@ -51,7 +51,7 @@ async fn a_cursor_of_events_that_a_restored_server_does_not_have_is_told_as_a_ga
 
 impl Bench {
     async fn follow(&self, cursor: Option<Cursor>) -> Subscription {
-        let subscribed = self.handle.subscribe(Environment::Live, cursor, Transient::default());
+        let subscribed = self.handle.subscribe(Environment::LIVE, cursor, Transient::default());
         subscribed.await.expect("the store answers")
     }
 
@@ -120,7 +120,7 @@ async fn a_deadline_that_passed_without_a_server_is_kept_once_everything_is_coun
     tokio::time::sleep(SECOND).await;
     let waiting = async |bench: &Bench| {
         let pending = Tasks { statuses: vec![Status::Pending], ..Tasks::default() };
-        bench.handle.tasks(Environment::Live, &pending).await.expect("a list").total
+        bench.handle.tasks(Environment::LIVE, &pending).await.expect("a list").total
     };
     assert_eq!(waiting(&bench).await, 1_400);
     let bench = bench.restart_after(10 * SECOND).await;
@@ -165,8 +165,8 @@ async fn a_name_that_the_settings_allow_no_more_takes_nothing_from_what_is_store
     let bench = bench.restart().await;
     let id = execution.head.spec.id;
     let reader = owner();
-    let plans = bench.handle.plans(Environment::Live, reader.caller(), &Plans::default()).await;
-    let runs = bench.handle.executions(Environment::Live, &Executions::default()).await;
+    let plans = bench.handle.plans(Environment::LIVE, reader.caller(), &Plans::default()).await;
+    let runs = bench.handle.executions(Environment::LIVE, &Executions::default()).await;
     let listed = (plans.expect("a list").items.len(), runs.expect("a list").items.len());
     assert_eq!(listed, (1, 1));
     assert!(bench.handle.create_plan(&owner(), source).await.is_err(), "a new one is refused");
@@ -176,5 +176,5 @@ async fn a_name_that_the_settings_allow_no_more_takes_nothing_from_what_is_store
     assert_eq!(ended.outputs[&0], "paid");
     let error = ended.overview.execution.head.error.as_ref().map(|cause| cause.ending.code);
     assert_eq!(error, Some(EndingCode::RenderFailed), "b would have asked without its team");
-    bench.handle.retry_execution(Environment::Live, id).await.expect("it failed");
+    bench.handle.retry_execution(Environment::LIVE, id).await.expect("it failed");
 }

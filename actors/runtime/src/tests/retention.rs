@@ -118,11 +118,11 @@ impl Bench {
         self.answer(&mut worker, &"y".repeat(10_000)).await;
         tasks.push(self.submit(held_request()).await);
         self.answer(&mut worker, "held").await;
-        let edited = self.handle.approve(Environment::Live, tasks[1], approve("better")).await;
+        let edited = self.handle.approve(Environment::LIVE, tasks[1], approve("better")).await;
         edited.expect("it waits");
         tasks.push(self.submit(request()).await);
         let cancelled = worker.assignment_while_beating().await;
-        self.handle.cancel(Environment::Live, tasks[2], "usr_1").await.expect("it runs");
+        self.handle.cancel(Environment::LIVE, tasks[2], "usr_1").await.expect("it runs");
         worker.complete(cancelled.lease, "late").await;
 
         // A rejected try, which no step names any more, and the one after it.
@@ -132,13 +132,13 @@ impl Bench {
             steps.push(self.answer(&mut worker, "o").await);
         }
         tasks.extend(&steps);
-        let held = self.handle.approvals(Environment::Live, &Approvals::default()).await;
+        let held = self.handle.approvals(Environment::LIVE, &Approvals::default()).await;
         let waits =
             held.expect("a list").items.into_iter().find(|one| one.approval.decision.is_none());
         let waits = waits.expect("one waits").approval.id();
-        self.handle.reject(Environment::Live, waits, reject(true)).await.expect("it waits");
+        self.handle.reject(Environment::LIVE, waits, reject(true)).await.expect("it waits");
         let again = self.answer(&mut worker, "again").await;
-        self.handle.approve(Environment::Live, again, approve("best")).await.expect("it waits");
+        self.handle.approve(Environment::LIVE, again, approve("best")).await.expect("it waits");
         let last = self.answer(&mut worker, "end").await;
         tasks.extend([again, last]);
         steps.retain(|task| *task != waits);
@@ -169,7 +169,7 @@ impl Bench {
     async fn seen_of(&self, past: &Past) -> usize {
         let mut seen = 0;
         for id in &past.tasks {
-            match self.handle.task(Environment::Live, *id).await {
+            match self.handle.task(Environment::LIVE, *id).await {
                 Ok(detail) => {
                     seen += 1;
                     assert!(!detail.inputs.prompt.is_empty());
@@ -179,7 +179,7 @@ impl Bench {
             }
         }
         for id in &past.executions {
-            match self.handle.execution(Environment::Live, *id).await {
+            match self.handle.execution(Environment::LIVE, *id).await {
                 Ok(detail) => {
                     seen += 1;
                     assert_eq!(detail.overview.progress.completed, detail.overview.progress.total);
@@ -189,8 +189,8 @@ impl Bench {
             }
         }
         for (execution, task) in &past.steps {
-            if self.handle.execution(Environment::Live, *execution).await.is_err() {
-                let task = self.handle.task(Environment::Live, *task).await;
+            if self.handle.execution(Environment::LIVE, *execution).await.is_err() {
+                let task = self.handle.task(Environment::LIVE, *task).await;
                 assert!(task.is_err(), "{execution} is gone, and not {task:?}");
             }
         }
@@ -200,11 +200,11 @@ impl Bench {
     /// How many tasks, executions, approvals and plans are listed.
     async fn totals(&self) -> [u64; 4] {
         let handle = &self.handle;
-        let tasks = handle.tasks(Environment::Live, &Tasks::default()).await.expect("a list");
-        let executions = handle.executions(Environment::Live, &Executions::default()).await;
-        let approvals = handle.approvals(Environment::Live, &Approvals::default()).await;
+        let tasks = handle.tasks(Environment::LIVE, &Tasks::default()).await.expect("a list");
+        let executions = handle.executions(Environment::LIVE, &Executions::default()).await;
+        let approvals = handle.approvals(Environment::LIVE, &Approvals::default()).await;
         let plans =
-            handle.plans(Environment::Live, ADMIN, &Plans::default()).await.expect("a list");
+            handle.plans(Environment::LIVE, ADMIN, &Plans::default()).await.expect("a list");
         let [executions, approvals] =
             [executions.expect("a list").total, approvals.expect("a list").total];
         [tasks.total, executions, approvals, plans.total]
@@ -230,14 +230,14 @@ async fn what_ended_long_ago_is_gone_with_all_its_rows_and_what_has_not_stays() 
     // The steps b and c of the second diamond are under way; of plans, those made by hand stay.
     assert_eq!(bench.totals().await, [4, 1, 1, 2]);
     for id in [held, step] {
-        assert!(bench.handle.task(Environment::Live, id).await.is_ok());
+        assert!(bench.handle.task(Environment::LIVE, id).await.is_ok());
     }
-    let gone = bench.handle.plan(Environment::Live, ADMIN, past.plan).await;
+    let gone = bench.handle.plan(Environment::LIVE, ADMIN, past.plan).await;
     assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
 
     // The remaining ones go on.
     let mut worker = bench.worker(1).await;
-    bench.handle.approve(Environment::Live, held, approve("yes")).await.expect("it waits");
+    bench.handle.approve(Environment::LIVE, held, approve("yes")).await.expect("it waits");
     for _ in 0..3 {
         bench.answer(&mut worker, "o").await;
     }
@@ -289,7 +289,7 @@ async fn an_old_execution_that_runs_again_stays() {
     worker.link.say(WorkerMessage::Failed(first.lease, failure(false)));
     assert_eq!(bench.ended(id).await.overview.execution.status(), Phase::Failed);
     bench.wall.fetch_add(2 * HOUR, Ordering::SeqCst);
-    bench.handle.retry_execution(Environment::Live, id).await.expect("it failed");
+    bench.handle.retry_execution(Environment::LIVE, id).await.expect("it failed");
     tokio::time::sleep(Duration::from_mins(10)).await;
     let mut worker = bench.worker(1).await;
     for _ in 0..4 {
@@ -346,17 +346,17 @@ async fn a_history_outlives_its_task_for_as_long_as_is_asked() {
     let mut worker = bench.worker(1).await;
     let id = bench.submit(held_request()).await;
     bench.answer(&mut worker, "o").await;
-    bench.handle.approve(Environment::Live, id, approve("e")).await.expect("it waits");
+    bench.handle.approve(Environment::LIVE, id, approve("e")).await.expect("it waits");
     let chain = bench.approval(id).await.chain;
     bench.later(2).await;
     assert_eq!(bench.totals().await, [0, 0, 0, 0]);
-    let history = bench.handle.approval_history(Environment::Live, id).await.expect("it stays");
+    let history = bench.handle.approval_history(Environment::LIVE, id).await.expect("it stays");
     assert!(history.iter().all(|entry| entry.edit.is_none() && entry.remark.is_none()));
     let entries: Vec<_> = history.into_iter().map(|entry| entry.entry).collect();
     assert_eq!(chain.verify(id, &entries), Ok(()));
     assert_eq!(entries.last().map(|entry| entry.action), Some(Action::Approved));
     bench.later(4).await;
-    let gone = bench.handle.approval_history(Environment::Live, id).await;
+    let gone = bench.handle.approval_history(Environment::LIVE, id).await;
     assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
 }
 
@@ -383,12 +383,12 @@ async fn a_plan_that_a_schedule_runs_stays_until_the_schedule_goes() {
     let schedule = made.expect("it is sound").row.schedule.id;
     bench.later(3).await;
     assert_eq!(bench.totals().await, [0, 0, 0, 1], "the schedule keeps it");
-    bench.handle.trigger_schedule(Environment::Live, schedule).await.expect("it starts");
+    bench.handle.trigger_schedule(Environment::LIVE, schedule).await.expect("it starts");
     let mut worker = bench.worker(1).await;
     bench.answer(&mut worker, "o").await;
     bench.later(3).await;
     assert_eq!(bench.totals().await, [0, 0, 0, 1]);
-    bench.handle.delete_schedule(Environment::Live, schedule).await.expect("it is there");
+    bench.handle.delete_schedule(Environment::LIVE, schedule).await.expect("it is there");
     assert_eq!(bench.totals().await, [0, 0, 0, 0], "it goes with it");
 }
 
@@ -423,7 +423,7 @@ async fn nothing_stays_of_a_large_execution_and_the_signals_that_it_took() {
         let payload = serde_json::json!("p".repeat(length));
         let signal =
             SendSignal { name: name.into(), payload, replace: false, key: Some("k".into()) };
-        bench.handle.signal(Environment::Live, id, "usr_1", signal).await.expect("it waits");
+        bench.handle.signal(Environment::LIVE, id, "usr_1", signal).await.expect("it waits");
     }
     let mut worker = bench.worker(1).await;
     for _ in 0..301 {

@@ -41,7 +41,7 @@ impl Bench {
     }
 
     async fn runs(&self, id: ScheduleId) -> Vec<RunRow> {
-        let runs = self.handle.schedule_runs(Environment::Live, id, ALL).await;
+        let runs = self.handle.schedule_runs(Environment::LIVE, id, ALL).await;
         let mut runs = runs.expect("it is there").items;
         runs.reverse();
         runs
@@ -54,7 +54,7 @@ impl Bench {
     /// Nothing is due any more.
     async fn caught_up(&self, id: ScheduleId) {
         loop {
-            let detail = self.handle.schedule(Environment::Live, id).await.expect("it is there");
+            let detail = self.handle.schedule(Environment::LIVE, id).await.expect("it is there");
             if detail.row.schedule.wakes_at().is_none_or(|at| at > self.handle.now()) {
                 return;
             }
@@ -66,7 +66,7 @@ impl Bench {
     async fn all_caught_up(&self) {
         loop {
             let all = Schedules { enabled: None, window: ALL };
-            let page = self.handle.schedules(Environment::Live, &all).await.expect("a list");
+            let page = self.handle.schedules(Environment::LIVE, &all).await.expect("a list");
             let now = self.handle.now();
             let is_due = |row: &ScheduleRow| row.schedule.wakes_at().is_some_and(|at| at <= now);
             if !page.items.iter().any(is_due) {
@@ -78,7 +78,7 @@ impl Bench {
 
     async fn tasks(&self) -> u64 {
         let all = Tasks { window: ALL, ..Tasks::default() };
-        self.handle.tasks(Environment::Live, &all).await.expect("a list").total
+        self.handle.tasks(Environment::LIVE, &all).await.expect("a list").total
     }
 }
 
@@ -110,7 +110,7 @@ async fn no_schedule_runs_while_the_server_stands_still_and_none_is_lost() {
     let bench = Bench::at(at.clone(), still, store.clone(), store).await;
     tokio::time::sleep(Duration::from_hours(3)).await;
     assert!(bench.outcomes(id).await.is_empty());
-    let refused = bench.handle.trigger_schedule(Environment::Live, id).await;
+    let refused = bench.handle.trigger_schedule(Environment::LIVE, id).await;
     assert!(matches!(refused, Err(Error::InvalidState(says)) if says.contains("--paused")));
     let store = Arc::new(bench.store.reopen());
     bench.system.stop().await;
@@ -268,12 +268,12 @@ async fn while_a_run_is_under_way_the_overlap_policy_says_what_happens() {
             let why = format!("task {task} is in progress");
             assert_eq!(runs[1].error.as_deref(), Some(why.as_str()));
         }
-        let triggered = bench.handle.trigger_schedule(Environment::Live, id).await;
+        let triggered = bench.handle.trigger_schedule(Environment::LIVE, id).await;
         let refused = matches!(triggered, Err(Error::InvalidState(_)));
         assert_eq!(refused, matches!(overlap, Overlap::Skip | Overlap::Queue), "{triggered:?}");
         if overlap == Overlap::CancelRunning {
             let open = Tasks { statuses: vec![Status::Pending], window: ALL, ..Tasks::default() };
-            let open = bench.handle.tasks(Environment::Live, &open).await.expect("a list");
+            let open = bench.handle.tasks(Environment::LIVE, &open).await.expect("a list");
             assert_eq!(open.total, 1, "the others are cancelled");
         }
         if overlap == Overlap::Queue {
@@ -284,7 +284,7 @@ async fn while_a_run_is_under_way_the_overlap_policy_says_what_happens() {
             worker.complete(first.lease, "x").await;
             let second = worker.assignment_while_beating().await;
             assert!(second.task.spec.id > first.task.spec.id);
-            let detail = bench.handle.schedule(Environment::Live, id).await.expect("it is there");
+            let detail = bench.handle.schedule(Environment::LIVE, id).await.expect("it is there");
             assert_eq!(detail.row.schedule.running.len(), 1);
         }
     }
@@ -321,16 +321,16 @@ async fn a_paused_schedule_rests_a_changed_one_follows_and_a_deleted_one_is_gone
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(bench.tasks().await, 0);
     let list = |enabled| Schedules { enabled, window: ALL };
-    let paused = bench.handle.schedules(Environment::Live, &list(Some(false))).await;
+    let paused = bench.handle.schedules(Environment::LIVE, &list(Some(false))).await;
     assert_eq!(paused.expect("a list").total, 1);
-    bench.handle.trigger_schedule(Environment::Live, id).await.expect("by hand");
+    bench.handle.trigger_schedule(Environment::LIVE, id).await.expect("by hand");
     assert_eq!(bench.tasks().await, 1);
     bench.handle.change_schedule(&owner(), id, enabled(true), None).await.expect("it is there");
     tokio::time::sleep(Duration::from_secs(125)).await;
     // The pause is not made up for.
     assert_eq!(bench.tasks().await, 3);
-    bench.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
-    let gone = bench.handle.schedule(Environment::Live, id).await;
+    bench.handle.delete_schedule(Environment::LIVE, id).await.expect("it is there");
+    let gone = bench.handle.schedule(Environment::LIVE, id).await;
     assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!((bench.tasks().await, bench.handle.timer_count().await), (3, 0));
@@ -358,7 +358,7 @@ async fn a_crash_at_any_commit_of_a_schedule_runs_each_occurrence_once() {
         let bench = bench.restart().await;
         tokio::time::sleep(Duration::from_mins(2)).await;
         let all = Schedules { enabled: None, window: ALL };
-        let page = bench.handle.schedules(Environment::Live, &all).await.expect("a list");
+        let page = bench.handle.schedules(Environment::LIVE, &all).await.expect("a list");
         let Some(found) = page.items.first() else {
             assert!(!made, "{fault:?} at {k}: it was acknowledged");
             continue;

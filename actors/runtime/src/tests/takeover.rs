@@ -157,7 +157,7 @@ impl Nodes {
         let (_, handle) = self.door.borrow().clone().expect("it is open");
         for id in submitted.values() {
             loop {
-                let task = handle.task(Environment::Live, *id).await.expect("it is there").task;
+                let task = handle.task(Environment::LIVE, *id).await.expect("it is there").task;
                 if task.status() == Status::Completed {
                     break;
                 }
@@ -165,12 +165,12 @@ impl Nodes {
             }
         }
         let store = &*self.running[&number].store;
-        let log = store.read_log(event_log(Environment::Live), 0, usize::MAX).await;
+        let log = store.read_log(event_log(Environment::LIVE), 0, usize::MAX).await;
         let mut ends = BTreeMap::<TaskId, usize>::new();
         let mut begun = BTreeMap::<TaskId, usize>::new();
         for record in log.expect("the store answers") {
             let row = EVENTS.read(&record).expect("an event");
-            for event in row.whole(store, Environment::Live).await.expect("the store answers") {
+            for event in row.whole(store, Environment::LIVE).await.expect("the store answers") {
                 let crate::tables::Subject::Task(task) = &event.subject else { continue };
                 let counted = match &*event.event {
                     "task.completed" => &mut ends,

@@ -35,7 +35,7 @@ fn signal(name: &str, payload: Value) -> SendSignal {
 
 impl Bench {
     async fn signal(&self, id: ExecutionId, signal: SendSignal) -> Result<bool, Error> {
-        let sent = self.handle.signal(Environment::Live, id, "usr_1", signal).await;
+        let sent = self.handle.signal(Environment::LIVE, id, "usr_1", signal).await;
         sent.map(|(_, replayed)| replayed)
     }
 
@@ -151,7 +151,7 @@ async fn a_thousand_signals_race_their_waits_and_each_arrives_once() {
                 tokio::task::yield_now().await;
             }
             let sent = signal("go", json!(round));
-            handle.signal(Environment::Live, id, "usr_1", sent).await
+            handle.signal(Environment::LIVE, id, "usr_1", sent).await
         });
         for _ in 0..round % 23 {
             tokio::task::yield_now().await;
@@ -213,7 +213,7 @@ async fn a_crash_at_any_commit_neither_loses_nor_repeats_a_signal() {
             let bench = bench.restart().await;
             let page = bench
                 .handle
-                .executions(Environment::Live, &callboard_domain::query::Executions::default())
+                .executions(Environment::LIVE, &callboard_domain::query::Executions::default())
                 .await;
             let page = page.expect("a list");
             let Some(found) = page.items.first() else { continue };

@@ -17,7 +17,7 @@ use crate::tables::{
     ENDED_DELIVERIES, LIVE_DELIVERIES, Subject, UNLISTED_DELIVERIES, deliveries as rows,
 };
 
-const LIVE: Environment = Environment::Live;
+const LIVE: Environment = Environment::LIVE;
 const URL: &str = "https://example.com/hook";
 
 type Posting<'s> = Pin<Box<dyn Future<Output = Result<u16, Failure>> + Send + 's>>;
@@ -174,6 +174,7 @@ async fn the_end_of_a_task_is_posted_as_it_was_committed() {
     let expected = WebhookContent {
         delivery: delivery.notification.id(),
         environment: LIVE,
+        project: callboard_domain::id::ProjectId::DEFAULT,
         url: URL.into(),
         event: "task.completed",
         about: WebhookSubject::Task(task, None),
@@ -277,7 +278,7 @@ async fn a_redelivery_under_way_is_refused_and_one_between_attempts_is_made_at_o
     let unknown = DeliveryId::from_u128(1 << 10);
     let refusal = bench.handle.redeliver(LIVE, unknown).await;
     assert!(matches!(refusal, Err(Error::NotFound { .. })), "{refusal:?}");
-    let elsewhere = bench.handle.redeliver(Environment::Test, id).await;
+    let elsewhere = bench.handle.redeliver(Environment::TEST, id).await;
     assert!(matches!(elsewhere, Err(Error::NotFound { .. })), "{elsewhere:?}");
 }
 

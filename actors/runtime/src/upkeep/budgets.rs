@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::budget::Money;
-use callboard_domain::id::{BudgetId, Environment};
+use callboard_domain::id::BudgetId;
 use callboard_domain::spending::{Budget, Ledger};
 use callboard_domain::task::{Effect, State};
 use callboard_store::{Error, Op, Outcome};
@@ -19,7 +19,6 @@ use crate::tables::{BUDGETS, BudgetRow, SPENT};
 
 /// The partition of all budgets.
 const PARTITION: u8 = 0;
-const NUMBER: u8 = Environment::Live.number();
 /// The number of rows that are read or removed at a time.
 const PAGE: usize = 1_000;
 
@@ -33,8 +32,9 @@ impl Budgets {
     /// Reads the budgets and their spent amounts.
     pub(crate) async fn load(&self, node: &Node) -> Result<(), Error> {
         let (store, now, mut after) = (node.store(), node.now(), None);
+        let number = self.environment.number();
         loop {
-            let page = BUDGETS.scan(store, NUMBER, after.as_ref(), PAGE).await?;
+            let page = BUDGETS.scan(store, number, after.as_ref(), PAGE).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(*last);
             for (id, BudgetRow { budget, since, spent }) in page {
@@ -45,7 +45,7 @@ impl Budgets {
         }
         let mut after = None;
         loop {
-            let page = SPENT.scan(store, NUMBER, after.as_ref(), PAGE).await?;
+            let page = SPENT.scan(store, number, after.as_ref(), PAGE).await?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = Some(*last);
             let mut inner = self.inner();
@@ -63,30 +63,32 @@ impl Budgets {
     /// Writes a budget with the sum of the last fold.
     pub(crate) async fn write(&self, node: &Node, budget: &Budget) -> Result<(), Error> {
         let _writing = self.writing.lock().await;
-        let id = budget.id.as_u128();
-        let row = BUDGETS.get(node.store(), NUMBER, id).await?;
+        let (number, id) = (self.environment.number(), budget.id.as_u128());
+        let row = BUDGETS.get(node.store(), number, id).await?;
         let (since, spent) = match row {
             Some(BudgetRow { since, spent, .. }) => (since, spent),
             None => (budget.period(node.now()).0, Money::ZERO),
         };
         let row = BudgetRow { budget: budget.clone(), since, spent };
-        commit(node, BUDGETS.put(NUMBER, id, &row, None)).await?;
+        commit(node, BUDGETS.put(number, id, &row, None)).await?;
         self.set(budget.clone(), node.now());
         Ok(())
     }
 
     pub(crate) async fn delete(&self, node: &Node, id: BudgetId) -> Result<(), Error> {
         let _writing = self.writing.lock().await;
-        commit(node, BUDGETS.delete(node.store(), NUMBER, id.as_u128()).await?).await?;
+        let number = self.environment.number();
+        commit(node, BUDGETS.delete(node.store(), number, id.as_u128()).await?).await?;
         self.remove(id);
         Ok(())
     }
 
     /// Adds the rows of costs to the sums of their budgets, and removes them, in one commit each page.
     pub(crate) async fn fold(&self, node: &Node) -> Result<(), Error> {
+        let number = self.environment.number();
         loop {
             let _writing = self.writing.lock().await;
-            let page = SPENT.scan(node.store(), NUMBER, None, PAGE).await?;
+            let page = SPENT.scan(node.store(), number, None, PAGE).await?;
             if page.is_empty() {
                 return Ok(());
             }
@@ -96,9 +98,9 @@ impl Budgets {
                     sums.entry(*id).or_default().push((row.at, row.cost));
                 }
             }
-            let mut ops: Vec<Op> = page.iter().map(|(key, _)| SPENT.delete(NUMBER, key)).collect();
+            let mut ops: Vec<Op> = page.iter().map(|(key, _)| SPENT.delete(number, key)).collect();
             for (id, costs) in sums {
-                let row = BUDGETS.get(node.store(), NUMBER, id.as_u128()).await?;
+                let row = BUDGETS.get(node.store(), number, id.as_u128()).await?;
                 // A deleted one needs no sum.
                 let Some(mut row) = row else { continue };
                 let newest = costs.iter().map(|(at, _)| *at).max().unwrap_or(row.since);
@@ -109,7 +111,7 @@ impl Budgets {
                 for (_, cost) in costs.into_iter().filter(|(at, _)| *at >= row.since) {
                     row.spent += cost;
                 }
-                ops.extend(BUDGETS.put(NUMBER, id.as_u128(), &row, None));
+                ops.extend(BUDGETS.put(number, id.as_u128(), &row, None));
             }
             commit(node, ops).await?;
         }
@@ -126,34 +128,39 @@ async fn commit(node: &Node, ops: Vec<Op>) -> Result<(), Error> {
 
 /// Looks after periods, parked tasks and rows of costs, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
-    let wake = Arc::clone(&node.limits.budgets.inner().wake);
     let mut folded = Instant::now();
     loop {
         // What is freed is given on at once; the clock frees the amounts of a new period.
-        let _ = tokio::time::timeout(LOOK, wake.notified()).await;
-        if node.limits.budgets.is_idle(Environment::Live) {
-            continue;
+        let _ = tokio::time::timeout(LOOK, node.limits.budget_wake.notified()).await;
+        let folds = folded.elapsed() >= FOLD;
+        for &environment in &*node.environments() {
+            let Some(budgets) = node.limits.budgets(environment) else { continue };
+            budgets.give_on(&node).await;
+            if folds && let Err(error) = budgets.fold(&node).await {
+                tracing::warn!(%error, "the costs of budgets could not be summed up");
+            }
         }
-        for (place, budget, worst) in node.limits.budgets.unpark(node.now()) {
-            let task = place.1;
-            let (store, environment) = (node.store(), Environment::Live);
-            match crate::tables::task(store, environment, task).await {
+        if folds {
+            folded = Instant::now();
+        }
+    }
+}
+
+impl Budgets {
+    /// Offers the tasks that may fit now to their queues.
+    async fn give_on(&self, node: &Node) {
+        for (place, budget, worst) in self.unpark(node.now()) {
+            match crate::tables::task(node.store(), self.environment, place.1).await {
                 Ok(Some(found)) if found.task.state == State::Ready => {
-                    effects::of_tasks(&node, environment, &found.task, Effect::Enqueue);
+                    effects::of_tasks(node, self.environment, &found.task, Effect::Enqueue);
                 }
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "a task that waits for a budget cannot be read");
-                    node.limits.budgets.inner().park(place, budget, worst);
+                    self.inner().park(place, budget, worst);
                     tokio::time::sleep(LOOK).await;
-                    node.limits.budgets.inner().freed(budget);
+                    self.inner().freed(budget);
                 }
-            }
-        }
-        if folded.elapsed() >= FOLD {
-            folded = Instant::now();
-            if let Err(error) = node.limits.budgets.fold(&node).await {
-                tracing::warn!(%error, "the costs of budgets could not be summed up");
             }
         }
     }

@@ -34,7 +34,7 @@ pub(crate) async fn run(node: Arc<Node>) {
 
 async fn measure(node: &Node) -> Result<HashMap<Box<str>, u64>, StoreError> {
     let mut measuring = Measuring { node, found: HashMap::default() };
-    for environment in Environment::ALL {
+    for &environment in &*node.environments() {
         measuring.tasks(environment).await?;
         measuring.executions(environment).await?;
         measuring.definitions(environment).await?;

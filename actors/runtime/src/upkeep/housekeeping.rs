@@ -3,6 +3,7 @@
 //!
 //! Deliberately absent: work that a request waits for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,14 +28,12 @@ const PAGE: usize = 1_000;
 /// so each is looked at in its turn, and one may be forgotten hours later than it could be.
 const KEYS: usize = 20_000;
 
-/// The idempotency key that was looked at last, of each environment.
-type Places = [Option<[u8; 32]>; Environment::ALL.len()];
-
 /// Tidies up once a minute, for as long as the process lives. Data that comes by the thousand in that time
 /// is looked at more often.
 pub(crate) async fn run(node: Arc<Node>) {
     let mut ticks = tokio::time::interval(LOOK);
-    let mut slots = Places::default();
+    // The idempotency key that was looked at last, of each environment.
+    let mut places: BTreeMap<Environment, Option<[u8; 32]>> = BTreeMap::new();
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     for look in 0.. {
         ticks.tick().await;
@@ -42,15 +41,15 @@ pub(crate) async fn run(node: Arc<Node>) {
             node.slim();
         }
         if look % TIDY != 0 {
-            for environment in Environment::ALL {
+            for &environment in &*node.environments() {
                 if let Err(error) = cap_events(&node, environment).await {
                     tracing::warn!(%error, "could not tidy up");
                 }
             }
             continue;
         }
-        for environment in Environment::ALL {
-            let place = &mut slots[usize::from(environment.number())];
+        for &environment in &*node.environments() {
+            let place = places.entry(environment).or_default();
             if let Err(error) = tidy(&node, environment, place).await {
                 tracing::warn!(%error, "could not tidy up");
             }

@@ -36,8 +36,10 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
             node.limits.holdings.found(&task.spec.account);
         }
         approvals(node, environment, (after, next), &page).await?;
-        for task in page.iter().filter(|_| !node.limits.budgets.is_idle(environment)) {
-            node.limits.budgets.recover(&node.limits.prices, node.store(), task).await?;
+        if let Some(budgets) = node.limits.budgets(environment) {
+            for task in &page {
+                budgets.recover(&node.limits.prices, node.store(), task).await?;
+            }
         }
         for task in &page {
             count += 1;
@@ -51,8 +53,8 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
     }
     // A crash came before this effect; the service itself performs it.
     effects::cancel_excess(node, environment, "system", node.limits.flow.all_excess(environment));
-    if environment == Environment::Test && count > 0 {
-        node.actors.sandbox_used.notify_one();
+    if environment.is_test() && count > 0 {
+        node.actors.sandboxes.used(environment);
     }
     count += recover_executions(node, environment, &executions).await?;
     count += recover_schedules(node, environment).await?;
@@ -100,7 +102,9 @@ async fn approvals(
             None => tables::approvals::approval(store, environment, task).await?,
         };
         let assignee = found.as_ref().and_then(|found| found.assignee);
-        if assignee.is_some_and(|user| node.state.accounts.user(user).is_none()) {
+        if assignee
+            .is_some_and(|user| node.state.accounts.role_in(environment.slot(), user).is_none())
+        {
             let shard = node.shard(task.partition());
             shard.approvals.send(address, approval::Message::AssigneeGone);
         }
@@ -235,16 +239,22 @@ impl Node {
     /// Brings back the work from before a restart: a waiting task returns to its queue or timer, a
     /// running one is watched over.
     pub(crate) async fn recover(&self) -> Result<usize, Error> {
-        let marks = self.observers.events.begin(&*self.kernel.ports.entropy).await?;
+        let environments = self.environments();
+        let marks = self.observers.events.begin(&environments, &*self.kernel.ports.entropy).await?;
         // A mark that a crash loses is one that no cursor is found to have: its client reads the state anew.
         drop(self.shard(0).commit(0, marks));
         self.load_templates().await?;
-        self.load_models().await?;
-        self.limits.flow.load(self.store()).await?;
         self.load_pause().await?;
-        self.limits.budgets.load(self).await?;
+        for &environment in &*environments {
+            if environment.is_test() {
+                continue;
+            }
+            self.load_models(environment).await?;
+            self.limits.flow.load(self.store(), environment).await?;
+            self.limits.budgets_of(environment).load(self).await?;
+        }
         let mut count = 0;
-        for environment in Environment::ALL {
+        for &environment in &*environments {
             count += recover(self, environment).await?;
         }
         Ok(count)

@@ -58,7 +58,7 @@ pub(crate) async fn run(node: Arc<Node>) {
     let Some(every) = policy.interval().filter(|_| !node.settings.stands_still) else { return };
     loop {
         tokio::time::sleep(every).await;
-        for environment in Environment::ALL {
+        for &environment in &*node.environments() {
             let started = Instant::now();
             let mut look = Sweep {
                 node: &node,

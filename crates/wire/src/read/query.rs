@@ -1,7 +1,6 @@
 //! Query strings: the same rules as for bodies, each parameter a text.
 //!
-//! `+` is a blank, as forms write it. Deliberately absent: `api_key`, which is a credential and
-//! may stand in any query; the authentication reads it.
+//! `+` is a blank, as forms write it. `api_key` and `project` may stand in any query: the authentication reads them.
 
 use std::borrow::Cow;
 
@@ -12,8 +11,8 @@ use serde_json::{Map, Value};
 use super::fields::{Faults, Mode};
 use super::{Fields, Members, Path, Read, Refused, refusal};
 
-/// The parameter that carries a key.
-pub const API_KEY: &str = "api_key";
+/// The parameters of every query: the key, and the project of a session.
+pub const EVERYWHERE: [&str; 2] = ["api_key", "project"];
 
 /// The query of a request that takes no parameter.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +48,7 @@ fn read<T: Read>(query: &str, mode: Mode<'_>) -> Result<T, Refused> {
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decode(ROOT, mode, name)?;
-        if name == API_KEY {
+        if EVERYWHERE.contains(&&*name) {
             continue;
         }
         let path = Path::Member(&ROOT, &name);

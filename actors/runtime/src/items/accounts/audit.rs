@@ -7,7 +7,7 @@
 
 use callboard_domain::Error;
 use callboard_domain::audit::{Action, By, Ends, Record};
-use callboard_domain::id::AuditId;
+use callboard_domain::id::{AuditId, Mode};
 use callboard_store::Op;
 
 use super::{Accounts, NUMBER, PARTITION};
@@ -41,7 +41,11 @@ impl Accounts {
             return Ok(None);
         }
         let (mut ends, now) = (self.ends().await?, self.0.now());
-        for record in records {
+        for mut record in records {
+            if !record.by.project.is_default() {
+                let environment = record.by.project.environment(Mode::Live);
+                record = record.with("project", self.0.state.accounts.project_id(environment));
+            }
             let id = AuditId::from_u128(self.0.fresh_id(now, PARTITION));
             ops.push(audit_row(&ends.append(id, now, record)));
         }

@@ -51,13 +51,13 @@ impl Accounts {
             let Some(at) = known.key.notice(now) else { continue };
             for admin in &users {
                 let mail = KeyEnd::new(known.key.id, admin.id, at);
-                let known = deliveries::delivery(store, Environment::Live, mail.id).await;
+                let known = deliveries::delivery(store, Environment::LIVE, mail.id).await;
                 if known.map_err(unreadable)?.is_some() {
                     continue;
                 }
                 let unit = unit::of_new_delivery(Notification::KeyEnd(mail), now);
                 let reserved = Reservation::default();
-                let stored = durable::commit(node, Environment::Live, PARTITION, unit, reserved);
+                let stored = durable::commit(node, Environment::LIVE, PARTITION, unit, reserved);
                 stored.await.map_err(|_| Error::Unavailable("a mail could not be stored"))?;
                 ordered += 1;
                 if ordered == MOST_MAILS {

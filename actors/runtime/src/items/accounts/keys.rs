@@ -48,8 +48,10 @@ impl Accounts {
     }
 
     fn new_key(&self, new: NewKey, by: By) -> Result<(ApiKey, Secret), Error> {
-        let kind = Kind::of(new.role, new.environment)?;
-        let secret = self.random(|entropy| credential::mint(kind, entropy));
+        let kind = Kind::of(new.role, new.environment.mode())?;
+        let project = self.0.state.accounts.project_at(new.environment.slot());
+        let number = project.map_or(0, |project| project.number);
+        let secret = self.random(|entropy| credential::mint(kind, number, entropy));
         let now = self.0.now();
         let key = ApiKey {
             id: KeyId::from_u128(self.0.fresh_id(now, PARTITION)),
@@ -80,14 +82,14 @@ impl Accounts {
 
     pub(super) async fn revoke_key(&self, id: KeyId, by: By) -> Result<Arc<KnownKey>, Error> {
         self.permit(&by, Permission::KeysManage)?;
-        let known = self.known(id)?;
+        let known = self.known(id, by)?;
         let now = self.0.now();
         if known.key.check(now).is_ok() {
             let mut endings = Endings::default();
             endings.revoke(known.key.clone().revoked(now), by, "revoked");
             self.end(endings).await?;
         }
-        self.known(id)
+        self.known(id, by)
     }
 
     /// Revokes the selected keys; returns them as they are then.
@@ -100,7 +102,7 @@ impl Accounts {
     ) -> Result<Vec<Arc<KnownKey>>, Error> {
         self.permit(&by, Permission::KeysManage)?;
         let now = self.0.now();
-        let selected = self.0.state.accounts.selected_keys(selection, now);
+        let selected = self.0.state.accounts.selected_keys(by.project, selection, now);
         if let Some(expect) = expect.filter(|expect| *expect != selected.len() as u64) {
             let found = selected.len();
             return Err(Error::InvalidState(format!(
@@ -115,7 +117,7 @@ impl Accounts {
             }
             self.end(endings).await?;
         }
-        selected.iter().map(|known| self.known(known.key.id)).collect()
+        selected.iter().map(|known| self.known(known.key.id, by)).collect()
     }
 
     pub(super) async fn rotate_key(
@@ -125,7 +127,7 @@ impl Accounts {
         by: By,
     ) -> Result<(ApiKey, Secret), Error> {
         self.permit(&by, Permission::KeysManage)?;
-        let old = &self.known(id)?.key;
+        let old = &self.known(id, by)?.key;
         let now = self.0.now();
         old.check_rotation(now)?;
         let new = NewKey {
@@ -147,8 +149,11 @@ impl Accounts {
         Ok((key, secret))
     }
 
-    fn known(&self, id: KeyId) -> Result<Arc<KnownKey>, Error> {
-        self.0.state.accounts.key_by_id(id).ok_or_else(|| Error::not_found("key", id))
+    /// A key of the project within which somebody acts.
+    fn known(&self, id: KeyId, by: By) -> Result<Arc<KnownKey>, Error> {
+        let known = self.0.state.accounts.key_by_id(id);
+        let known = known.filter(|known| known.key.environment.slot() == by.project);
+        known.ok_or_else(|| Error::not_found("key", id))
     }
 
     /// Stores the uses since the last call.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use callboard_domain::account::WorkLeft;
 use callboard_domain::approval::SYSTEM;
-use callboard_domain::id::{Environment, ExecutionId, TaskId, UserId};
+use callboard_domain::id::{ExecutionId, TaskId, UserId};
 use callboard_store::{Error as StoreError, Op, Outcome};
 use tokio::sync::oneshot;
 
@@ -51,7 +51,7 @@ pub(crate) async fn cancel(node: Arc<Node>) {
 
 async fn cancel_all(node: &Node) -> Result<(), StoreError> {
     let is_left = |account: &str| node.state.accounts.is_abandoned(account);
-    for environment in Environment::ALL {
+    for &environment in &*node.environments() {
         let (store, number) = (node.store(), environment.number());
         let mut after = None;
         loop {

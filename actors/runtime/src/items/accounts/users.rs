@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use callboard_domain::access::Action as Permission;
+use callboard_domain::access::{Action as Permission, Role};
 use callboard_domain::account::{Change, PasswordHash, User, WorkLeft, keep_an_admin};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::ApiKey;
-use callboard_domain::id::{InvitationId, SessionId, UserId};
+use callboard_domain::id::{InvitationId, SessionId, Slot, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::session::{Event, Session, descendants};
 use callboard_domain::{Error, Rule, Timestamp};
 use callboard_store::Op;
 
 use super::sessions::row;
-use super::{Accounts, NUMBER, NewUser, PARTITION, PasswordChange, UserChange, left};
+use super::{Accounts, NUMBER, NewUser, PARTITION, PasswordChange, UserChange, left, projects};
 use crate::messages::approval;
 use crate::tables::{INVITATIONS, KEYS, USERS};
 
@@ -104,7 +104,7 @@ impl Accounts {
             keep_an_admin(&register.users(), id, Change::Role(role))?;
             record = record.with("role", role).with("previousRole", user.role);
             user.role = role;
-            self.end_keys(&mut endings, id, Some(&user), by);
+            self.end_keys(&mut endings, id, Some((Slot::DEFAULT, Some(user.role))), by);
         }
         if let Some(tier) = change.tier {
             record = record.with("plan", tier.as_str());
@@ -193,7 +193,12 @@ impl Accounts {
         self.end_all_sessions(&mut endings, id, None, by, "user deleted");
         endings.ops.push(USERS.delete(NUMBER, &id.as_u128()));
         endings.ops.extend(work.map(|left| left::row(id, left)));
+        let projects = self.without_member(id);
+        endings.ops.extend(projects.iter().flat_map(projects::put));
         self.end(endings).await?;
+        for project in projects {
+            self.keep(project);
+        }
         if let Some(left) = work {
             register.put_left(id, left);
         }
@@ -219,7 +224,10 @@ impl Accounts {
                         "work must be cancel, or the id of another user who takes it over";
                     Error::invalid("work", Rule::Enum, message)
                 })?;
-                if crate::node::rights::of_user(&heir, None).may(Permission::TasksCreate).is_err() {
+                if crate::node::rights::of_user(&heir, Slot::DEFAULT, None)
+                    .may(Permission::TasksCreate)
+                    .is_err()
+                {
                     let message =
                         format!("{} may not submit tasks, so cannot take them over", heir.id);
                     return Err(Error::invalid("work", Rule::Enum, message));
@@ -241,14 +249,28 @@ impl Accounts {
         }
     }
 
-    /// The keys that `id` answers for and could not give any more; `now` is the user as changed,
-    /// `None` if deleted.
-    fn end_keys(&self, endings: &mut Endings, id: UserId, now: Option<&User>, by: By) {
+    /// The keys that `id` answers for and could not give any more. `now` is the project whose role changed and the new
+    /// role there; `None` for a deleted user.
+    pub(super) fn end_keys(
+        &self,
+        endings: &mut Endings,
+        id: UserId,
+        now: Option<(Slot, Option<Role>)>,
+        by: By,
+    ) {
         let at = self.0.now();
-        for known in self.0.state.accounts.keys() {
+        let (keys, role, why) = match now {
+            Some((slot, Some(role))) => {
+                (self.0.state.accounts.keys_in(slot), Some(role), "role of its user changed")
+            }
+            Some((slot, None)) => {
+                (self.0.state.accounts.keys_in(slot), None, "user left the project")
+            }
+            None => (self.0.state.accounts.keys(), None, "user deleted"),
+        };
+        for known in keys {
             let key = &known.key;
-            if key.ends_with(id, now.map(|user| user.role)) && key.check(at).is_ok() {
-                let why = if now.is_some() { "role of its user changed" } else { "user deleted" };
+            if key.ends_with(id, role) && key.check(at).is_ok() {
                 endings.revoke(key.clone().revoked(at), by, why);
             }
         }

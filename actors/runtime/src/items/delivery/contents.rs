@@ -28,7 +28,8 @@ pub(super) async fn letter(
     environment: Environment,
     mail: &Mail,
 ) -> Result<Result<ReviewerMail, &'static str>, Error> {
-    let Some(user) = node.state.accounts.user(mail.to) else {
+    let role = node.state.accounts.role_in(environment.slot(), mail.to);
+    let Some(user) = node.state.accounts.user(mail.to).filter(|_| role.is_some()) else {
         return Ok(Err("the reviewer's account was deleted"));
     };
     let Some(approval) = approvals::approval(node.store(), environment, mail.task).await? else {
@@ -126,6 +127,7 @@ async fn of_task(
     Ok(Ok(WebhookContent {
         delivery: webhook.id,
         environment,
+        project: node.state.accounts.project_id(environment),
         url: webhook.url.clone(),
         event: webhook.event.as_str(),
         about: WebhookSubject::Task(webhook.task, details),
@@ -181,6 +183,7 @@ async fn of_execution(
     Ok(Ok(WebhookContent {
         delivery: webhook.id,
         environment,
+        project: node.state.accounts.project_id(environment),
         url: webhook.url.clone(),
         event: webhook.event.of_execution(),
         status: execution.status().as_str(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::event::EventName;
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::id::TaskId;
 use callboard_domain::queue::{QueueChange, QueueSettings, Throttle, Wait};
 use callboard_domain::task::{Flow, Status};
 use callboard_store::{Filter, Order, Outcome, Query};
@@ -28,11 +28,11 @@ impl Held<QueueItem> {
     /// room again.
     pub(super) fn may_lease(&mut self) -> bool {
         let Some(throttle) = &mut self.item.throttle else { return true };
-        let queue = Limited::Queue(Arc::clone(&self.address.queue));
+        let queue = Limited::queue(&self.address);
         let checked = throttle.check(self.node.limits.flow.running(&queue), self.node.now());
         let waits = matches!(checked, Err(Wait::Rate(_)));
         if throttle.settings().requests_per_minute.is_some() {
-            self.node.limits.flow.set_throttled(&self.address.queue, waits);
+            self.node.limits.flow.set_throttled(&self.address, waits);
         }
         if let (Err(Wait::Rate(seconds)), false) = (checked, self.item.waits_for_rate) {
             self.item.waits_for_rate = true;
@@ -50,7 +50,7 @@ impl Held<QueueItem> {
                 Box::new(RatePermit::new(self.node.queues_of_limits(), &self.address, place))
             });
             if throttle.settings().concurrent.is_some() {
-                let queue = Limited::Queue(Arc::clone(&self.address.queue));
+                let queue = Limited::queue(&self.address);
                 shares.push(self.node.limits.flow.start(queue));
             }
         }
@@ -75,15 +75,15 @@ impl Held<QueueItem> {
             let event = EventName::QueueChanged.as_str();
             let event = (event, self.node.now());
             let ops = vec![
-                tables::queue_row(&name, after),
-                log::append(Environment::Live, event, Kind::Queue, changed),
+                tables::queue_row(self.address.environment, &name, after),
+                log::append(self.address.environment, event, Kind::Queue, changed),
             ];
             let shard = self.node.shard(PARTITION);
             let outcome = shard.commit(PARTITION, ops).await;
             if !matches!(outcome, Outcome::Committed) {
                 return Err(durable::NotCommitted(outcome).into());
             }
-            self.node.limits.flow.set(&name, after);
+            self.node.limits.flow.set(&self.address, after);
             match &mut self.item.throttle {
                 Some(throttle) if !after.is_default() => throttle.set(after),
                 throttle => {
@@ -114,8 +114,7 @@ impl Held<QueueItem> {
             limit: usize::MAX,
         };
         for id in self.node.store().query(&query).await?.documents {
-            let share =
-                self.node.limits.flow.start(Limited::Queue(Arc::clone(&self.address.queue)));
+            let share = self.node.limits.flow.start(Limited::queue(&self.address));
             let address = TaskAddress { environment, task: TaskId::from_u128(id) };
             self.node.send(address, task::Message::Hold(vec![share]));
         }

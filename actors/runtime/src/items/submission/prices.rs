@@ -31,7 +31,8 @@ pub(crate) fn check(
     (program, max_cost): (&Program, Option<Money>),
     is_open: impl Fn(u16) -> bool,
 ) -> Result<(), Error> {
-    if max_cost.is_none() && node.limits.budgets.is_idle(asker.environment) {
+    let budgets = node.limits.budgets(asker.environment);
+    if max_cost.is_none() && budgets.is_none() {
         return Ok(());
     }
     let Asker { account, template, .. } = asker;
@@ -46,7 +47,7 @@ pub(crate) fn check(
             )));
         }
         let subject = Subject { tags: &request.tags, account, template, model: &request.model };
-        if let Some(says) = node.limits.budgets.unbounded(subject, model) {
+        if let Some(says) = budgets.and_then(|budgets| budgets.unbounded(subject, model)) {
             return Err(Error::BudgetExceeded(format!("step {}: {says}", step.id())));
         }
     }
@@ -60,11 +61,8 @@ pub(crate) fn check(
 pub(crate) fn check_task(node: &Node, asker: Asker<'_>, request: &Request) -> Result<(), Error> {
     let Asker { environment, account, template } = asker;
     let subject = Subject { tags: &request.tags, account, template, model: &request.model };
-    if node.limits.budgets.is_idle(environment) {
-        return Ok(());
-    }
-    let says =
-        unpriced(node, request).and_then(|model| node.limits.budgets.unbounded(subject, model));
+    let Some(budgets) = node.limits.budgets(environment) else { return Ok(()) };
+    let says = unpriced(node, request).and_then(|model| budgets.unbounded(subject, model));
     says.map_or(Ok(()), |says| Err(Error::invalid("model", Rule::Enum, says)))
 }
 

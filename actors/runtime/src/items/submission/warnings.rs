@@ -15,7 +15,7 @@ const MAX_WARNINGS: usize = 10;
 
 /// The warnings about the work, one for each model and queue.
 pub(crate) fn warnings(node: &Node, environment: Environment, work: &NewWork) -> Vec<String> {
-    if environment != Environment::Live {
+    if environment.is_test() {
         return Vec::new();
     }
     let moment = node.kernel.ports.clock.moment();

@@ -23,9 +23,10 @@ impl Held<TaskItem> {
         &mut self,
         call: Option<CallPermit>,
     ) -> Result<Result<Option<CallPermit>, NoRoom>, ActorProcessingErr> {
-        let (environment, models) = (self.address.environment, &self.node.limits.models);
+        let environment = self.address.environment;
+        let Some(models) = self.node.limits.models(environment) else { return Ok(Ok(None)) };
         let Some(task) = &self.item.task else { return Ok(Ok(None)) };
-        if !models.meters(environment, task.model()) || task.state != State::Ready {
+        if !models.meters(task.model()) || task.state != State::Ready {
             return Ok(Ok(None));
         }
         let inputs = if let Some(inputs) = self.item.inputs.take() {
@@ -41,7 +42,7 @@ impl Held<TaskItem> {
         self.item.inputs = Some(inputs);
         let reserved = models.reserve(task, call, (tokens, calls));
         if reserved.is_err() {
-            effects::of_tasks(&self.node, self.address.environment, task, Effect::Enqueue);
+            effects::of_tasks(&self.node, environment, task, Effect::Enqueue);
         }
         Ok(reserved.map(Some))
     }
@@ -58,15 +59,16 @@ impl Held<TaskItem> {
         let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) else {
             return Duration::ZERO;
         };
-        let (environment, models) = (self.address.environment, &self.node.limits.models);
+        let environment = self.address.environment;
         let called = self.item.called.take();
+        let Some(models) = self.node.limits.models(environment) else { return Duration::ZERO };
         let end = match answer {
             Answer::Output(_, completion) => {
                 let usage = completion.usage;
                 if let Some(judge) = completion.judge.as_ref().filter(|it| it.model != task.model())
                 {
                     let calls = called.map_or(1, |calls| u64::from(calls.judge.max(1)));
-                    models.called(environment, &judge.model, calls, judge.usage);
+                    models.called(&judge.model, calls, judge.usage);
                 }
                 CallEnd::Used { input: usage.input, output: usage.output }
             }
@@ -88,11 +90,11 @@ impl Held<TaskItem> {
             }
             return Duration::ZERO;
         };
-        let is_closed = || models.is_cooling_down(environment, task.model(), &task.spec.queue);
+        let is_closed = || models.is_cooling_down(task.model(), &task.spec.queue);
         let was_closed = is_closed();
         match (self.item.permits.call.take(), end) {
             (None, CallEnd::Refused { cause, retry_after_ms, queues }) => {
-                models.refused(environment, task.model(), &queues, (cause, retry_after_ms));
+                models.refused(task.model(), &queues, (cause, retry_after_ms));
             }
             (None, _) => {}
             (Some(call), end) => call.end(end),
@@ -127,7 +129,9 @@ impl Held<TaskItem> {
         if is_its {
             let wait = limited.retry_after_ms;
             let refusal = (Closure::RateLimited, wait);
-            self.node.limits.models.refused(environment, &limited.model, &bound, refusal);
+            if let Some(models) = self.node.limits.models(environment) {
+                models.refused(&limited.model, &bound, refusal);
+            }
             self.node.keep_closure(environment, &limited.model);
         }
         Ok(())
@@ -136,7 +140,9 @@ impl Held<TaskItem> {
     /// The provider's own figures count for every task of the model.
     pub(super) fn reported(&self, lease: LeaseId, reported: &Reported) {
         if let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) {
-            self.node.limits.models.report(self.address.environment, task.model(), *reported);
+            if let Some(models) = self.node.limits.models(self.address.environment) {
+                models.report(task.model(), *reported);
+            }
         }
     }
 }

@@ -100,23 +100,27 @@ impl Held<ScheduleItem> {
     /// The account in whose name the work starts, as it is now.
     fn owner(&self, own: &Loaded) -> Result<Owner, Error> {
         let ScheduleRow { schedule, role, .. } = &own.row;
-        let account = &schedule.account;
+        let (account, environment) = (&schedule.account, self.address.environment);
+        if let Some(project) = self.node.state.accounts.project_at(environment.slot()) {
+            project.check_open()?;
+        }
         let role = match account.parse() {
             Ok(known) => {
                 let gone =
                     |_| Error::Forbidden(format!("the account {account} has no rights any more"));
                 let register = &self.node.state.accounts;
                 if register.is_handed_over(account) {
-                    register.owner_may(account, Action::TasksCreate)?.unwrap_or(*role)
+                    register.owner_may(account, environment, Action::TasksCreate)?.unwrap_or(*role)
                 } else {
-                    let caller = caller_of(register, known, self.node.now()).map_err(gone)?;
+                    let (slot, now) = (environment.slot(), self.node.now());
+                    let caller = caller_of(register, known, slot, now).map_err(gone)?;
                     caller.may(Action::TasksCreate)?;
                     caller.role
                 }
             }
             Err(_) => *role,
         };
-        let (id, environment) = (account.clone(), self.address.environment);
+        let id = account.clone();
         Ok(Owner { id, environment, role, trace: None, bound: Arc::default() })
     }
 

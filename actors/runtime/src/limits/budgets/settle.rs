@@ -11,7 +11,7 @@
 use callboard_domain::Timestamp;
 use callboard_domain::budget::Money;
 use callboard_domain::event::EventName;
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::id::TaskId;
 use callboard_domain::spending::{OnExceed, Passed};
 use callboard_domain::task::{State, Task};
 use callboard_domain::unit::{Change, Unit};
@@ -119,7 +119,7 @@ impl Budgets {
                 let (budget, since) = ((*ledger.budget).clone(), ledger.since);
                 let row = BudgetEvent { budget, since, spent: ledger.spent, share };
                 let event = (event.as_str(), now);
-                ops.push(log::append(Environment::Live, event, Kind::Budget, row));
+                ops.push(log::append(self.environment, event, Kind::Budget, row));
             }
         }
         // Each charged answer has a version of its own, while an attempt may have several answers. The rows
@@ -131,7 +131,7 @@ impl Budgets {
             let number = (task.version & 0xfff) as u16 * PARTS + part;
             let row = SpentRow { at: now, cost, budgets: budgets.to_vec() };
             let key = (id.as_u128(), number);
-            ops.push(SPENT.put(Environment::Live.number(), &key, &row, None));
+            ops.push(SPENT.put(self.environment.number(), &key, &row, None));
         }
         Some(Settlement { task: id, keeps, cost, of: used })
     }

@@ -3,7 +3,7 @@
 use callboard_domain::access::Action as Permission;
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::InvitationId;
+use callboard_domain::id::{InvitationId, Slot};
 use callboard_domain::{Error, Timestamp};
 
 use super::Register;
@@ -35,7 +35,8 @@ impl Register {
         let invitation = found.ok_or_else(refused)?;
         invitation.check(now)?;
         if let Some(maker) = invitation.created_by {
-            let may = caller_of(self, maker, now).and_then(|it| it.may(Permission::UsersManage));
+            let may = caller_of(self, maker, Slot::DEFAULT, now)
+                .and_then(|it| it.may(Permission::UsersManage));
             may.map_err(|_| {
                 let message = "whoever made the invitation may not invite people any more";
                 Error::InvalidToken(message.to_owned())

@@ -6,10 +6,9 @@ use callboard_domain::Error;
 use callboard_domain::access::{Account, Action, Role};
 use callboard_domain::account::WorkLeft;
 use callboard_domain::credential::ApiKey;
-use callboard_domain::id::UserId;
+use callboard_domain::id::{Environment, UserId};
 
 use super::{Inner, Register};
-use crate::node::rights::of_user;
 
 /// The most users in a row who were deleted and handed their work over.
 const MAX_HEIRS: usize = 100;
@@ -33,16 +32,28 @@ impl Register {
         matches!(left, Some(WorkLeft::ToCancel | WorkLeft::Cancelled))
     }
 
-    /// The role in which the work of an account may go on; `None` if the account is none of a user, as far as is
+    /// The role in which the work of an account may go on in an environment; `None` if the account is none of a user, as far as is
     /// known.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] if the person behind the account was deleted, or may not do this any more.
-    pub(crate) fn owner_may(&self, account: &str, action: Action) -> Result<Option<Role>, Error> {
+    /// [`Error::Forbidden`] if the person behind the account was deleted, or may not do this any more;
+    /// [`Error::NotFound`] if the person is no member of the project any more.
+    pub(crate) fn owner_may(
+        &self,
+        account: &str,
+        environment: Environment,
+        action: Action,
+    ) -> Result<Option<Role>, Error> {
         let Ok(Account::User(person)) = self.person_of(account).parse() else { return Ok(None) };
-        let inner = self.read();
-        match inner.users.get(&inner.answers_for(person)) {
-            Some(user) => of_user(user, None).may(action).map(|()| Some(user.role)),
+        let user = {
+            let inner = self.read();
+            inner.users.get(&inner.answers_for(person)).cloned()
+        };
+        match user {
+            Some(user) => {
+                let caller = self.caller_in(environment.slot(), &user, None)?;
+                caller.may(action).map(|()| Some(caller.role))
+            }
             None => Err(Error::Forbidden(format!("the user behind {account} was deleted"))),
         }
     }

@@ -83,7 +83,7 @@ mod tests {
 
     fn task(number: u128) -> TimerKey {
         let task = TaskId::from_u128(number);
-        TimerKey::Task(TaskAddress { environment: Environment::Live, task })
+        TimerKey::Task(TaskAddress { environment: Environment::LIVE, task })
     }
 
     #[test]

@@ -18,10 +18,10 @@ impl Events {
         cursor: Option<Cursor>,
         passing: Transient,
     ) -> Result<Subscription, Error> {
-        let number = usize::from(environment.number());
+        let streams = self.streams.of(environment);
         let committed = self.committed.subscribe();
-        let deltas = passing.deltas.then(|| self.deltas[number].subscribe());
-        let depths = passing.depths.then(|| self.depths[number].subscribe());
+        let deltas = passing.deltas.then(|| streams.deltas.subscribe());
+        let depths = passing.depths.then(|| streams.depths.subscribe());
         let (oldest, newest) = self.store.log_bounds(tables::event_log(environment)).await?;
         let now = newest << PART | LAST;
         let (after, resumed) = match cursor {

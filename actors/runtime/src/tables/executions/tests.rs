@@ -9,7 +9,7 @@ use callboard_store::{Batch, BatchId, Outcome};
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
-const LIVE: Environment = Environment::Live;
+const LIVE: Environment = Environment::LIVE;
 
 /// So many steps, the first half of them at once and each other one after one of these.
 fn started(steps: usize) -> Step<Execution> {

@@ -54,7 +54,7 @@ async fn each_model_that_any_step_may_call_needs_a_price_under_a_cap_or_a_budget
         bench.handle.execute(&owner(), plan, Start::default(), None).await.expect("it has no cap");
 
         let budget = budget(&bench, 100.0, OnExceed::Alert);
-        bench.handle.create_budget(budget).await.expect("it is taken");
+        bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken");
         let refused = bench.handle.execute(&owner(), plan, Start::default(), None).await;
         let Err(Error::BudgetExceeded(why)) = refused else { panic!("{second:?}: {refused:?}") };
         assert!(why.starts_with("step b: model free has no price, and budget"), "{why}");
@@ -69,7 +69,7 @@ async fn priced_steps_run_under_a_cap_and_a_budget() {
     let source = plan(vec![priced("a", &[]), priced("b", &["a"])]);
     let plan = bench.handle.create_plan(&owner(), source).await.expect("a plan").id;
     let budget = budget(&bench, 100.0, OnExceed::Alert);
-    bench.handle.create_budget(budget).await.expect("it is taken");
+    bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken");
     bench.handle.execute(&owner(), plan, capped(), None).await.expect("it has prices");
     let start = ScheduledStart { options: capped().options, ..ScheduledStart::default() };
     schedule(&bench, Target::Plan(plan, start)).await.expect("it has prices");
@@ -79,7 +79,7 @@ async fn priced_steps_run_under_a_cap_and_a_budget() {
 async fn a_task_of_a_batch_or_a_schedule_without_a_price_is_named_where_it_stands() {
     let bench = bench().await;
     let budget = budget(&bench, 100.0, OnExceed::Reject);
-    bench.handle.create_budget(budget).await.expect("it is taken");
+    bench.handle.create_budget(Environment::LIVE, budget).await.expect("it is taken");
     let free = Request { model: "free".into(), ..costing(1) };
     let batch = vec![costing(1), free.clone()];
     let field = |refused: Error| {

@@ -8,7 +8,7 @@ use callboard_domain::access::Role;
 use callboard_domain::account::User;
 use callboard_domain::audit::By;
 use callboard_domain::budget::Money;
-use callboard_domain::id::BudgetId;
+use callboard_domain::id::{BudgetId, Environment};
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::query::Tasks;
 use callboard_domain::queue::QueueChange;
@@ -77,12 +77,15 @@ impl World {
             self.limits.is_rated = true;
             self.shared().oracle.rated = Some(Vec::new());
             let change = QueueChange { requests_per_minute: Some(RATE), ..QueueChange::default() };
-            self.handle.change_queue(RATED, change).await.expect("nothing is wrong yet");
+            self.handle
+                .change_queue(Environment::LIVE, RATED, change)
+                .await
+                .expect("nothing is wrong yet");
         }
         if draws.percent(60) {
             self.limits.is_metered = true;
             let limits = ModelLimits { output_tokens_per_minute: Some(100), ..unlimited() };
-            let set = self.handle.set_model_limits(METERED, limits).await;
+            let set = self.handle.set_model_limits(Environment::LIVE, METERED, limits).await;
             set.expect("nothing is wrong yet");
         }
         if draws.percent(60) {
@@ -95,7 +98,10 @@ impl World {
     }
 
     async fn make_budget(&mut self, model: &'static str, limit: f64, on_exceed: OnExceed) {
-        let made = self.handle.create_budget(self.budget(model, limit, on_exceed)).await;
+        let made = self
+            .handle
+            .create_budget(Environment::LIVE, self.budget(model, limit, on_exceed))
+            .await;
         let id = made.expect("nothing is wrong yet").budget.id;
         self.limits.budgets.push((id, model));
     }
@@ -122,7 +128,7 @@ impl World {
                 let paused = self.chance.percent(50);
                 self.note(format!("{PAUSED} is paused: {paused}"));
                 let change = QueueChange { paused: Some(paused), ..QueueChange::default() };
-                let changed = self.handle.change_queue(PAUSED, change).await;
+                let changed = self.handle.change_queue(Environment::LIVE, PAUSED, change).await;
                 self.heard("a change of a queue", changed.map(drop));
             }
             _ => {
@@ -147,11 +153,11 @@ impl World {
     async fn some_raise(&mut self) {
         let all: Vec<_> = self.limits.budgets.iter().take(4).map(|(id, _)| *id).collect();
         let Some(id) = self.chance.pick(&all) else { return };
-        let Ok(before) = self.handle.budget(id) else { return };
+        let Ok(before) = self.handle.budget(Environment::LIVE, id) else { return };
         let limit = Money::from_usd(before.budget.limit.as_usd() + 15.0);
         self.note(format!("{id} is raised to {limit}"));
         let change = BudgetChange { limit: Some(limit), ..BudgetChange::default() };
-        let changed = self.handle.change_budget(id, change).await;
+        let changed = self.handle.change_budget(Environment::LIVE, id, change).await;
         self.heard("a change of a budget", changed.map(drop));
     }
 
@@ -161,7 +167,10 @@ impl World {
             return;
         }
         self.note("a budget for a model without a price");
-        let made = self.handle.create_budget(self.budget(UNPRICED, 10.0, OnExceed::Wait)).await;
+        let made = self
+            .handle
+            .create_budget(Environment::LIVE, self.budget(UNPRICED, 10.0, OnExceed::Wait))
+            .await;
         self.heard("a budget", made.map(drop));
     }
 
@@ -197,13 +206,13 @@ impl World {
         for id in budgets {
             let limit = Some(Money::from_usd(ENDLESS));
             let change = BudgetChange { limit, ..BudgetChange::default() };
-            self.handle.change_budget(id, change).await.map_err(says)?;
+            self.handle.change_budget(Environment::LIVE, id, change).await.map_err(says)?;
         }
         let change = QueueChange { paused: Some(false), ..QueueChange::default() };
-        self.handle.change_queue(PAUSED, change).await.map_err(says)?;
+        self.handle.change_queue(Environment::LIVE, PAUSED, change).await.map_err(says)?;
         if self.limits.is_metered {
             let limits = ModelLimits { output_tokens_per_minute: Some(1_000_000), ..unlimited() };
-            self.handle.set_model_limits(METERED, limits).await.map_err(says)?;
+            self.handle.set_model_limits(Environment::LIVE, METERED, limits).await.map_err(says)?;
         }
         self.change_plan(Tier::Free).await;
         Ok(())

@@ -390,7 +390,7 @@ impl World {
 }
 
 /// The production environment: the model uses no other.
-pub(super) const LIVE: Environment = Environment::Live;
+pub(super) const LIVE: Environment = Environment::LIVE;
 
 async fn begin(
     machine: &Arc<Machine>,

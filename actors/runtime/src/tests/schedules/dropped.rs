@@ -23,12 +23,12 @@ impl Bench {
             if delay > Duration::from_mins(10) && delay < Duration::from_mins(50) {
                 return id;
             }
-            self.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
+            self.handle.delete_schedule(Environment::LIVE, id).await.expect("it is there");
         }
     }
 
     async fn row(&self, id: ScheduleId) -> ScheduleRow {
-        self.handle.schedule(Environment::Live, id).await.expect("it is there").row
+        self.handle.schedule(Environment::LIVE, id).await.expect("it is there").row
     }
 
     /// Five minutes into the delay of the next occurrence.
@@ -76,7 +76,7 @@ async fn a_pause_says_so_in_the_record_of_each_occurrence_that_waited() {
     let waiting = [Outcome::Started, Outcome::Queued, Outcome::Queued];
     assert_eq!(bench.outcomes(id).await, waiting);
     let mut events =
-        bench.handle.subscribe(Environment::Live, None, Transient::default()).await.expect("read");
+        bench.handle.subscribe(Environment::LIVE, None, Transient::default()).await.expect("read");
     bench.change(id, |settings| settings.enabled = false).await;
     let why = "the schedule was paused while the occurrence waited for an earlier run";
     let skipped = (Outcome::Skipped, Some(why.to_owned()));
@@ -119,8 +119,8 @@ async fn a_deleted_schedule_reports_the_occurrences_that_it_leaves_over() {
     let id = bench.scheduled(settings_of("* * * * *", Overlap::Queue, CatchUp::None)).await;
     tokio::time::sleep(Duration::from_secs(130)).await;
     let mut events =
-        bench.handle.subscribe(Environment::Live, None, Transient::default()).await.expect("read");
-    bench.handle.delete_schedule(Environment::Live, id).await.expect("it is there");
+        bench.handle.subscribe(Environment::LIVE, None, Transient::default()).await.expect("read");
+    bench.handle.delete_schedule(Environment::LIVE, id).await.expect("it is there");
     let mut found = Vec::new();
     for _ in 0..2 {
         let Some(StreamItem::Stored(_, event)) = events.next().await.expect("readable") else {
@@ -144,7 +144,7 @@ async fn after_a_start_the_next_occurrence_is_by_the_time_zones_of_the_program()
     stale.schedule.next = right.schedule.next.map(|next| next.after(Duration::from_hours(1)));
     let store = Arc::new(bench.store.reopen());
     bench.system.stop().await;
-    let ops = schedules::put(Environment::Live, &stale);
+    let ops = schedules::put(Environment::LIVE, &stale);
     let batch = Batch { id: BatchId(1), guards: Vec::new(), ops };
     assert!(matches!(store.commit(batch).await, Committed));
     let bench = Bench::at((bench.started, bench.wall), settings(), store.clone(), store).await;

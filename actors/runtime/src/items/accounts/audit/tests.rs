@@ -8,7 +8,7 @@ use callboard_domain::access::{Account, Action as Permission, Caller, Role};
 use callboard_domain::account::{Email, PasswordHash, User};
 use callboard_domain::audit::Entry;
 use callboard_domain::credential::{ApiKey, DEFAULT_LIFETIME};
-use callboard_domain::id::Environment;
+use callboard_domain::id::{Environment, Slot};
 use callboard_domain::query::{AuditQuery, Window};
 use callboard_domain::worker::Monotonic;
 use callboard_store::Store;
@@ -83,7 +83,7 @@ impl Bench {
     }
 
     async fn key(&self, role: Role, by: By) -> Result<ApiKey, Error> {
-        let (name, environment) = (role.as_str().to_owned(), Environment::Live);
+        let (name, environment) = (role.as_str().to_owned(), Environment::LIVE);
         let (tier, queues, lifetime) = (None, Vec::new(), DEFAULT_LIFETIME);
         let new = NewKey { name, role, environment, tier, queues, lifetime };
         Ok(self.handle.create_key(new, by).await?.0)
@@ -117,7 +117,7 @@ impl Bench {
 }
 
 fn by(account: Account) -> By {
-    By { account: Some(account), address: Some([192, 0, 2, 7].into()) }
+    By { account: Some(account), address: Some([192, 0, 2, 7].into()), ..By::SYSTEM }
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn the_last_use_of_a_key_is_stored_with_the_next_minute() {
     let key = bench.key(Role::Viewer, By::SYSTEM).await.expect("made");
     let unused = bench.key(Role::Viewer, By::SYSTEM).await.expect("made");
     let used = |bench: &Bench| {
-        let keys = bench.handle.keys();
+        let keys = bench.handle.keys(Slot::DEFAULT);
         keys.iter().map(|known| (known.key.id, known.last_used_at())).collect::<Vec<_>>()
     };
     assert_eq!(used(&bench), [(unused.id, None), (key.id, None)]);
@@ -200,7 +200,9 @@ async fn an_open_right_ends_with_what_it_stands_on() {
     let _other = bench.user("root", Role::Admin).await;
     let ada = bench.user("ada", Role::Viewer).await;
     let session = bench.handle.sign_in(ada.clone(), By::SYSTEM).await.expect("it signs in");
-    let of_session = |session| bench.handle.caller_of_session(session, ada.id).expect("it is open");
+    let of_session = |session| {
+        bench.handle.caller_of_session(session, ada.id, Slot::DEFAULT).expect("it is open")
+    };
     let key = bench.key(Role::Worker, By::SYSTEM).await.expect("made");
     let caller = of_session(session.session);
     let open = |caller: &Caller, action| {
@@ -251,7 +253,7 @@ async fn a_password_ends_the_sessions_of_the_one_before() {
         sessions.push(bench.handle.sign_in(ada.clone(), by_ada).await.expect("it signs in"));
     }
     let open = || {
-        let is_open = |id| bench.handle.caller_of_session(id, ada.id).is_ok();
+        let is_open = |id| bench.handle.caller_of_session(id, ada.id, Slot::DEFAULT).is_ok();
         sessions.iter().map(|one| is_open(one.session)).collect::<Vec<_>>()
     };
     let change = PasswordChange {
@@ -273,7 +275,8 @@ async fn a_password_ends_the_sessions_of_the_one_before() {
     let reset = bench.handle.change_user(ada.id, change, By::SYSTEM).await.expect("it is set");
     assert_eq!(open(), [false, false, false]);
     let session = bench.handle.sign_in(reset, by_ada).await.expect("it signs in");
-    let caller = bench.handle.caller_of_session(session.session, ada.id).expect("it is open");
+    let caller =
+        bench.handle.caller_of_session(session.session, ada.id, Slot::DEFAULT).expect("it is open");
     assert_eq!(caller.may(Permission::TasksRead), Err(Error::PasswordChangeRequired));
 }
 

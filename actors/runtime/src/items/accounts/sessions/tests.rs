@@ -7,6 +7,7 @@ use std::time::Duration;
 use callboard_domain::access::Role;
 use callboard_domain::account::{Email, PasswordHash};
 use callboard_domain::credential::ENTROPY_BYTES;
+use callboard_domain::id::Slot;
 use callboard_domain::session::signing::{SigningKeyId, SigningKeys};
 use callboard_domain::session::{MAX_ACCESS_LIFETIME, MAX_PER_USER, REUSE_GRACE};
 use callboard_domain::worker::Monotonic;
@@ -102,7 +103,7 @@ impl Bench {
 
     /// Whether access tokens of this session are taken.
     fn is_open(&self, session: &SignedIn) -> bool {
-        self.handle.caller_of_session(session.session, session.user.id).is_ok()
+        self.handle.caller_of_session(session.session, session.user.id, Slot::DEFAULT).is_ok()
     }
 
     async fn rows(&self) -> usize {
@@ -205,7 +206,7 @@ async fn the_role_is_read_live() {
     bench.handle.create_user(admin, By::SYSTEM).await.expect("it is made");
     let operator = UserChange { role: Some(Role::Operator), ..UserChange::default() };
     bench.handle.change_user(session.user.id, operator, By::SYSTEM).await.expect("it is set");
-    let caller = bench.handle.caller_of_session(session.session, session.user.id);
+    let caller = bench.handle.caller_of_session(session.session, session.user.id, Slot::DEFAULT);
     assert_eq!(caller.map(|caller| caller.role), Ok(Role::Operator));
     let renewed = bench.refresh(&session.refresh_token).await.expect("it is renewed");
     assert_eq!(renewed.user.role, Role::Operator);
@@ -224,7 +225,7 @@ async fn the_session_of_a_user_who_is_gone_is_nobodys() {
     assert!(matches!(stored, Outcome::Committed));
 
     let bench = Bench::over(memory.clone(), memory).await;
-    assert!(is_invalid(bench.handle.caller_of_session(id, user)));
+    assert!(is_invalid(bench.handle.caller_of_session(id, user, Slot::DEFAULT)));
     assert!(is_invalid(bench.refresh(&token).await));
 }
 
@@ -233,9 +234,9 @@ async fn a_session_is_taken_for_its_own_user_only() {
     let bench = Bench::new().await;
     let session = bench.signed_in().await;
     let other = UserId::from_u128(1 << 10);
-    assert!(is_invalid(bench.handle.caller_of_session(session.session, other)));
+    assert!(is_invalid(bench.handle.caller_of_session(session.session, other, Slot::DEFAULT)));
     let unknown = SessionId::from_u128(1 << 10);
-    assert!(is_invalid(bench.handle.caller_of_session(unknown, session.user.id)));
+    assert!(is_invalid(bench.handle.caller_of_session(unknown, session.user.id, Slot::DEFAULT)));
 }
 
 #[tokio::test]
@@ -424,7 +425,10 @@ async fn a_session_ends_with_its_signing_key_unless_it_was_renewed() {
     let keys = SigningKeys { current: SigningKeyId::of("next"), previous: vec![(old, Some(end))] };
     bench.handle.change_signing_keys(keys.clone(), By::SYSTEM).await.expect("it is stored");
     let renewed = bench.refresh(&renewed.refresh_token).await.expect("it is renewed");
-    let caller = bench.handle.caller_of_session(idle.session, idle.user.id).expect("it is open");
+    let caller = bench
+        .handle
+        .caller_of_session(idle.session, idle.user.id, Slot::DEFAULT)
+        .expect("it is open");
     assert_eq!(caller.expires_at, Some(end), "streams end with the key");
     bench.clock.advance(Duration::from_hours(24));
     assert!(!bench.is_open(&idle) && bench.is_open(&renewed));

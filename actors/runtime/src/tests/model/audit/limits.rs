@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use callboard_domain::budget::Money;
+use callboard_domain::id::Environment;
 use callboard_domain::machine::Machine;
 use callboard_domain::spending::{Ledger, OnExceed};
 
@@ -17,7 +18,9 @@ impl World {
     /// # Errors
     /// One is passed.
     pub(in super::super) fn judge_limits(&mut self) -> Result<(), String> {
-        for Ledger { budget, spent, reserved, .. } in self.handle.budgets(ALL).items {
+        for Ledger { budget, spent, reserved, .. } in
+            self.handle.budgets(Environment::LIVE, ALL).items
+        {
             let fits = budget.on_exceed == OnExceed::Alert || spent + reserved <= budget.limit;
             must(fits, || {
                 format!("{}: {spent} and {reserved} are more than {}", budget.id, budget.limit)
@@ -68,7 +71,11 @@ impl World {
                 task.result.as_ref().filter(|_| counts).map(|result| result.usage.total_cost)
             });
             let cost = cost.fold(Money::ZERO, |sum, cost| sum + Money::from_usd(cost));
-            let spent = self.handle.budget(*id).map_err(|error| error.to_string())?.spent;
+            let spent = self
+                .handle
+                .budget(Environment::LIVE, *id)
+                .map_err(|error| error.to_string())?
+                .spent;
             must(spent == cost, || format!("{id} has spent {spent}, and its tasks cost {cost}"))?;
         }
         Ok(())

@@ -1,0 +1,232 @@
+//! Projects: teams that share a server and see nothing of each other (docs/reference/projects.md).
+//!
+//! A project is one byte of the keys of its rows, its [`Slot`]; people are members with a role each. The project
+//! `default` has no row: every user of the server is its member, with the user's own role.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::access::{Account, Role};
+use crate::credential::MAX_PROJECT;
+use crate::error::{Error, Rule};
+use crate::id::{ProjectId, Slot, UserId};
+
+/// The most members of a project.
+pub const MAX_MEMBERS: usize = 1_000;
+
+/// The name of the project that every server has.
+pub const DEFAULT_NAME: &str = "default";
+
+/// A project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Project {
+    /// The identifier, which holds the time of creation.
+    pub id: ProjectId,
+    /// The number, which keys name and no later project gets again.
+    pub number: u32,
+    /// The place in the store.
+    pub slot: Slot,
+    /// The name, which no other project has.
+    pub name: String,
+    /// The text for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The account that made the project; `None` for the program itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Account>,
+    /// The time since which the project takes no new work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<Timestamp>,
+    /// The members, with a role each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub members: BTreeMap<UserId, Member>,
+}
+
+/// A member of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// The role within the project.
+    pub role: Role,
+    /// The time of joining.
+    pub since: Timestamp,
+}
+
+/// A change of a project; `None` leaves a member as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The name.
+    pub name: Option<String>,
+    /// The text for people; an empty one takes it away.
+    pub description: Option<String>,
+    /// True to take no new work any more, false to take it again.
+    pub archived: Option<bool>,
+}
+
+impl Project {
+    /// The project `default`.
+    #[must_use]
+    pub fn default_one() -> Self {
+        Self {
+            id: ProjectId::DEFAULT,
+            number: 0,
+            slot: Slot::DEFAULT,
+            name: DEFAULT_NAME.to_owned(),
+            description: None,
+            created_by: None,
+            archived_at: None,
+            members: BTreeMap::new(),
+        }
+    }
+
+    /// True if this is the project's identifier or name.
+    #[must_use]
+    pub fn is_named(&self, text: &str) -> bool {
+        self.name == text || text.parse() == Ok(self.id)
+    }
+
+    /// The project after a change at `now`.
+    #[must_use]
+    pub fn with(mut self, change: Change, now: Timestamp) -> Self {
+        let Change { name, description, archived } = change;
+        if let Some(name) = name {
+            self.name = name;
+        }
+        if let Some(description) = description {
+            self.description = Some(description).filter(|text| !text.is_empty());
+        }
+        match archived {
+            Some(true) => self.archived_at = self.archived_at.or(Some(now)),
+            Some(false) => self.archived_at = None,
+            None => {}
+        }
+        self
+    }
+
+    /// Gives a user a role in the project; returns false if the user has it already.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], field `role`, for a role that is for keys; [`Error::InvalidState`] if there are too many
+    /// members.
+    pub fn admit(&mut self, user: UserId, role: Role, now: Timestamp) -> Result<bool, Error> {
+        if matches!(role, Role::Worker | Role::Backup) {
+            let message = "the role of a member must be one of admin, operator, reviewer, viewer";
+            return Err(Error::invalid("role", Rule::Enum, message));
+        }
+        if let Some(member) = self.members.get_mut(&user) {
+            let is_new = member.role != role;
+            member.role = role;
+            return Ok(is_new);
+        }
+        if self.members.len() >= MAX_MEMBERS {
+            let message = format!(
+                "project {} has {MAX_MEMBERS} members, which is the limit: remove one first",
+                self.name
+            );
+            return Err(Error::InvalidState(message));
+        }
+        self.members.insert(user, Member { role, since: now });
+        Ok(true)
+    }
+
+    /// Passes unless the project takes no new work.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`].
+    pub fn check_open(&self) -> Result<(), Error> {
+        let Some(at) = self.archived_at else { return Ok(()) };
+        Err(Error::InvalidState(format!(
+            "project {} was archived at {at} and takes no new work: an admin takes it out of the archive with PATCH \
+             /api/projects/{}",
+            self.name, self.id
+        )))
+    }
+}
+
+/// Passes in the project `default`, whose admins look after the whole server.
+///
+/// # Errors
+/// [`Error::Forbidden`].
+pub fn check_server(project: Slot, what: impl std::fmt::Display) -> Result<(), Error> {
+    if project.is_default() {
+        return Ok(());
+    }
+    let message =
+        format!("{what} is about the whole server: use a session or a key of the project default");
+    Err(Error::Forbidden(message))
+}
+
+/// The place and the number of the next project; `taken` are the projects that there are, `last` is the highest number
+/// that any project had.
+///
+/// # Errors
+/// [`Error::InvalidState`] if no place is free.
+pub fn next_place<'p>(
+    taken: impl Iterator<Item = &'p Project> + Clone,
+    last: u32,
+) -> Result<(Slot, u32), Error> {
+    let is_free = |slot: &Slot| taken.clone().all(|project| project.slot != *slot);
+    let free = (1..Slot::COUNT).filter_map(Slot::new).find(is_free);
+    let free = free.ok_or_else(|| {
+        Error::InvalidState(format!(
+            "the server has {} projects, which is the limit: delete one that is not needed",
+            Slot::COUNT
+        ))
+    })?;
+    if last >= MAX_PROJECT {
+        let message =
+            format!("{MAX_PROJECT} projects were made on this server, which is the limit");
+        return Err(Error::InvalidState(message));
+    }
+    Ok((free, last + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1);
+
+    fn project(number: u32, slot: u8) -> Project {
+        let id = ProjectId::from_u128(u128::from(number) << 10);
+        let slot = Slot::new(slot).unwrap();
+        Project { id, number, slot, name: format!("p{number}"), ..Project::default_one() }
+    }
+
+    #[test]
+    fn a_place_is_taken_again_and_a_number_never() {
+        let projects = [project(1, 1), project(3, 3)];
+        assert_eq!(next_place(projects.iter(), 3).unwrap(), (Slot::new(2).unwrap(), 4));
+        let all: Vec<_> = (1..Slot::COUNT).map(|slot| project(u32::from(slot), slot)).collect();
+        assert!(matches!(next_place(all.iter(), 500), Err(Error::InvalidState(_))));
+    }
+
+    #[test]
+    fn a_project_goes_into_the_archive_once_and_out_again() {
+        let archive = |archived| Change { archived: Some(archived), ..Change::default() };
+        let archived = project(1, 1).with(archive(true), NOW);
+        let later =
+            archived.clone().with(archive(true), NOW.after(std::time::Duration::from_secs(1)));
+        assert_eq!((archived.archived_at, &later), (Some(NOW), &archived));
+        assert!(archived.check_open().is_err());
+        assert_eq!(archived.with(archive(false), NOW).check_open(), Ok(()));
+    }
+
+    #[test]
+    fn a_member_has_one_role_which_is_for_people() {
+        let (mut project, user) = (project(1, 1), UserId::from_u128(7 << 10));
+        assert_eq!(project.admit(user, Role::Viewer, NOW), Ok(true));
+        assert_eq!(project.admit(user, Role::Viewer, NOW), Ok(false));
+        assert_eq!(project.admit(user, Role::Admin, NOW), Ok(true));
+        assert_eq!(project.members.len(), 1);
+        for role in [Role::Worker, Role::Backup] {
+            assert!(matches!(project.admit(user, role, NOW), Err(Error::Invalid { .. })), "{role}");
+        }
+        for number in 1..MAX_MEMBERS as u128 {
+            project.admit(UserId::from_u128(number << 20), Role::Viewer, NOW).unwrap();
+        }
+        let more = project.admit(UserId::from_u128(9 << 10), Role::Viewer, NOW);
+        assert!(matches!(more, Err(Error::InvalidState(_))));
+    }
+}

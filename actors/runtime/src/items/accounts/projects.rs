@@ -1,0 +1,190 @@
+//! Projects and their members: made and changed by the one writer of accounts. The rules are
+//! [`callboard_domain::project`].
+
+use std::sync::Arc;
+
+use callboard_domain::Error;
+use callboard_domain::access::{Account, Action as Permission, Role};
+use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::id::{ProjectId, UserId};
+use callboard_domain::project::{Change, DEFAULT_NAME, Member, Project, next_place};
+use callboard_store::Op;
+
+use super::users::Endings;
+use super::{Accounts, NUMBER, PARTITION};
+use crate::messages::accounts::NewProject;
+use crate::messages::approval;
+use crate::tables::{PROJECT_NUMBER, PROJECTS};
+
+/// The key of the only row of [`PROJECT_NUMBER`].
+const ONLY: u128 = 0;
+
+impl Accounts {
+    /// Makes a project; its maker is its first admin.
+    pub(super) async fn create_project(
+        &self,
+        new: NewProject,
+        by: By,
+    ) -> Result<Arc<Project>, Error> {
+        self.permit(&by, Permission::ProjectsManage)?;
+        self.check_name(&new.name, None)?;
+        let (register, now) = (&self.0.state.accounts, self.0.now());
+        let projects = register.projects();
+        let last = PROJECT_NUMBER.get(self.0.store(), NUMBER, &ONLY).await;
+        let last = last.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
+        let (slot, number) =
+            next_place(projects.iter().map(Arc::as_ref), last.unwrap_or_default())?;
+        let mut project = Project {
+            id: ProjectId::from_u128(self.0.fresh_id(now, PARTITION)),
+            number,
+            slot,
+            name: new.name,
+            description: new.description,
+            created_by: by.account,
+            archived_at: None,
+            members: std::collections::BTreeMap::new(),
+        };
+        if let Some(Account::User(user)) = by.account {
+            project.admit(user, Role::Admin, now)?;
+        }
+        let record = Record::new(Action::ProjectCreated, by).of(project.id);
+        let record = record.with("name", &project.name);
+        let mut ops = put(&project);
+        ops.push(PROJECT_NUMBER.put(NUMBER, &ONLY, &number, None));
+        let marks = self.0.open_project(slot).await;
+        ops.extend(marks.map_err(|_| Error::Unavailable("the disk cannot be read"))?);
+        self.store(ops, vec![record]).await?;
+        Ok(self.keep(project))
+    }
+
+    pub(super) async fn change_project(
+        &self,
+        id: ProjectId,
+        change: Change,
+        by: By,
+    ) -> Result<Arc<Project>, Error> {
+        self.permit_in(id, &by, Permission::ProjectsManage)?;
+        let before = self.changeable(id)?;
+        if let Some(name) = &change.name {
+            self.check_name(name, Some(id))?;
+        }
+        let mut record = Record::new(Action::ProjectChanged, by).of(id);
+        if let Some(name) = change.name.as_ref().filter(|name| **name != before.name) {
+            record = record.with("name", name).with("previousName", &before.name);
+        }
+        if let Some(archived) = change.archived {
+            record = record.with("archived", archived);
+        }
+        let after = (*before).clone().with(change, self.0.now());
+        if after == *before {
+            return Ok(before);
+        }
+        self.store(put(&after), vec![record]).await?;
+        Ok(self.keep(after))
+    }
+
+    /// Gives a user a role in a project.
+    pub(super) async fn set_member(
+        &self,
+        id: ProjectId,
+        user: UserId,
+        role: Role,
+        by: By,
+    ) -> Result<Member, Error> {
+        self.permit_in(id, &by, Permission::MembersManage)?;
+        let before = self.changeable(id)?;
+        let register = &self.0.state.accounts;
+        register.user(user).ok_or_else(|| Error::not_found("user", user))?;
+        let mut after = (*before).clone();
+        if after.admit(user, role, self.0.now())? {
+            let mut endings = Endings::default();
+            let record = Record::new(Action::MemberSet, by).of(id).with("user", user);
+            endings.records.push(record.with("role", role));
+            self.end_keys(&mut endings, user, Some((after.slot, Some(role))), by);
+            endings.ops.extend(put(&after));
+            self.end(endings).await?;
+            self.keep(after.clone());
+        }
+        Ok(after.members[&user])
+    }
+
+    /// Ends a user's membership: sessions see the project no more, keys that the user answers for are revoked, and
+    /// reviews are assigned anew.
+    pub(super) async fn remove_member(
+        &self,
+        id: ProjectId,
+        user: UserId,
+        by: By,
+    ) -> Result<Member, Error> {
+        self.permit_in(id, &by, Permission::MembersManage)?;
+        let before = self.changeable(id)?;
+        let mut after = (*before).clone();
+        let gone = after.members.remove(&user).ok_or_else(|| Error::not_found("member", user))?;
+        let mut endings = Endings::default();
+        endings.records.push(Record::new(Action::MemberRemoved, by).of(id).with("user", user));
+        self.end_keys(&mut endings, user, Some((after.slot, None)), by);
+        endings.ops.extend(put(&after));
+        self.end(endings).await?;
+        let slot = after.slot;
+        self.keep(after);
+        let items = self.0.limits.reviewers.items_of(user);
+        for item in items.into_iter().filter(|item| item.environment.slot() == slot) {
+            let shard = self.0.shard(item.task.partition());
+            shard.approvals.send(item, approval::Message::AssigneeGone);
+        }
+        Ok(gone)
+    }
+
+    /// The rows of the projects without a deleted user.
+    pub(super) fn without_member(&self, user: UserId) -> Vec<Project> {
+        let projects = self.0.state.accounts.projects();
+        let of = projects.iter().filter(|project| project.members.contains_key(&user));
+        let without = |project: &Arc<Project>| {
+            let mut project = (**project).clone();
+            project.members.remove(&user);
+            project
+        };
+        of.map(without).collect()
+    }
+
+    pub(super) fn keep(&self, project: Project) -> Arc<Project> {
+        let project = Arc::new(project);
+        self.0.state.accounts.put_project(Arc::clone(&project));
+        project
+    }
+
+    /// Passes if `by` may do this in the project: as an admin of the server, or of the project.
+    fn permit_in(&self, id: ProjectId, by: &By, action: Permission) -> Result<(), Error> {
+        self.permit(by, action)?;
+        let own = self.0.state.accounts.project_at(by.project).map(|project| project.id);
+        if by.project.is_default() || own == Some(id) {
+            return Ok(());
+        }
+        Err(Error::not_found("project", id))
+    }
+
+    /// A project that can be changed.
+    fn changeable(&self, id: ProjectId) -> Result<Arc<Project>, Error> {
+        if id == ProjectId::DEFAULT {
+            let message = "the project default cannot be changed: every user of the server is its member, with the \
+                           role that /api/auth/users gives";
+            return Err(Error::InvalidState(message.to_owned()));
+        }
+        self.0.state.accounts.project(id)
+    }
+
+    /// Passes unless another project has the name.
+    fn check_name(&self, name: &str, own: Option<ProjectId>) -> Result<(), Error> {
+        let projects = self.0.state.accounts.projects();
+        let mut others = projects.iter().filter(|project| Some(project.id) != own);
+        if name == DEFAULT_NAME || others.any(|project| project.name == name) {
+            let message = format!("name {name} is that of another project: choose another one");
+            return Err(Error::InvalidState(message));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn put(project: &Project) -> Vec<Op> {
+    PROJECTS.put(NUMBER, project.id.as_u128(), project, None)
+}

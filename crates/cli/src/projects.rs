@@ -1,0 +1,157 @@
+//! `callboard projects`.
+
+use callboard_client::Call;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::access::Remote;
+use super::failure::Failure;
+use super::input::{Body, Window};
+use super::output::{Column, details};
+
+const COLUMNS: [Column; 6] = [
+    ("ID", "id"),
+    ("NAME", "name"),
+    ("YOUR ROLE", "role"),
+    ("MEMBERS", "members"),
+    ("ARCHIVED", "archivedAt"),
+    ("CREATED", "createdAt"),
+];
+
+const FIELDS: [Column; 8] = [
+    ("id", "id"),
+    ("name", "name"),
+    ("description", "description"),
+    ("your role", "role"),
+    ("members", "members"),
+    ("archived", "archivedAt"),
+    ("created", "createdAt"),
+    ("created by", "createdBy"),
+];
+
+const MEMBERS: [Column; 5] = [
+    ("USER", "userId"),
+    ("E-MAIL", "email"),
+    ("NAME", "name"),
+    ("ROLE", "role"),
+    ("SINCE", "since"),
+];
+
+/// The commands on projects.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Projects {
+    /// List the projects in which you have a role.
+    List(Window),
+    /// Create a project; you are its first admin.
+    Create {
+        /// Name, which no other project has.
+        name: String,
+        /// Text for people.
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+    },
+    /// Show a project.
+    Show {
+        /// The project: its name or id.
+        project: String,
+    },
+    /// Give a project another name or description.
+    Set(Set),
+    /// Put a project into the archive: it takes no new work.
+    Archive {
+        /// The project: its name or id.
+        project: String,
+    },
+    /// Take a project out of the archive.
+    Unarchive {
+        /// The project: its name or id.
+        project: String,
+    },
+    /// List the members of a project.
+    Members {
+        /// The project: its name or id.
+        project: String,
+        #[command(flatten)]
+        window: Window,
+    },
+    /// Give a user a role in a project.
+    Join {
+        /// The project: its name or id.
+        project: String,
+        /// The user: the e-mail or the id.
+        user: String,
+        /// Role: admin, operator, reviewer or viewer.
+        #[arg(long)]
+        role: String,
+    },
+    /// End a user's membership of a project.
+    Leave {
+        /// The project: its name or id.
+        project: String,
+        /// The user: the e-mail or the id.
+        user: String,
+    },
+}
+
+/// The change of a project.
+#[derive(Debug, Clone, Args)]
+pub struct Set {
+    /// The project: its name or id.
+    project: String,
+    /// Name, which no other project has.
+    #[arg(long)]
+    name: Option<String>,
+    /// Text for people; an empty one takes it away.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+}
+
+/// Runs the command.
+pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<(), Failure> {
+    let client = access.client()?;
+    let (project, change) = match command {
+        Projects::List(window) => {
+            let page = client.page(window.of(Call::get(&["projects"]))).await?;
+            return access.output.list("projects", &page, &COLUMNS);
+        }
+        Projects::Create { name, description } => {
+            let body = Body::default().set("name", Some(name)).set("description", description);
+            let made = client.data(Call::post(&["projects"]).json(&body.value())).await?;
+            return access.output.item(&made, shown);
+        }
+        Projects::Show { project } => {
+            let found = client.data(Call::get(&["projects", &project])).await?;
+            return access.output.item(&found, shown);
+        }
+        Projects::Members { project, window } => {
+            let page =
+                client.page(window.of(Call::get(&["projects", &project, "members"]))).await?;
+            return access.output.list("members", &page, &MEMBERS);
+        }
+        Projects::Join { project, user, role } => {
+            let call = Call::put(&["projects", &project, "members", &user]);
+            let member = client.data(call.json(&json!({"role": role}))).await?;
+            return access.output.item(&member, member_shown);
+        }
+        Projects::Leave { project, user } => {
+            let member =
+                client.data(Call::delete(&["projects", &project, "members", &user])).await?;
+            return access.output.item(&member, member_shown);
+        }
+        Projects::Set(Set { project, name, description }) => {
+            (project, Body::default().set("name", name).set("description", description))
+        }
+        Projects::Archive { project } => (project, Body::default().set("archived", Some(true))),
+        Projects::Unarchive { project } => (project, Body::default().set("archived", Some(false))),
+    };
+    let changed = client.data(Call::patch(&["projects", &project]).json(&change.value())).await?;
+    access.output.item(&changed, shown)
+}
+
+fn shown(project: &Value) -> String {
+    details(project, &FIELDS, &[])
+}
+
+fn member_shown(member: &Value) -> String {
+    details(member, &MEMBERS.map(|(_, path)| (path, path)), &[])
+}

@@ -1,0 +1,142 @@
+//! Projects and their members, in both directions.
+
+use callboard_domain::access::Role;
+use callboard_domain::account::User;
+use callboard_domain::id::{ProjectId, UserId};
+use callboard_domain::project::{Change, Member, Project};
+use callboard_runtime::accounts::NewProject;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::accounts::{name, role};
+use crate::common::{Iso, Text};
+use crate::read::rule::{self, characters, text};
+use crate::request;
+
+/// The most characters of a description.
+const MAX_DESCRIPTION: usize = 1_000;
+
+request! {
+    /// A project to be made.
+    #[derive(Debug, Clone)]
+    pub struct CreateProject as "CreateProject" {
+        /// The name, which no other project has.
+        name: String = required("name", name()),
+        /// A text for people.
+        description: Option<String> = optional("description", text(characters(0..=MAX_DESCRIPTION))),
+    }
+}
+
+impl From<CreateProject> for NewProject {
+    fn from(CreateProject { name, description }: CreateProject) -> Self {
+        Self { name, description: description.filter(|text| !text.is_empty()) }
+    }
+}
+
+request! {
+    /// A change of a project.
+    #[derive(Debug, Clone)]
+    pub struct ChangeProject as "ChangeProject" {
+        /// The name.
+        name: Option<String> = optional("name", name()),
+        /// A text for people; an empty one takes it away.
+        description: Option<String> = optional("description", text(characters(0..=MAX_DESCRIPTION))),
+        /// True to take no new work any more, false to take it again.
+        archived: Option<bool> = optional("archived", rule::flag()),
+    }
+}
+
+impl From<ChangeProject> for Change {
+    fn from(ChangeProject { name, description, archived }: ChangeProject) -> Self {
+        Self { name, description, archived }
+    }
+}
+
+request! {
+    /// The role of a user in a project.
+    #[derive(Debug, Clone)]
+    pub struct SetMember as "SetMember" {
+        /// One of admin, operator, reviewer, viewer.
+        role: Role = required("role", role()),
+    }
+}
+
+/// A project.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectBody {
+    /// `prj_…`
+    #[schema(value_type = String)]
+    id: Text<ProjectId>,
+    /// The name.
+    name: String,
+    /// The text for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// The caller's role in the project; without one the caller sees no text of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    /// The number of its members; `default` has every user.
+    members: usize,
+    /// The time since which the project takes no new work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    archived_at: Option<Iso>,
+    /// The time of creation; `default` is as old as the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    created_at: Option<Iso>,
+    /// The creator: the id of a user or a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_by: Option<String>,
+}
+
+impl ProjectBody {
+    /// A project with so many members, in which the caller has this role.
+    #[must_use]
+    pub fn new(project: &Project, members: usize, role: Option<Role>) -> Self {
+        let created_at = (project.id != ProjectId::DEFAULT).then(|| project.id.created_at());
+        Self {
+            id: Text(project.id),
+            name: project.name.clone(),
+            description: project.description.clone(),
+            role: role.map(Role::as_str),
+            members,
+            archived_at: project.archived_at.map(Iso),
+            created_at: created_at.map(Iso),
+            created_by: project.created_by.map(|account| account.to_string()),
+        }
+    }
+}
+
+/// A member of a project.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberBody {
+    /// The user: `usr_…`
+    #[schema(value_type = String)]
+    user_id: Text<UserId>,
+    /// The user's e-mail.
+    email: String,
+    /// The user's name.
+    name: String,
+    /// The role within the project.
+    role: &'static str,
+    /// The time of joining.
+    #[schema(value_type = String, format = DateTime)]
+    since: Iso,
+}
+
+impl MemberBody {
+    /// A member with the user's e-mail and name.
+    #[must_use]
+    pub fn new(user: &User, member: Member) -> Self {
+        Self {
+            user_id: Text(user.id),
+            email: user.email.to_string(),
+            name: user.name.clone(),
+            role: member.role.as_str(),
+            since: Iso(member.since),
+        }
+    }
+}

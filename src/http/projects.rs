@@ -1,0 +1,195 @@
+//! Projects and their members: translate only.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use callboard_domain::Error;
+use callboard_domain::access::{Account, Caller, Role};
+use callboard_domain::account::{Email, User};
+use callboard_domain::project::{Member, Project};
+use callboard_wire::common::Paging;
+use callboard_wire::projects::{ChangeProject, CreateProject, MemberBody, ProjectBody, SetMember};
+
+use super::extract::{Asker, Named, TwoIds};
+use super::{Answer, App, Body, Id, Query, Reply};
+
+/// The identifier or the name of a project in a path.
+#[derive(Debug)]
+pub(super) struct ProjectName(String);
+
+impl FromStr for ProjectName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Named for ProjectName {
+    const NOUN: &'static str = "project";
+}
+
+/// The identifier or the e-mail of a user in a path.
+#[derive(Debug)]
+pub(super) struct Person(String);
+
+impl FromStr for Person {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Named for Person {
+    const NOUN: &'static str = "user";
+}
+
+impl Person {
+    fn user(&self, app: &App) -> Result<User, Error> {
+        let by_id = self.0.parse().ok().and_then(|id| app.handle.user(id));
+        let by_email = || app.handle.user_by_email(&Email::parse(&self.0).ok()?);
+        by_id.or_else(by_email).ok_or_else(|| Error::not_found("user", &self.0))
+    }
+}
+
+/// Make a project; whoever makes it is its first admin.
+#[utoipa::path(
+    post, path = "/api/projects", tag = "projects",
+    responses(
+        (status = 201, description = "the project is durable and takes work", body = ProjectBody),
+        (status = 409, description = "another project has the name, or there are 128"),
+    ),
+)]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Body(new): Body<CreateProject>,
+) -> Answer {
+    let project = app.handle.create_project(new.into(), by).await?;
+    Ok(Reply::created(&shown(&app, &caller, &project)))
+}
+
+/// The projects in which one has a role, oldest first; an admin of the server sees all.
+#[utoipa::path(
+    get, path = "/api/projects", tag = "projects",
+    responses((status = 200, body = [ProjectBody])),
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(paging): Query<Paging>,
+) -> Answer {
+    let (projects, window) = (app.handle.projects(&caller), paging.window());
+    let page = projects.iter().skip(window.offset).take(window.limit);
+    let page: Vec<_> = page.map(|project| shown(&app, &caller, project)).collect();
+    Ok(Reply::page(&page, projects.len() as u64, window))
+}
+
+/// A project.
+#[utoipa::path(
+    get, path = "/api/projects/{id}", tag = "projects",
+    responses((status = 200, body = ProjectBody)),
+)]
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(ProjectName(named)): Id<ProjectName>,
+) -> Answer {
+    let project = app.handle.project(&named, &caller)?;
+    Ok(Reply::ok(&shown(&app, &caller, &project)))
+}
+
+/// Give a project another name or description, put it into the archive, or take it out.
+#[utoipa::path(
+    patch, path = "/api/projects/{id}", tag = "projects",
+    responses(
+        (status = 200, description = "the change is durable and holds", body = ProjectBody),
+        (status = 409, description = "the project is default, or another one has the name"),
+    ),
+)]
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(ProjectName(named)): Id<ProjectName>,
+    Body(change): Body<ChangeProject>,
+) -> Answer {
+    let id = app.handle.project(&named, &caller)?.id;
+    let project = app.handle.change_project(id, change.into(), by).await?;
+    Ok(Reply::ok(&shown(&app, &caller, &project)))
+}
+
+/// The members of a project, by name.
+#[utoipa::path(
+    get, path = "/api/projects/{id}/members", tag = "projects",
+    responses((status = 200, body = [MemberBody])),
+)]
+pub(super) async fn list_members(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Id(ProjectName(named)): Id<ProjectName>,
+    Query(paging): Query<Paging>,
+) -> Answer {
+    let (project, window) = (app.handle.project(&named, &caller)?, paging.window());
+    let mut users = app.handle.users_in(project.slot);
+    users.sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
+    let member = |user: &User| {
+        let since = user.id.created_at();
+        let of_default = Member { role: user.role, since };
+        MemberBody::new(user, project.members.get(&user.id).copied().unwrap_or(of_default))
+    };
+    let page = users.iter().skip(window.offset).take(window.limit).map(member);
+    Ok(Reply::page(&page.collect::<Vec<_>>(), users.len() as u64, window))
+}
+
+/// Give a user a role in a project.
+#[utoipa::path(
+    put, path = "/api/projects/{id}/members/{user}", tag = "projects",
+    responses(
+        (status = 200, description = "the role is durable and counts", body = MemberBody),
+        (status = 409, description = "the project is default, or has 1,000 members"),
+    ),
+)]
+pub(super) async fn set_member(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    TwoIds(ProjectName(named), person): TwoIds<ProjectName, Person>,
+    Body(SetMember { role }): Body<SetMember>,
+) -> Answer {
+    let (project, user) = (app.handle.project(&named, &caller)?, person.user(&app)?);
+    let member = app.handle.set_member(project.id, user.id, role, by).await?;
+    Ok(Reply::ok(&MemberBody::new(&user, member)))
+}
+
+/// End a user's membership; the keys that the user answers for in the project are revoked.
+#[utoipa::path(
+    delete, path = "/api/projects/{id}/members/{user}", tag = "projects",
+    responses(
+        (status = 200, description = "the user sees nothing of the project any more", body = MemberBody),
+        (status = 409, description = "the project is default"),
+    ),
+)]
+pub(super) async fn remove_member(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    TwoIds(ProjectName(named), person): TwoIds<ProjectName, Person>,
+) -> Answer {
+    let (project, user) = (app.handle.project(&named, &caller)?, person.user(&app)?);
+    let member = app.handle.remove_member(project.id, user.id, by).await?;
+    Ok(Reply::ok(&MemberBody::new(&user, member)))
+}
+
+fn shown(app: &App, caller: &Caller, project: &Project) -> ProjectBody {
+    let role: Option<Role> = match caller.account {
+        Account::User(user) => app.handle.role_in(project.slot, user),
+        Account::Key(_) => Some(caller.role).filter(|_| caller.environment.slot() == project.slot),
+    };
+    ProjectBody::new(project, app.handle.users_in(project.slot).len(), role)
+}
