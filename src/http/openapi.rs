@@ -145,6 +145,7 @@ use crate::ws;
         batches::resume,
         batches::cancel,
         batches::retry,
+        batches::review,
         budgets::create,
         budgets::list,
         budgets::get,
