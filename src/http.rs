@@ -237,6 +237,7 @@ fn table() -> Routes {
         .post  ("/api/batches/{id}/resume",         may(A::BatchesRun),       batches::resume)
         .post  ("/api/batches/{id}/cancel",         may(A::BatchesRun),       batches::cancel)
         .post  ("/api/batches/{id}/retry",          may(A::BatchesRun),       batches::retry)
+        .post  ("/api/batches/{id}/review",         may(A::BatchesRun),       batches::review)
 
         .post  ("/api/budgets",                     may(A::BudgetsManage),    budgets::create)
         .get   ("/api/budgets",                     may(A::BudgetsRead),      budgets::list)

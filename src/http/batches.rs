@@ -19,12 +19,12 @@ use callboard_runtime::Owner;
 use callboard_runtime::read::batches::BatchView;
 use callboard_wire::batches::{
     BatchBody, BatchEstimateBody, BatchRowsBody, CompareBatches, ComparisonBody, ExportRows,
-    ListBatches, ListRows, RetryBatch,
+    ListBatches, ListRows, RetryBatch, ReviewBatch, ReviewsAskedBody,
 };
 
 use super::extract::{Asker, OptionalBody, TwoIds};
 use super::idempotency::{IdempotencyKey, replayed_if};
-use super::{Answer, App, Failure, Id, Query, Reply};
+use super::{Answer, App, Body, Failure, Id, Query, Reply};
 
 use upload::{Upload, Uploaded};
 
@@ -224,6 +224,27 @@ pub(super) async fn retry(
     let (view, count) = app.handle.retry_batch(caller.environment, id, retry.into()).await?;
     app.record(Record::new(Action::BatchRetried, by).of(id).with("rows", count)).await;
     Ok(Reply::ok(&BatchBody::of(&view, app.handle.now()).retried(count)))
+}
+
+/// Ask for reviews of outputs of a batch that have passed. Nothing waits for the decisions: they are recorded, count in
+/// the calibration, and stand beside the outputs. A repeated request asks for further reviews.
+#[utoipa::path(
+    post, path = "/api/batches/{id}/review", tag = "batches",
+    responses(
+        (status = 200, description = "`asked` reviews wait", body = ReviewsAskedBody),
+        (status = 409, description = "it loads still"),
+    ),
+)]
+pub(super) async fn review(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(id): Id<TemplateBatchId>,
+    Body(review): Body<ReviewBatch>,
+) -> Answer {
+    let found = app.handle.review_batch(caller.environment, id, review.into()).await?;
+    app.record(Record::new(Action::BatchReviewed, by).of(id).with("reviews", found.asked)).await;
+    Ok(Reply::ok(&ReviewsAskedBody::from(found)))
 }
 
 /// Delete a batch that has ended, with its executions, their tasks and their texts.

@@ -146,6 +146,7 @@ use crate::ws;
         batches::resume,
         batches::cancel,
         batches::retry,
+        batches::review,
         projects::create,
         projects::list,
         projects::get,

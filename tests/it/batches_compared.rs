@@ -45,18 +45,23 @@ fn answer(prompt: &str) -> Value {
     })
 }
 
-async fn worked(server: &Server) {
+pub(crate) async fn worked(server: &Server) {
     let worker = FakeWorker::connect(server, &server.key("worker").await, 20).await;
     worker.run_with(|task| answer(task["prompt"].as_str().unwrap_or_default()));
 }
 
-async fn published(client: &Client, version: &str, word: &str, is_gated: bool) -> String {
+pub(crate) async fn published(
+    client: &Client,
+    version: &str,
+    word: &str,
+    is_gated: bool,
+) -> String {
     let made = client.post("/api/templates", &template(version, word, is_gated)).await.expect(201);
     made["id"].as_str().expect("an id").to_owned()
 }
 
 /// Uploads rows `{key, mail}` for a version, and returns the batch.
-async fn uploaded(
+pub(crate) async fn uploaded(
     client: &Client,
     (template, version): (&str, &str),
     rows: impl Iterator<Item = (String, String)>,
@@ -69,14 +74,14 @@ async fn uploaded(
     made["id"].as_str().expect("an id").to_owned()
 }
 
-async fn ended(client: &Client, id: &str) {
+pub(crate) async fn ended(client: &Client, id: &str) {
     until("it ends", async || {
         client.get(&format!("/api/batches/{id}")).await.expect_ok()["status"] == "completed"
     })
     .await;
 }
 
-async fn compared(client: &Client, a: &str, b: &str, query: &str) -> Value {
+pub(crate) async fn compared(client: &Client, a: &str, b: &str, query: &str) -> Value {
     client.get(&format!("/api/batches/{a}/compare/{b}?{query}")).await.expect_ok()
 }
 

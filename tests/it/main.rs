@@ -10,6 +10,8 @@ mod backup;
 mod bad_input;
 mod batches;
 mod batches_compared;
+mod batches_reviewed;
+mod batches_same;
 mod bench;
 mod budgets;
 mod cli;

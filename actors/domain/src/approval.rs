@@ -12,6 +12,9 @@
 //! An approval is opened, and its first reviewer chosen, in the step of its task that brings the
 //! output. The approval's last step is committed together with that of its task, so that neither is
 //! ever decided without the other. Every step is recorded in a chained history, see [`history`].
+//!
+//! A *requested* review ([`HoldReason::Requested`]) is of an output that has passed: nothing waits for it, and its
+//! decision changes neither the task nor the execution.
 
 mod event;
 pub mod history;
@@ -26,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
 pub use history::{Action, Chain, Details, Entry};
@@ -34,6 +38,7 @@ pub use reviewer::{ReviewerPool, check_four_eyes, choose, decider, prompt_again}
 pub use salt::{InvalidSalt, Salt};
 
 use crate::Timestamp;
+use crate::batch::compare::is_same;
 use crate::confidence::Source;
 use crate::digest::Digest;
 use crate::id::{TaskId, UserId};
@@ -53,6 +58,9 @@ pub const SYSTEM: &str = "system";
 
 /// The reason of a rejection that the clock made.
 pub const TIMED_OUT: &str = "nobody decided before timeoutAt";
+
+/// The time for a requested review, after which an admin is asked: the longest review time.
+pub const REQUESTED_TIME: Duration = Duration::from_hours(30 * 24);
 
 /// The most times that the reviewers of an output are given more time.
 pub const MAX_EXTENSIONS: u8 = 32;
@@ -116,6 +124,75 @@ pub struct ReviewRequest {
     /// The channels by which reviewers are notified.
     #[serde(default, skip_serializing_if = "Channels::is_none")]
     pub notify: Channels,
+    /// The way in which a requested review is done.
+    #[serde(rename = "asked", default, skip_serializing_if = "ReviewWay::is_plain")]
+    pub way: ReviewWay,
+}
+
+/// The way in which a requested review is done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReviewWay {
+    /// The member of the output that is judged; the whole output if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// True if reviewers answer without seeing the output.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub blind: bool,
+}
+
+impl ReviewWay {
+    /// True if the whole output is judged, and shown.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The part of the output that reviewers see before they answer.
+    #[must_use]
+    pub fn shown(&self, output: String) -> String {
+        let Some(field) = &self.field else { return String::new() };
+        match serde_json::from_str(&output) {
+            Ok(Value::Object(mut members)) => {
+                members.shift_remove(field);
+                Value::Object(members).to_string()
+            }
+            Ok(_) | Err(_) => String::new(),
+        }
+    }
+
+    /// The output with the answer of a reviewer who did not see it: the output as it is if the two say the same. With
+    /// a field, the answer is its value, or an object with the field.
+    #[must_use]
+    pub fn answered(&self, output: &str, answer: String) -> String {
+        let given = serde_json::from_str(&answer).unwrap_or_else(|_| Value::from(answer.trim()));
+        let Some(field) = &self.field else {
+            let before =
+                serde_json::from_str(output).unwrap_or_else(|_| Value::from(output.trim()));
+            return if is_same(&before, &given) { output.to_owned() } else { answer };
+        };
+        let Ok(Value::Object(mut members)) = serde_json::from_str(output) else { return answer };
+        let value = match given {
+            Value::Object(mut answer) => match answer.shift_remove(field) {
+                Some(value) => value,
+                None => Value::Object(answer),
+            },
+            given => given,
+        };
+        if members.get(field).is_some_and(|before| is_same(before, &value)) {
+            return output.to_owned();
+        }
+        members.insert(field.clone(), value);
+        Value::Object(members).to_string()
+    }
+}
+
+impl ReviewRequest {
+    /// True if the output has passed, and nothing waits for the decision.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.why == HoldReason::Requested
+    }
 }
 
 /// The state of an approval.
@@ -258,21 +335,27 @@ impl Approval {
         asked: Assignee,
         now: Timestamp,
     ) -> Step<Self> {
+        let is_requested = held.why == HoldReason::Requested;
         let gate = task.gate.unwrap_or(task::Gate::ALWAYS);
         let share = policy.escalate_after.clamp(0.0, 1.0);
-        let time = Duration::from_millis(gate.timeout_ms);
+        let (time, share) = if is_requested {
+            (REQUESTED_TIME, 1.0)
+        } else {
+            (Duration::from_millis(gate.timeout_ms), share)
+        };
         let opening = ReviewRequest {
             since: now,
             why: held.why,
             confidence: held.confidence,
             method: held.method,
             model: Some(held.model).filter(|model| *model != task.model).map(str::to_owned),
-            threshold: gate.threshold,
+            threshold: gate.threshold.filter(|_| task.gate.is_some()),
             shown: Salt::commit(held.salt, held.output),
             escalates_at: now.after(time.mul_f64(share)),
             expires_at: now.after(time),
-            rejects: policy.rejects,
-            notify: gate.notify,
+            rejects: policy.rejects && !is_requested,
+            notify: if is_requested { Channels::default() } else { gate.notify },
+            way: held.way.clone(),
         };
         let fresh = Self {
             task,
@@ -302,6 +385,18 @@ impl Approval {
     #[must_use]
     pub fn commit(&self, text: &str) -> Digest {
         Salt::commit(self.salt, text)
+    }
+
+    /// True if the output has passed, and nothing waits for the decision.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.opening.is_requested()
+    }
+
+    /// True if reviewers do not see the output yet.
+    #[must_use]
+    pub const fn is_hidden(&self) -> bool {
+        self.opening.way.blind && self.decision.is_none()
     }
 
     /// The claim, unless it has run out.
@@ -346,7 +441,7 @@ impl Approval {
 }
 
 /// A held output and the reason.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct HeldOutput<'a> {
     /// The reason why the gate held the output.
     pub why: HoldReason,
@@ -360,6 +455,8 @@ pub struct HeldOutput<'a> {
     pub output: &'a str,
     /// The salt of the commitments to the output and to the texts of reviewers.
     pub salt: Option<Salt>,
+    /// The way in which a requested review is done.
+    pub way: ReviewWay,
 }
 
 impl Machine for Approval {

@@ -117,6 +117,8 @@ names! {
         BatchCancelled = "batch.cancelled",
         /// Failed rows of a batch were run anew.
         BatchRetried = "batch.retried",
+        /// Reviews of outputs of a batch were asked for.
+        BatchReviewed = "batch.reviewed",
         /// A batch was deleted with all its rows.
         BatchDeleted = "batch.deleted",
         /// A queue was paused, resumed or limited.

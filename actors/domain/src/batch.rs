@@ -12,13 +12,18 @@
 
 pub mod compare;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::Timestamp;
 use crate::budget::Money;
 use crate::id::{ExecutionId, PlanId, TemplateBatchId};
 use crate::names::names;
+use crate::plan::{Plan, Step};
+use crate::task::EndingCode;
 
 /// The most rows of a batch.
 pub const MAX_ROWS: u32 = 100_000;
@@ -34,6 +39,8 @@ pub const MAX_NAME: usize = 200;
 pub const MAX_CONCURRENCY: u32 = 1_000;
 /// The rows that run at a time if no number is given.
 pub const CONCURRENCY: u32 = 100;
+/// The most reviews that one request asks for.
+pub const MAX_REVIEWS: u32 = 1_000;
 /// The most keys that one retry names.
 pub const MAX_KEYS: usize = 1_000;
 
@@ -114,6 +121,25 @@ names! {
     }
 }
 
+names! {
+    /// The order in which outputs that have passed are reviewed.
+    ReviewOrder {
+        /// The least sure ones first; those without a confidence last.
+        Confidence = "confidence",
+        /// By chance.
+        Random = "random",
+    }
+}
+
+/// Rows in an order that follows from the seed.
+#[must_use]
+pub fn shuffled(mut rows: Vec<u32>, seed: u128) -> Vec<u32> {
+    rows.sort_by_cached_key(|row| {
+        Sha256::new().chain_update(seed.to_be_bytes()).chain_update(row.to_be_bytes()).finalize()
+    });
+    rows
+}
+
 /// The usage of the tasks of a batch so far, held outputs among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
@@ -123,6 +149,9 @@ pub struct Spent {
     pub input: u64,
     /// Output tokens.
     pub output: u64,
+    /// The cost of the answers that were taken over.
+    #[serde(default, skip_serializing_if = "Money::is_zero")]
+    pub saved: Money,
     /// True if a model had no price: its costs are missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub price_unknown: bool,
@@ -135,6 +164,7 @@ impl Spent {
         self.cost += other.cost;
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
+        self.saved += other.saved;
         self.price_unknown |= other.price_unknown;
         self
     }
@@ -167,6 +197,9 @@ pub struct Batch {
     /// The batch whose answers are taken over by rows with the same key that ask the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<TemplateBatchId>,
+    /// True if rows that ask the same are answered once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dedupe: bool,
     /// The status.
     pub status: Status,
     /// The reason why the service paused the batch.
@@ -179,9 +212,15 @@ pub struct Batch {
     /// The rows that wait to be started, when the row was written; of a cancelled batch, those that never were.
     #[serde(default)]
     pub pending: u32,
-    /// The rows whose execution could not be started.
+    /// The rows whose execution could not be started, or whose question had failed before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refused: u32,
+    /// Of these, the rows whose answer a reviewer had rejected before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused_rejected: u32,
+    /// The cost that was expected of all rows when they were uploaded; `None` if nothing was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<Money>,
     /// The usage when the row was written.
     #[serde(default)]
     pub spent: Spent,
@@ -213,6 +252,9 @@ pub struct Row {
     /// The state.
     #[serde(rename = "s")]
     pub state: RowState,
+    /// An earlier row that asks the same, whose answer this one takes over.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<u32>,
 }
 
 /// The state of a row.
@@ -248,6 +290,12 @@ pub struct RowError {
 const MAX_MESSAGE: usize = 500;
 
 impl RowError {
+    /// True if a reviewer had rejected the answer to the same question.
+    #[must_use]
+    pub fn is_rejection(&self) -> bool {
+        self.code == EndingCode::Rejected.as_str()
+    }
+
     /// An error whose message is cut to the room of a row.
     #[must_use]
     pub fn new(code: &str, message: &str) -> Self {
@@ -264,7 +312,34 @@ pub struct RowOf {
     pub key: String,
 }
 
+/// The ended rows whose mean cost says more than the estimate at the upload.
+const TELLING: u32 = 20;
+
 impl Batch {
+    /// The expected cost in all: what is spent, and the mean cost of the rows so far for those that are left; while few
+    /// have ended, the estimate of the upload.
+    #[must_use]
+    pub fn expected(&self, progress: &Progress) -> Option<Money> {
+        let left = u64::from(progress.pending + progress.running);
+        let asked = progress.ended() - progress.cancelled - progress.invalid;
+        let asked = u64::from(asked + progress.awaiting_approval);
+        if left == 0 {
+            return Some(self.spent.cost);
+        }
+        if asked < left.min(u64::from(TELLING)) {
+            return self.estimated.map(|estimated| estimated.max(self.spent.cost));
+        }
+        let all = u128::from(self.spent.cost.as_nanos()) * u128::from(asked + left);
+        let all = all.checked_div(u128::from(asked))?;
+        Some(Money::from_nanos(u64::try_from(all).unwrap_or(u64::MAX)))
+    }
+
+    /// True if rows take over answers of other rows.
+    #[must_use]
+    pub const fn takes_over(&self) -> bool {
+        self.reuse.is_some() || self.dedupe
+    }
+
     /// True if rows may be started.
     #[must_use]
     pub fn runs(&self) -> bool {
@@ -289,6 +364,22 @@ impl Batch {
             ..self.clone()
         }
     }
+}
+
+/// The digest of the part of an input on which the questions of a plan depend: rows with the same one ask the same.
+#[must_use]
+pub fn question(plan: &Plan, input: &Map<String, Value>) -> [u8; 16] {
+    let fields: BTreeSet<_> = plan.steps().iter().flat_map(Step::asked_fields).collect();
+    let mut digest = Sha256::new();
+    for (field, value) in fields.into_iter().filter_map(|field| input.get_key_value(field)) {
+        let value = value.to_string();
+        for text in [field.as_str(), value.as_str()] {
+            digest.update(text.len().to_be_bytes());
+            digest.update(text);
+        }
+    }
+    let digest: [u8; 32] = digest.finalize().into();
+    *digest.first_chunk().expect("a digest has 32 bytes")
 }
 
 /// The part of the identifiers of a batch's executions above the row's number.
@@ -375,6 +466,44 @@ mod tests {
             prop_assert_eq!(of_a.partition(), batch.partition());
             prop_assert_eq!(of_a.created_at(), batch.created_at());
         }
+    }
+
+    proptest! {
+        #[test]
+        fn shuffled_rows_are_the_same_rows_in_an_order_of_the_seed(
+            count in 0..200_u32, seed in any::<u128>(),
+        ) {
+            let rows: Vec<_> = (0..count).collect();
+            let mut found = shuffled(rows.clone(), seed);
+            prop_assert_eq!(&found, &shuffled(rows.clone(), seed));
+            prop_assert!(count < 20 || found != rows);
+            found.sort_unstable();
+            prop_assert_eq!(found, rows);
+        }
+    }
+
+    #[test]
+    fn the_expected_cost_is_the_estimate_and_then_the_mean_of_the_rows() {
+        let cents = |cents: u64| Money::from_nanos(cents * 10_000_000);
+        let batch = |spent| Batch {
+            spent: Spent { cost: cents(spent), ..Spent::default() },
+            estimated: Some(cents(500)),
+            ..serde_json::from_value(serde_json::json!({
+                "id": TemplateBatchId::from_u128(1 << 10), "template": "t", "version": "1.0.0",
+                "plan": PlanId::from_u128(1 << 10), "account": "usr_1", "concurrency": 1,
+                "status": "running", "total": 100, "invalid": 0,
+            }))
+            .expect("it is a batch")
+        };
+        let of =
+            |pending, completed| Progress { total: 100, pending, completed, ..Progress::default() };
+        assert_eq!(batch(0).expected(&of(100, 0)), Some(cents(500)));
+        assert_eq!(batch(600).expected(&of(81, 19)), Some(cents(600)));
+        assert_eq!(batch(40).expected(&of(80, 20)), Some(cents(200)));
+        assert_eq!(batch(300).expected(&of(0, 100)), Some(cents(300)));
+        let nothing = Batch { estimated: None, ..batch(10) };
+        assert_eq!(nothing.expected(&of(99, 1)), None);
+        assert_eq!(nothing.expected(&of(1, 5)), Some(cents(12)));
     }
 
     #[test]

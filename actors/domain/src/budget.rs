@@ -107,6 +107,9 @@ pub struct Budget {
     spent: Money,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
+    /// The cost of the answers that were taken over.
+    #[serde(default, skip_serializing_if = "Money::is_zero")]
+    saved: Money,
     /// The sum of the reservations, each of which is stored in the row of its step.
     #[serde(skip)]
     reserved: Money,
@@ -126,6 +129,17 @@ pub enum Fit {
 }
 
 impl Budget {
+    /// The cost of the answers that were taken over instead of asked for.
+    #[must_use]
+    pub const fn saved(&self) -> Money {
+        self.saved
+    }
+
+    /// Adds the cost of an answer that was taken over.
+    pub fn save(&mut self, cost: Money) {
+        self.saved += cost;
+    }
+
     /// Decides if a dispatch with the worst-case cost `worst` fits under the cap `max`. Without
     /// a cap every dispatch fits and reserves nothing. A model without a price never fits under a
     /// cap, because the cap could not be kept. What costs nothing always fits, also when a task that

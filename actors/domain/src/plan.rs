@@ -284,14 +284,15 @@ impl Step {
     }
 
     fn input_fields(&self) -> impl Iterator<Item = &str> {
+        let beside = self.shown.iter().chain(&self.title).flat_map(PromptTemplate::references);
+        self.asked_fields().chain(beside.filter_map(Reference::input_field))
+    }
+
+    /// The fields of the input on which the step's question depends: those of its texts, lists and condition.
+    pub fn asked_fields(&self) -> impl Iterator<Item = &str> {
         let of_list = self.for_each.iter().flat_map(ForEach::references);
-        let of_texts = self.references().chain(of_list).filter_map(|reference| match reference {
-            Reference::Input { field, .. } => Some(field.as_str()),
-            Reference::Output { .. }
-            | Reference::Env(_)
-            | Reference::Meta(_)
-            | Reference::Item { .. } => None,
-        });
+        let of_texts = self.texts().flat_map(PromptTemplate::references).chain(of_list);
+        let of_texts = of_texts.filter_map(Reference::input_field);
         let of_condition = self
             .condition
             .iter()

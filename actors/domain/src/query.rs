@@ -1,6 +1,7 @@
 //! The filters and pages of lists.
 
 use crate::id::{PlanId, TemplateBatchId};
+use crate::names::names;
 use crate::search::{asked, words_of};
 use crate::task::{EndingCode, Status, Task};
 use crate::template::{Industry, Visibility};
@@ -46,8 +47,10 @@ pub struct Tasks {
     pub created_after: Option<Timestamp>,
     /// The end of the instants of creation, exclusive.
     pub created_before: Option<Timestamp>,
-    /// Tasks of the rows of this batch.
-    pub batch: Option<TemplateBatchId>,
+    /// Tasks of the rows of a batch, or of none of any.
+    pub batch: Option<OfBatch>,
+    /// Only pending tasks with one of these obstacles; any task if empty.
+    pub waiting_for: Vec<Obstacle>,
     /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.
     pub search: Option<String>,
     /// The instants of the end.
@@ -58,6 +61,28 @@ pub struct Tasks {
     pub ascending: bool,
     /// The page.
     pub window: Window,
+}
+
+names! {
+    /// The obstacle of a pending task.
+    Obstacle {
+        /// No worker is free.
+        Worker = "worker",
+        /// A limit has no room.
+        Limit = "limit",
+        /// Everything is paused.
+        Paused = "paused",
+        /// The queue is paused.
+        QueuePaused = "queue_paused",
+        /// A budget has no room.
+        Budget = "budget",
+        /// The wait after a failed attempt is not over.
+        Backoff = "backoff",
+        /// A reviewer has not decided.
+        Approval = "approval",
+        /// The start is planned for later.
+        Schedule = "schedule",
+    }
 }
 
 /// The names in a filter with commas between them, and the whole filter: a queue of before the rules of names may have
@@ -77,10 +102,12 @@ impl Tasks {
                 && self.model.as_ref().is_none_or(|model| *model == spec.model)
                 && self.queue.as_ref().is_none_or(|any| named(any).any(|name| name == spec.queue))
                 && self.tags.iter().all(|tag| spec.tags.contains(tag))
-                && (self.batch.is_none() || self.batch == spec.origin.rows)
+                && self.batch.is_none_or(|batch| batch.has(spec.origin.rows))
                 && self.created_after.is_none_or(|after| at >= after)
                 && self.created_before.is_none_or(|before| at < before)
                 && self.ended == Instants::default()
+                // The tasks of a worker run, and wait for nothing.
+                && self.waiting_for.is_empty()
                 && self.search.as_ref().is_none_or(|search| {
                     let words = words_of(spec.words());
                     let has = |start: &String| words.iter().any(|word| word.starts_with(start));
@@ -145,13 +172,24 @@ pub enum ExecutionOrder {
     CompletedAt,
 }
 
-/// The executions of a batch, or those of none.
+/// The work of a batch, or that of none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfBatch {
     /// Only rows of this batch.
     Only(TemplateBatchId),
     /// No rows of batches.
     None,
+}
+
+impl OfBatch {
+    /// True for work of this batch, or of none.
+    #[must_use]
+    pub fn has(self, rows: Option<TemplateBatchId>) -> bool {
+        match self {
+            Self::Only(batch) => rows == Some(batch),
+            Self::None => rows.is_none(),
+        }
+    }
 }
 
 /// A filter and an order of executions.
@@ -200,8 +238,8 @@ pub struct Approvals {
     pub tags: Vec<String>,
     /// The reviewer who is assigned or who decided.
     pub reviewer: Option<String>,
-    /// Outputs of the rows of this batch.
-    pub batch: Option<TemplateBatchId>,
+    /// Outputs of the rows of a batch, or of none of any.
+    pub batch: Option<OfBatch>,
     /// The order.
     pub order: ApprovalOrder,
     /// The id of the item, or the beginnings of words of it ([`crate::search`]), all of them.

@@ -77,6 +77,17 @@ pub enum Reference {
     },
 }
 
+impl Reference {
+    /// The field of the input, if it is of one.
+    #[must_use]
+    pub fn input_field(&self) -> Option<&str> {
+        match self {
+            Self::Input { field, .. } => Some(field),
+            Self::Output { .. } | Self::Env(_) | Self::Meta(_) | Self::Item { .. } => None,
+        }
+    }
+}
+
 names! {
     /// A property of the run, by its name after `meta.`.
     Meta {

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use crate::Timestamp;
 use crate::approval::{
-    self, Approval, Assignee, Decider, HeldOutput, Mail, Policy, Record, ReviewerPool, Salt,
-    TIMED_OUT,
+    self, Approval, Assignee, Decider, HeldOutput, Mail, Policy, Record, ReviewWay, ReviewerPool,
+    Salt, TIMED_OUT,
 };
 use crate::budget::Money;
 use crate::delivery::{self, Delivery, Notification};
@@ -33,7 +33,7 @@ use crate::execution::{Execution, Retry};
 use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::spending;
-use crate::task::{self, Called, Completion, Inputs, Origin, OutputFault, Spec, Task};
+use crate::task::{self, Called, Completion, HoldReason, Inputs, Origin, OutputFault, Spec, Task};
 
 /// One unit of work.
 #[derive(Debug)]
@@ -105,6 +105,11 @@ impl Items<'_> {
     fn salt(&self) -> Option<Salt> {
         self.approval.and_then(|approval| approval.salt)
     }
+
+    /// True if the output has passed, and nothing waits for the decision.
+    fn is_requested(&self) -> bool {
+        self.approval.is_some_and(Approval::is_requested)
+    }
 }
 
 /// The event of a unit.
@@ -129,6 +134,15 @@ pub enum Event {
         timeout_ms: u64,
         /// The reason.
         reason: Option<String>,
+    },
+    /// A caller asks for a review of an output that has passed.
+    AskReview {
+        /// The output.
+        output: String,
+        /// The way in which it is reviewed.
+        way: ReviewWay,
+        /// The record that the output passed its gate, if it has one.
+        before: Option<Record>,
     },
     /// A reviewer lets the output pass.
     Approve {
@@ -377,6 +391,10 @@ impl Unit {
                 self.approval_event(items, event, texts, sources)?;
                 Ok(None)
             }
+            Event::AskReview { output, way, before } => {
+                self.ask_review(items, &output, (way, before), sources)?;
+                Ok(None)
+            }
             Event::Approve { by, edit, comment } => {
                 let salt = items.salt();
                 let digest =
@@ -389,7 +407,9 @@ impl Unit {
                 let approved = task::Event::Approved { edited: edit.is_some() };
                 let texts = ReviewTexts { edit, remark: comment, ..ReviewTexts::default() };
                 self.approval_event(items, decided, texts, sources)?;
-                self.task_event(items, approved, None, sources)?;
+                if !items.is_requested() {
+                    self.task_event(items, approved, None, sources)?;
+                }
                 Ok(None)
             }
             Event::Reject { by, reason, retry } => self.rejected(items, by, reason, retry, sources),
@@ -430,12 +450,9 @@ impl Unit {
                 let confidence = next.result.as_ref().and_then(|result| result.confidence);
                 let method = next.result.as_deref().and_then(Completion::method);
                 let (model, salt) = (next.model(), Some(sources.salt()));
-                let held = HeldOutput { why, confidence, method, model, output, salt };
-                let (asked, policy) =
-                    (sources.ask(&next.spec, ReviewerPool::Anybody), sources.policy());
-                let spec = Arc::clone(&next.spec);
-                let step = Approval::opened(spec, &held, policy, asked, self.now);
-                Some(self.of_approval(None, step, ReviewTexts::default(), sources))
+                let way = ReviewWay::default();
+                let held = HeldOutput { why, confidence, method, model, output, salt, way };
+                Some(self.opened(next, &held, None, sources))
             }
             task::State::Completed { .. } => Record::of_passed(next, self.now)
                 .map(|record| vec![Change::Review(id, None, record)]),
@@ -447,6 +464,50 @@ impl Unit {
             | task::State::Cancelled { .. }
             | task::State::Rejected { .. } => None,
         }
+    }
+
+    /// The changes by which the review of an output opens.
+    fn opened(
+        &self,
+        task: &Task,
+        held: &HeldOutput<'_>,
+        before: Option<Record>,
+        sources: &mut impl Sources,
+    ) -> Vec<Change> {
+        let (asked, policy) = (sources.ask(&task.spec, ReviewerPool::Anybody), sources.policy());
+        let step = Approval::opened(Arc::clone(&task.spec), held, policy, asked, self.now);
+        self.of_approval(before, step, ReviewTexts::default(), sources)
+    }
+
+    /// Opens a review of the output of a completed task, which stays as it is.
+    fn ask_review(
+        &mut self,
+        items: Items<'_>,
+        output: &str,
+        (way, before): (ReviewWay, Option<Record>),
+        sources: &mut impl Sources,
+    ) -> Result<(), Refusal> {
+        let task = items.task.ok_or(task::Refusal::NotHeld)?;
+        let task::State::Completed { .. } = task.state else {
+            return Err(task::Refusal::NotHeld.into());
+        };
+        if let Some(approval) = items.approval {
+            let refusal = approval.finished();
+            return Err(refusal.unwrap_or(approval::Refusal::AlreadyAsked).into());
+        }
+        let result = task.result.as_deref();
+        let held = HeldOutput {
+            why: HoldReason::Requested,
+            confidence: result.and_then(|result| result.confidence),
+            method: result.and_then(Completion::method),
+            model: task.model(),
+            output,
+            salt: Some(sources.salt()),
+            way,
+        };
+        let changes = self.opened(task, &held, before, sources);
+        self.changes.extend(changes);
+        Ok(())
     }
 
     fn approval_event(
@@ -537,6 +598,9 @@ impl Unit {
             retried = Some(Retry { task: spec.id, worst_cost });
             self.create(spec, inputs);
         }
+        if items.is_requested() {
+            return Ok(None);
+        }
         self.task_event(items, task::Event::Rejected { reason }, None, sources)?;
         Ok(retried)
     }
@@ -573,7 +637,7 @@ fn next_try(
 pub fn can_end(task: &Task, event: &Event) -> bool {
     match event {
         Event::Task { event, .. } => task.can_end_by(event),
-        Event::Approval(_) | Event::Extend { .. } => false,
+        Event::Approval(_) | Event::Extend { .. } | Event::AskReview { .. } => false,
         Event::ReviewTimePassed
         | Event::Approve { .. }
         | Event::Reject { .. }

@@ -43,7 +43,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 pub use approvals::{Approve, Reject};
-pub use batches::{BatchBegun, BatchOrder, Reuse};
+pub use batches::{BatchBegun, BatchOrder, Reuse, ReviewsAsked, ReviewsOrder};
 pub use bulk::BulkOrder;
 pub use erasure::ErasedExecution;
 pub use forks::Fork;
@@ -248,7 +248,11 @@ impl Handle {
         environment: Environment,
         query: &Tasks,
     ) -> Result<Page<Task>, Error> {
-        read::tasks(self.node.store(), environment, query).await.map_err(|error| unreadable(&error))
+        if query.waiting_for.is_empty() {
+            let page = read::tasks(self.node.store(), environment, query).await;
+            return page.map_err(|error| unreadable(&error));
+        }
+        self.waiting_page(environment, query).await
     }
 
     /// Cancels a task, for the account `by`. After `Ok` no worker is given the task any more, and a

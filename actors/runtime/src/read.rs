@@ -108,8 +108,7 @@ pub(crate) fn query(environment: Environment, tasks: &Tasks) -> Query {
     if !tasks.tags.is_empty() {
         filters.push(Filter::AllOf(term::TAG, tasks.tags.iter().map(text).collect()));
     }
-    let batch = tasks.batch.map(|id| tables::number_term(id.as_u128()));
-    filters.extend(batch.map(|batch| Filter::AnyOf(term::BATCH, vec![batch])));
+    filters.extend(tables::batch_filter(term::BATCH, tasks.batch));
     if tasks.created_after.is_some() || tasks.created_before.is_some() {
         let (from, to) = (tasks.created_after.map(first_at), tasks.created_before.map(first_at));
         filters.push(Filter::Documents { from, to });

@@ -33,11 +33,11 @@ use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{OutputSource, StepState};
-use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
 use callboard_domain::model_limits::{Closure, ModelLimits};
 use callboard_domain::pause::Pause;
 use callboard_domain::project::Project;
-use callboard_domain::query::Instants;
+use callboard_domain::query::{Instants, OfBatch};
 use callboard_domain::search::{asked, words_of};
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
@@ -87,9 +87,12 @@ pub(crate) fn rows(environment: Environment, unit: &mut Unit) -> Vec<Op> {
                 ops.extend(TEXTS.put(number, id.as_u128(), text::OUTPUT, payload));
             }
             Change::Delivery(step) => ops.extend(deliveries::rows(environment, now, step)),
-            Change::Review(task, _, after) => {
+            Change::Review(task, before, after) => {
                 if !after.is_open() {
                     ops.push(REVIEW_RECORDS.put(number, &task.as_u128(), after, None));
+                } else if before.as_ref().is_some_and(|before| !before.is_open()) {
+                    // A review was asked for of an output that had passed.
+                    ops.push(REVIEW_RECORDS.delete(number, &task.as_u128()));
                 }
             }
         }
@@ -402,6 +405,24 @@ pub(crate) mod approval_term {
     pub(crate) const REVIEWER: u8 = 3;
     /// The batch that the task is of, by its number.
     pub(crate) const BATCH: u8 = 4;
+    /// Of a requested review: [`REQUESTED_TERM`], and the step.
+    pub(crate) const REQUESTED: u8 = 5;
+    /// The term of every requested review.
+    pub(crate) const REQUESTED_TERM: &[u8] = b"1";
+}
+
+/// The terms of work of a batch: the batch, and one that all such work has.
+fn batch_terms(field: u8, batch: Option<TemplateBatchId>) -> impl Iterator<Item = (u8, Box<[u8]>)> {
+    let terms = batch.map(|id| [number_term(id.as_u128()), execution_term::OF_BATCH.into()]);
+    terms.into_iter().flatten().map(move |term| (field, term))
+}
+
+/// The filter of work of a batch, or of none.
+pub(crate) fn batch_filter(field: u8, batch: Option<OfBatch>) -> Option<Filter> {
+    Some(match batch? {
+        OfBatch::Only(id) => Filter::AnyOf(field, vec![number_term(id.as_u128())]),
+        OfBatch::None => Filter::NoneOf(field, vec![execution_term::OF_BATCH.into()]),
+    })
 }
 
 /// The index terms of deliveries.

@@ -30,7 +30,7 @@ const COLUMNS: [Column; 9] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 23] = [
+const FIELDS: [Column; 25] = [
     ("id", "id"),
     ("name", "name"),
     ("template", "templateId"),
@@ -49,6 +49,8 @@ const FIELDS: [Column; 23] = [
     ("reuses", "reuse"),
     ("reused", "progress.reused"),
     ("cost (USD)", "cost.actual"),
+    ("expected in all (USD)", "cost.estimated"),
+    ("saved (USD)", "cost.saved"),
     ("rows a minute", "ratePerMinute"),
     ("estimated end", "estimatedEnd"),
     ("retried", "retried"),
@@ -70,6 +72,8 @@ const ESTIMATE: [Column; 12] = [
     ("past runs", "pastRuns"),
     ("faults", "faults"),
 ];
+
+const REVIEWS: [Column; 2] = [("asked", "asked"), ("left without a review", "left")];
 
 /// The time between two looks at a batch that is watched.
 const LOOK: Duration = Duration::from_secs(1);
@@ -134,8 +138,32 @@ pub enum Batches {
         #[arg(long)]
         watch: bool,
     },
+    /// Ask for reviews of outputs that have passed; nothing waits for them.
+    Review(Review),
     /// Delete a batch that has ended, with its executions and their texts.
     Delete(Named),
+}
+
+/// Reviews of outputs that have passed.
+#[derive(Debug, Clone, Args)]
+pub struct Review {
+    #[command(flatten)]
+    named: Named,
+    /// The most reviews: 1 to 1,000.
+    #[arg(long, value_name = "NUMBER")]
+    top: u32,
+    /// The step; by default the last one.
+    #[arg(long)]
+    step: Option<String>,
+    /// Order: confidence (by default, the least sure outputs first) or random.
+    #[arg(long, value_name = "ORDER")]
+    order_by: Option<String>,
+    /// The member of the output that reviewers judge; by default the whole.
+    #[arg(long)]
+    field: Option<String>,
+    /// Reviewers give their own answer, without seeing the output or its field.
+    #[arg(long)]
+    blind: bool,
 }
 
 /// A batch.
@@ -169,6 +197,9 @@ pub struct Create {
     /// Take over the answers of a batch, or of the latest one of the template, for rows that ask the same.
     #[arg(long, value_name = "BATCH|latest")]
     reuse: Option<String>,
+    /// Answer rows that ask the same once.
+    #[arg(long)]
+    dedupe: bool,
     /// Rows that run at a time; by default 100.
     #[arg(long, value_name = "ROWS")]
     concurrency: Option<u32>,
@@ -227,6 +258,13 @@ pub(super) async fn run(Remote { access, command }: Remote<Batches>) -> Result<(
             let batch = client.data(Call::post(&call).json(&body)).await?;
             end_of(&access, &client, batch, watch).await
         }
+        Batches::Review(Review { named: Named { id }, top, step, order_by, field, blind }) => {
+            let body = Body::default().set("top", Some(top)).set("step", step);
+            let body = body.set("orderBy", order_by).set("field", field).flag("blind", blind);
+            let call = Call::post(&["batches", &id, "review"]).json(&body.value());
+            let found = client.data(call).await?;
+            access.output.item(&found, |found| details(found, &REVIEWS, &[]))
+        }
         Batches::Delete(Named { id }) => {
             access.output.item(&client.data(Call::delete(&["batches", &id])).await?, shown)
         }
@@ -259,6 +297,7 @@ impl Create {
             .query("maxCost", self.max_cost)
             .query("reuse", self.reuse.as_ref())
             .query("concurrency", self.concurrency)
+            .query("dedupe", self.dedupe.then_some("true"))
             .query("dryRun", self.dry_run.then_some("true"))
             .query("onInvalid", self.reject_invalid.then_some("reject"))
             .query("keyColumn", self.key.as_ref())

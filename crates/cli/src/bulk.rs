@@ -92,6 +92,13 @@ pub struct Start {
     /// The queue, or several with commas between them.
     #[arg(long)]
     queue: Option<String>,
+    /// The batch whose rows are meant; none for no rows of batches.
+    #[arg(long, value_name = "BATCH|none")]
+    batch: Option<String>,
+    /// Obstacles of pending tasks, separated by commas: worker, limit, paused, queue_paused, budget, backoff, approval,
+    /// schedule.
+    #[arg(long, value_delimiter = ',', value_name = "OBSTACLE")]
+    waiting_for: Vec<String>,
     /// The template of the executions.
     #[arg(long)]
     template: Option<String>,
@@ -199,6 +206,8 @@ impl Start {
             .list("status", &self.status)
             .set("model", self.model.clone())
             .set("queue", self.queue.clone())
+            .set("batch", self.batch.clone())
+            .list("waitingFor", &self.waiting_for)
             .set("templateId", self.template.clone())
             .set("version", self.version.clone())
             .set("search", self.search.clone())

@@ -210,6 +210,9 @@ pub struct List {
     /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
+    /// The batch whose rows are meant; none for no rows of batches.
+    #[arg(long, value_name = "BATCH|none")]
+    batch: Option<String>,
     /// The id, or beginnings of words of the title, the tags or the keys.
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
@@ -264,6 +267,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Executions>) -> Resul
                 .commas("tags", &wanted.tags)
                 .query("createdAfter", wanted.created_after.as_ref())
                 .query("createdBefore", wanted.created_before.as_ref())
+                .query("batch", wanted.batch.as_ref())
                 .query("search", wanted.search.as_ref())
                 .query("endedAfter", wanted.ended_after.as_ref())
                 .query("endedBefore", wanted.ended_before.as_ref())

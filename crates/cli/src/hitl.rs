@@ -128,6 +128,9 @@ pub struct List {
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
+    /// The batch whose rows are meant; none for no rows of batches.
+    #[arg(long, value_name = "BATCH|none")]
+    batch: Option<String>,
     /// Tags, separated by commas; an output must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
@@ -303,6 +306,7 @@ impl List {
 
     fn filtered<'c>(&'c self, call: Call<'c>, reviewer: Option<&'c String>) -> Call<'c> {
         call.query("queue", self.queue.as_ref())
+            .query("batch", self.batch.as_ref())
             .commas("tags", &self.tags)
             .query("reviewerId", reviewer)
     }

@@ -301,6 +301,13 @@ pub struct List {
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
+    /// The batch whose rows are meant; none for no rows of batches.
+    #[arg(long, value_name = "BATCH|none")]
+    batch: Option<String>,
+    /// Obstacles of pending tasks, separated by commas: worker, limit, paused, queue_paused, budget, backoff, approval,
+    /// schedule.
+    #[arg(long, value_delimiter = ',', value_name = "OBSTACLE")]
+    waiting_for: Vec<String>,
     /// Tags, separated by commas; a task must have all of them.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
@@ -484,6 +491,8 @@ impl List {
             .commas("status", &self.status)
             .query("model", self.model.as_ref())
             .query("queue", self.queue.as_ref())
+            .query("batch", self.batch.as_ref())
+            .commas("waitingFor", &self.waiting_for)
             .commas("tags", &self.tags)
             .query("createdAfter", self.created_after.as_ref())
             .query("createdBefore", self.created_before.as_ref())

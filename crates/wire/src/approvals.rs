@@ -63,10 +63,18 @@ pub struct ApprovalBody<'a> {
     /// Minimum confidence to skip review.
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
-    /// The reason of the hold: required, `below_threshold`, `no_confidence` or sampled.
+    /// The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
+    /// passed, and nothing waits for the decision.
     reason: &'static str,
     /// True if the output is a sample of those that pass.
     sampled: bool,
+    /// The member of the output that a requested review judges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    /// True if the output, or the member `field`, and the confidence are hidden until the decision, which must have
+    /// `modifiedOutput`: the reviewer's own answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    blind: bool,
     /// The beginning of the output; not in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
@@ -218,11 +226,13 @@ impl<'a> ApprovalBody<'a> {
     pub fn whole(detail: &'a ApprovalDetail, now: Timestamp) -> Self {
         let mut body = Self::in_event(&detail.approval, now);
         let result = detail.result.as_deref();
-        body.confidence_source = result.and_then(|result| result.confidence_source.as_deref());
+        let is_hidden = detail.approval.is_hidden();
+        let source = result.and_then(|result| result.confidence_source.as_deref());
+        body.confidence_source = source.filter(|_| !is_hidden);
         body.task = Some(ReviewedTaskBody::of(detail, result));
         body.untested = detail.untested;
-        body.summary = Some(summary(&detail.output));
-        body.output = Some(&detail.output);
+        body.summary = Some(summary(&detail.output)).filter(|_| !is_hidden);
+        body.output = Some(&*detail.output).filter(|output| !is_hidden || !output.is_empty());
         body.args = detail.inputs.args.as_deref();
         body.prompt = Some(&*detail.inputs.prompt).filter(|_| detail.inputs.args.is_none());
         body.erased_at = detail.erased_at.map(Iso);
@@ -262,12 +272,14 @@ impl<'a> ApprovalBody<'a> {
             template_id: task.origin.template.as_deref(),
             model: &task.model,
             queue: &task.queue,
-            confidence: opening.confidence,
+            confidence: opening.confidence.filter(|_| !approval.is_hidden()),
             confidence_source: None,
             untested: false,
             threshold: opening.threshold,
             reason: opening.why.as_str(),
             sampled: opening.why == HoldReason::Sampled,
+            field: opening.way.field.as_deref(),
+            blind: opening.way.blind,
             summary: None,
             output: None,
             output_truncated: false,

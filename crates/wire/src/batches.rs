@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod estimate;
+pub mod reviews;
 pub mod rows;
 
 use callboard_domain::batch::{
@@ -20,6 +21,7 @@ use utoipa::ToSchema;
 
 pub use compare::{CompareBatches, ComparisonBody};
 pub use estimate::BatchEstimateBody;
+pub use reviews::{ReviewBatch, ReviewsAskedBody};
 pub use rows::{
     BatchRowBody, BatchRowsBody, ExportFormat, ExportRows, ListRows, cell_text, usual_columns,
 };
@@ -73,6 +75,8 @@ request! {
         /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
         /// settings were answered there takes these answers over, which costs nothing.
         reuse: Option<Reuse> = optional("reuse", reuse()),
+        /// true: rows that ask the same are answered and decided once; each keeps its key.
+        dedupe: Option<bool> = optional("dedupe", rule::flag()),
         /// keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
         on_invalid: Option<OnInvalid> =
             optional("onInvalid", rule::one_of(&OnInvalid::ALL, OnInvalid::as_str)),
@@ -98,6 +102,7 @@ impl CreateBatch {
             max_cost: self.max_cost.map(Money::from_usd),
             reuse: self.reuse,
             concurrency: self.concurrency.unwrap_or(CONCURRENCY),
+            dedupe: self.dedupe.unwrap_or_default(),
             tries: self.dry_run.unwrap_or_default(),
         })
     }
@@ -180,7 +185,7 @@ fn reuse() -> impl Parse<Reuse> {
         .then(move |text| read(&text).ok_or(Error::Internal))
 }
 
-/// The id of a batch, or `none`, as a filter of executions.
+/// The id of a batch, or `none`, as a filter of lists.
 pub(crate) fn of_batch() -> impl Parse<OfBatch> {
     let read = |text: &str| match text {
         "none" => Some(OfBatch::None),
@@ -237,6 +242,9 @@ pub struct BatchBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     reuse: Option<Text<TemplateBatchId>>,
+    /// True if rows that ask the same are answered once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dedupe: bool,
     /// The most rows that run at a time.
     concurrency: u32,
     /// The tags of the executions.
@@ -289,7 +297,7 @@ pub struct BatchProgressBody {
     cancelled: u32,
     /// With a fault.
     invalid: u32,
-    /// Of the completed ones: those whose every answer was taken over from the batch `reuse`.
+    /// Of the completed ones: those whose every answer was taken over from another row.
     reused: u32,
 }
 
@@ -299,6 +307,11 @@ pub struct BatchProgressBody {
 pub struct BatchCostBody {
     /// The cost of all results so far, held outputs among them.
     actual: f64,
+    /// The expected cost in all: the estimate of the first 200 rows, and later the mean cost of the rows that have ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated: Option<f64>,
+    /// The cost of the answers that were taken over, where they were asked for.
+    saved: f64,
     /// The cap, from which no further row is started.
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<f64>,
@@ -356,10 +369,13 @@ impl<'a> BatchBody<'a> {
             progress: progress.into(),
             cost: BatchCostBody {
                 actual: spent.cost.as_usd(),
+                estimated: batch.expected(&progress).map(Money::as_usd),
+                saved: spent.saved.as_usd(),
                 max: batch.max_cost.map(Money::as_usd),
             },
             usage: UsageBody::from(usage),
             reuse: batch.reuse.map(Text),
+            dedupe: batch.dedupe,
             concurrency: batch.concurrency,
             tags: &batch.tags,
             rate_per_minute: None,

@@ -4,13 +4,14 @@ use callboard_domain::bulk::{Action, Erased, Job, Kind, MAX_ERASURE_REASON, MAX_
 use callboard_domain::execution;
 use callboard_domain::id::BulkId;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
-use callboard_domain::query::{Executions, Instants, Tasks};
+use callboard_domain::query::{Executions, Instants, Obstacle, OfBatch, Tasks};
 use callboard_domain::task::Status;
 use callboard_domain::{Rule, Timestamp};
 use callboard_runtime::handle::BulkOrder;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::batches::of_batch;
 use super::common::{Iso, MAX_SEARCH, Paging, Text};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused, shape};
@@ -36,6 +37,10 @@ request! {
         model: Option<String> = optional("model", name()),
         /// Only tasks of this queue, or of one of several with commas between them.
         queue: Option<String> = optional("queue", name()),
+        /// Only items of the rows of this batch; none: of no rows of batches.
+        batch: Option<OfBatch> = optional("batch", of_batch()),
+        /// Only pending tasks that wait for one of these.
+        waiting_for: Option<Vec<Option<Obstacle>>> = optional("waitingFor", obstacles()),
         /// Only executions of this template.
         template_id: Option<String> = optional("templateId", rule::text(rule::characters(1..=200))),
         /// Only executions of this version of the template.
@@ -86,6 +91,11 @@ fn statuses() -> impl Parse<Vec<Option<Status>>> {
     rule::list(1..=Status::ALL.len(), rule::one_of(&Status::ALL, Status::as_str).map(Some))
 }
 
+fn obstacles() -> impl Parse<Vec<Option<Obstacle>>> {
+    let one = rule::one_of(&Obstacle::ALL, Obstacle::as_str);
+    rule::list(1..=Obstacle::ALL.len(), one.map(Some))
+}
+
 fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refused> {
     let reprioritizes = bulk.action == Action::Reprioritize;
     if reprioritizes && bulk.priority.is_none() {
@@ -112,9 +122,9 @@ fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refus
         let says = format!("must be tasks to {}", bulk.action);
         return Err(fields.refuse("of", Rule::Enum, says));
     }
-    let BulkFilter { model, queue, template_id, version, .. } = &bulk.filter;
-    if kind.has_executions() && (model.is_some() || queue.is_some()) {
-        let says = "has model or queue, which only tasks have: of must be tasks";
+    let BulkFilter { model, queue, waiting_for, template_id, version, .. } = &bulk.filter;
+    if kind.has_executions() && (model.is_some() || queue.is_some() || waiting_for.is_some()) {
+        let says = "has model, queue or waitingFor, which only tasks have: of must be tasks";
         return Err(fields.refuse("filter", Rule::Unknown, says));
     }
     if kind.has_tasks() && (template_id.is_some() || version.is_some()) {
@@ -143,6 +153,8 @@ impl BulkFilter {
             status,
             model,
             queue,
+            waiting_for,
+            batch,
             template_id,
             version,
             search,
@@ -156,19 +168,22 @@ impl BulkFilter {
         let texts =
             names.iter().all(|name| name.is_none()) && tags.as_ref().is_none_or(Vec::is_empty);
         let instants = [created_after, created_before, ended_after, ended_before];
-        status.is_none() && texts && instants.iter().all(|it| it.is_none())
+        status.is_none()
+            && batch.is_none()
+            && waiting_for.is_none()
+            && texts
+            && instants.iter().all(|it| it.is_none())
     }
 }
 
 impl StartBulk {
     /// The kind of the items. An erasure without one is of all that its filter can match.
     fn kind(&self) -> Kind {
-        let BulkFilter { model, queue, template_id, version, .. } = &self.filter;
+        let BulkFilter { model, queue, waiting_for, template_id, version, .. } = &self.filter;
+        let of_tasks = model.is_some() || queue.is_some() || waiting_for.is_some();
         match self.of {
             Some(kind) => kind,
-            None if self.action != Action::Erase || model.is_some() || queue.is_some() => {
-                Kind::Tasks
-            }
+            None if self.action != Action::Erase || of_tasks => Kind::Tasks,
             None if template_id.is_some() || version.is_some() => Kind::Executions,
             None => Kind::All,
         }
@@ -184,6 +199,8 @@ impl BulkFilter {
             tags: self.tags.clone().unwrap_or_default(),
             created_after: self.created_after,
             created_before: self.created_before,
+            batch: self.batch,
+            waiting_for: self.waiting_for.iter().flatten().flatten().copied().collect(),
             search: self.search.clone(),
             ended: Instants { after: self.ended_after, before: self.ended_before },
             ..Tasks::default()
@@ -204,6 +221,7 @@ impl BulkFilter {
             tags: self.tags.clone().unwrap_or_default(),
             created_after: self.created_after,
             created_before: self.created_before,
+            batch: self.batch,
             search: self.search.clone(),
             ended: Instants { after: self.ended_after, before: self.ended_before },
             ..Executions::default()

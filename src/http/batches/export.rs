@@ -49,7 +49,11 @@ pub(super) async fn begin(
     let format = asked.format.unwrap_or(ExportFormat::Csv);
     let columns = match (asked.columns, format) {
         (None, ExportFormat::Jsonl) => None,
-        (columns, _) => Some(columns.unwrap_or_else(|| usual_columns(&outputs))),
+        (None, ExportFormat::Csv) => {
+            let reviewed = handle.reviewed_steps(environment, id).await?;
+            Some(usual_columns(&outputs, &reviewed))
+        }
+        (columns, _) => columns,
     };
     let rows = Rows { statuses: asked.status.unwrap_or_default(), ..Rows::pages_of(PAGE) };
     let header = match (&columns, format) {

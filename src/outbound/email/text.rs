@@ -159,6 +159,7 @@ fn held(letter: &ReviewerMail) -> String {
         HoldReason::BelowThreshold => below.unwrap_or_else(|| "its confidence is too low".into()),
         HoldReason::NoConfidence => "it came without a confidence".into(),
         HoldReason::Sampled => "it would have passed, and was picked as a sample".into(),
+        HoldReason::Requested => "it has passed, and a review of it was asked for".into(),
     }
 }
 

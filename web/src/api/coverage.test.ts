@@ -26,7 +26,7 @@ const WITHOUT: Record<string, string[]> = {
     "POST /api/system/backup",
   ],
   "of the browser: an address that it goes to, not a call": ["GET /api/auth/oidc/callback"],
-  "said otherwise: a batch shows what is left at the mean cost of its rows so far": [
+  "said otherwise: a batch shows its expected cost, and a new one estimates by a dry run": [
     "POST /api/batches/{id}/estimate",
   ],
   "of the command line: the dashboard shows the project default": [

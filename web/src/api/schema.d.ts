@@ -2041,6 +2041,11 @@ export interface components {
             args?: Record<string, never>;
             /** @description The assigned reviewer. */
             assignedTo?: string;
+            /**
+             * @description True if the output, or the member `field`, and the confidence are hidden until the decision, which must have
+             *     `modifiedOutput`: the reviewer's own answer.
+             */
+            blind?: boolean;
             /** @description The reviewer who has claimed the output. */
             claimedBy?: string;
             /**
@@ -2074,6 +2079,8 @@ export interface components {
              * @description The time of the first escalation.
              */
             escalatedAt?: string;
+            /** @description The member of the output that a requested review judges. */
+            field?: string;
             /** @description The function whose value the output is. */
             function?: string;
             /** @description The length and the last hash of its history. */
@@ -2101,7 +2108,10 @@ export interface components {
             promptTruncated?: boolean;
             /** @description The queue's name. */
             queue: string;
-            /** @description The reason of the hold: required, `below_threshold`, `no_confidence` or sampled. */
+            /**
+             * @description The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
+             *     passed, and nothing waits for the decision.
+             */
             reason: string;
             /** @description True if the output is a sample of those that pass. */
             sampled: boolean;
@@ -2292,9 +2302,19 @@ export interface components {
             actual: number;
             /**
              * Format: double
+             * @description The expected cost in all: the estimate of the first 200 rows, and later the mean cost of the rows that have ended.
+             */
+            estimated?: number;
+            /**
+             * Format: double
              * @description The cap, from which no further row is started.
              */
             max?: number;
+            /**
+             * Format: double
+             * @description The cost of the answers that were taken over, where they were asked for.
+             */
+            saved: number;
         };
         /** @description The decision on an output. */
         BatchDecision: {
@@ -2305,7 +2325,9 @@ export interface components {
             at: string;
             /** @description The reviewer. */
             by: string;
-            /** @description True if the reviewer's text replaces the output. */
+            /** @description The text that stands beside an output that had passed: an object or a list if it is JSON of one, else a text. */
+            edit?: unknown;
+            /** @description True if the reviewer's text replaces the output, or stands beside one that had passed. */
             edited: boolean;
             /** @description approved or rejected. */
             verdict: string;
@@ -2363,7 +2385,7 @@ export interface components {
             rejected: number;
             /**
              * Format: int32
-             * @description Of the completed ones: those whose every answer was taken over from the batch `reuse`.
+             * @description Of the completed ones: those whose every answer was taken over from another row.
              */
             reused: number;
             /**
@@ -4646,6 +4668,8 @@ export interface components {
             createdAt: string;
             /** @description The account that created the batch. */
             createdBy: string;
+            /** @description True if rows that ask the same are answered once. */
+            dedupe?: boolean;
             /**
              * Format: date-time
              * @description The end at this rate.
@@ -5083,6 +5107,10 @@ export interface components {
             model?: string | null;
             /** @description Only tasks of this queue, or of one of several with commas between them. */
             queue?: string | null;
+            /** @description Only items of the rows of this batch; none: of no rows of batches. */
+            batch?: string | null;
+            /** @description Only pending tasks that wait for one of these. */
+            waitingFor?: ("worker" | "limit" | "paused" | "queue_paused" | "budget" | "backoff" | "approval" | "schedule")[] | null;
             /** @description Only executions of this template. */
             templateId?: string | null;
             /** @description Only executions of this version of the template. */
@@ -5613,6 +5641,8 @@ export interface components {
              *      settings were answered there takes these answers over, which costs nothing.
              */
             reuse?: string | null;
+            /** @description true: rows that ask the same are answered and decided once; each keeps its key. */
+            dedupe?: boolean | null;
             /**
              * @description keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
              * @enum {string|null}
@@ -6023,6 +6053,21 @@ export interface components {
             /** @description The longest wait between two attempts, in milliseconds; by default 300000. */
             maxBackoffMs?: number | null;
         };
+        ReviewBatch: {
+            /** @description The step; by default the last one. */
+            step?: string | null;
+            /** @description The most reviews: 1 to 1,000. */
+            top: number;
+            /**
+             * @description confidence (by default): the least sure outputs first; random: a sample.
+             * @enum {string|null}
+             */
+            orderBy?: "confidence" | "random" | null;
+            /** @description The member of the output that reviewers judge; by default the whole. */
+            field?: string | null;
+            /** @description true: reviewers give their own answer without seeing the output, or its field; by default false. */
+            blind?: boolean | null;
+        };
         RevokeKeys: {
             /** @description True for every key; without it, one of the next members is required. */
             all?: boolean | null;
@@ -6414,7 +6459,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: string;
                 /** @description Only entries before this instant. */
@@ -7938,6 +7983,8 @@ export interface operations {
                  *      settings were answered there takes these answers over, which costs nothing.
                  */
                 reuse?: string;
+                /** @description true: rows that ask the same are answered and decided once; each keeps its key. */
+                dedupe?: boolean;
                 /** @description keep (by default): a row with a fault is kept as invalid; reject: nothing is kept. */
                 onInvalid?: "keep" | "reject";
                 /** @description true: rows are checked and their cost is estimated, and nothing is kept. */
@@ -8978,7 +9025,7 @@ export interface operations {
                 tags?: string[];
                 /** @description Only items that this reviewer is assigned to or has decided. */
                 reviewerId?: string;
-                /** @description Only outputs of the rows of this batch. */
+                /** @description Only outputs of the rows of this batch; none: of no rows of batches. */
                 batch?: string;
                 /** @description The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision. */
                 orderBy?: "createdAt" | "decidedAt";
@@ -9077,7 +9124,7 @@ export interface operations {
                 tags?: string[];
                 /** @description Assigned to this user. */
                 reviewerId?: string;
-                /** @description Only outputs of the rows of this batch. */
+                /** @description Only outputs of the rows of this batch; none: of no rows of batches. */
                 batch?: string;
                 /** @description One of these statuses: pending, assigned, escalated, expired; by default all but expired. */
                 status?: ("pending" | "assigned" | "escalated" | "expired")[];
@@ -10855,8 +10902,10 @@ export interface operations {
                 createdAfter?: string;
                 /** @description Created before this instant. */
                 createdBefore?: string;
-                /** @description Only tasks of the rows of this batch. */
+                /** @description Only tasks of the rows of this batch; none: no rows of batches. */
                 batch?: string;
+                /** @description Only pending tasks that wait for one of these. */
+                waitingFor?: ("worker" | "limit" | "paused" | "queue_paused" | "budget" | "backoff" | "approval" | "schedule")[];
                 /** @description The id of the item, or beginnings of words of its title, tags or keys: an item has all of them. */
                 search?: string;
                 /** @description Completed, failed or rejected at this instant or later. */

@@ -139,6 +139,8 @@ pub enum Refusal {
         /// The instant.
         at: Timestamp,
     },
+    /// A review was asked for before, and waits for its decision.
+    AlreadyAsked,
     /// The history has no room for another assignment.
     AssignedTooOften,
     /// The reviewers were given more time as often as possible.

@@ -94,6 +94,12 @@ impl Record {
 }
 
 impl Record {
+    /// The record as it was counted when the output passed, before a review was requested.
+    #[must_use]
+    pub fn when_passed(&self) -> Self {
+        Self { sampled: false, escalated: false, fate: GateOutcome::Passed, ..self.clone() }
+    }
+
     /// True while the output waits for a decision.
     #[must_use]
     pub const fn is_open(&self) -> bool {
@@ -121,7 +127,7 @@ impl From<&Approval> for Record {
             confidence: approval.opening.confidence,
             method: approval.opening.method,
             model: Some(approval.opening.model.as_ref().unwrap_or(&approval.task.model).clone()),
-            sampled: approval.opening.why == HoldReason::Sampled,
+            sampled: matches!(approval.opening.why, HoldReason::Sampled | HoldReason::Requested),
             since: approval.opening.since,
             escalated: approval.escalated_at.is_some(),
             fate,

@@ -46,6 +46,7 @@ fn opened(policy: Policy, asked: Assignee) -> Step<Approval> {
         model: "m",
         output: "the output",
         salt: None,
+        way: ReviewWay::default(),
     };
     Approval::opened(spec(Channels { email: true, dashboard: false }), &held, policy, asked, NOW)
 }
@@ -97,6 +98,58 @@ fn it_opens_with_a_reviewer_who_is_written_to() {
         [Effect::WakeAt(HALF), Effect::Assign(Some(ANN)), mail(ANN, MailCause::Assigned)];
     assert_eq!(step.effects, expected);
     assert_eq!(step.next.outstanding(), expected[..2]);
+}
+
+#[test]
+fn a_requested_review_waits_for_a_month_and_the_clock_never_rejects() {
+    let held = HeldOutput {
+        why: HoldReason::Requested,
+        confidence: Some(0.71),
+        method: None,
+        model: "m",
+        output: "the output",
+        salt: None,
+        way: ReviewWay { field: Some("category".into()), blind: true },
+    };
+    let spec = spec(Channels { email: true, dashboard: false });
+    let hurried = Policy { rejects: true, ..POLICY };
+    let step = Approval::opened(spec, &held, hurried, asked(ANN), NOW);
+    let end = NOW.after(REQUESTED_TIME);
+    assert_eq!(actions(&step), [Action::Pending, Action::Assigned]);
+    assert_eq!(step.effects, [Effect::WakeAt(end), Effect::Assign(Some(ANN))]);
+    assert!(step.next.is_requested() && step.next.is_hidden());
+    assert!(Record::from(&step.next).sampled);
+    let escalated = step.next.at(passed(ADMIN), end).next;
+    assert!(!escalated.rejects_at(end));
+    assert_eq!(escalated.at(passed(ADMIN), end).next.state, State::Expired);
+    let decided = escalated.at(approved("usr_a"), end).next;
+    assert!(!decided.is_hidden());
+    let row = serde_json::to_value(&decided.opening).expect("it is JSON");
+    assert_eq!(row["asked"], serde_json::json!({"field": "category", "blind": true}));
+    assert_eq!(serde_json::from_value::<ReviewRequest>(row).expect("it is read"), decided.opening);
+}
+
+#[test]
+fn an_answer_that_says_the_same_as_a_hidden_output_is_the_output() {
+    let whole = ReviewWay { field: None, blind: true };
+    let output = r#"{"category":"order","urgent":false}"#;
+    assert_eq!(whole.shown(output.into()), "");
+    let answered = |way: &ReviewWay, answer: &str| way.answered(output, answer.into());
+    assert_eq!(answered(&whole, r#"{"urgent": false, "category": "order"}"#), output);
+    assert_eq!(answered(&whole, "{}"), "{}");
+    assert_eq!(whole.answered("order", " order\n".into()), "order");
+    let field = ReviewWay { field: Some("category".into()), blind: true };
+    assert_eq!(field.shown(output.into()), r#"{"urgent":false}"#);
+    for same in
+        ["order", "\"order\"", r#"{"category":"order"}"#, r#"{"category":"order","urgent":true}"#]
+    {
+        assert_eq!(answered(&field, same), output);
+    }
+    let other = r#"{"category":"question","urgent":false}"#;
+    assert_eq!(answered(&field, "question"), other);
+    assert_eq!(answered(&field, r#"{"category":"question"}"#), other);
+    assert_eq!(field.shown("no object".into()), "");
+    assert_eq!(field.answered("no object", "mine".into()), "mine");
 }
 
 #[test]

@@ -45,7 +45,8 @@ impl Transition {
         let details = Details {
             why: Some(why),
             confidence,
-            threshold: threshold.or(Some(Gate::DEFAULT_THRESHOLD)),
+            threshold: threshold
+                .or_else(|| (!self.next.is_requested()).then_some(Gate::DEFAULT_THRESHOLD)),
             shown: Some(shown),
             execution,
             step,

@@ -110,7 +110,7 @@ pub fn value_of(output: &str) -> Value {
 }
 
 /// True if two values are the same: numbers by their value, objects in any order of their members.
-fn is_same(a: &Value, b: &Value) -> bool {
+pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(one), Value::Number(other)) => {
             one == other

@@ -52,12 +52,14 @@ pub enum HoldReason {
     NoConfidence,
     /// The output would have passed, and is one of the sample that shows how good such outputs are.
     Sampled,
+    /// The output has passed, and a caller asked for a review afterwards: nothing waits for it.
+    Requested,
 }
 
 impl HoldReason {
     /// Every reason.
-    pub const ALL: [Self; 4] =
-        [Self::Required, Self::BelowThreshold, Self::NoConfidence, Self::Sampled];
+    pub const ALL: [Self; 5] =
+        [Self::Required, Self::BelowThreshold, Self::NoConfidence, Self::Sampled, Self::Requested];
 
     /// The reason's name on the wire.
     #[must_use]
@@ -67,6 +69,7 @@ impl HoldReason {
             Self::BelowThreshold => "below_threshold",
             Self::NoConfidence => "no_confidence",
             Self::Sampled => "sampled",
+            Self::Requested => "requested",
         }
     }
 }

@@ -142,6 +142,7 @@ impl<'p> Joint<'p> {
             Event::Approval(_)
             | Event::ReviewTimePassed
             | Event::Extend { .. }
+            | Event::AskReview { .. }
             | Event::Reject { .. }
             | Event::EndHeld { .. } => None,
         };
@@ -317,7 +318,13 @@ impl<'p> Joint<'p> {
     ///
     /// # Panics
     /// If it is not due.
-    pub fn take_over(&mut self, due: Due, copy: &Task, output: &str, outputs: &mut Outputs) {
+    pub fn take_over(
+        &mut self,
+        due: Due,
+        (copy, saved): (&Task, Money),
+        output: &str,
+        outputs: &mut Outputs,
+    ) {
         let Due { step, item } = due;
         let (task, worst_cost) = (copy.spec.id, Some(Money::ZERO));
         match item {
@@ -327,6 +334,7 @@ impl<'p> Joint<'p> {
         self.rendered += output.len();
         let completed = execution::Event::StepCompleted { step, report: report(copy) };
         self.happened(completed).expect("a step that was dispatched can be completed");
+        self.step.next.head.budget.save(saved);
         // The unit is not stored yet, so the output cannot be read.
         outputs.keep_item(task, output);
         if item.is_none() {

@@ -9,9 +9,10 @@
 use callboard_domain::Timestamp;
 use callboard_domain::approval::Effect as OfApproval;
 use callboard_domain::approval::Record;
+use callboard_domain::budget::Money;
 use callboard_domain::delivery::Effect as OfDelivery;
 use callboard_domain::execution::{Effect as OfExecution, Execution};
-use callboard_domain::id::{Environment, TaskId, TemplateBatchId};
+use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::schedule::Started;
 use callboard_domain::task::{Effect as OfTask, LeaseToken, Spec, Task};
@@ -42,8 +43,12 @@ pub(crate) enum Effect<'c> {
     Continue(ExecutionAddress),
     /// A run has ended, for which a schedule may wait.
     RunEnded(Started),
-    /// A row of a batch runs no more, or has a place to give or to take.
+    /// A row of a batch is held or decided, and has a place to give or to take.
     RowMoves(TemplateBatchId),
+    /// A row of a batch has taken answers over that had cost so much.
+    RowSaved(TemplateBatchId, Money),
+    /// A row of a batch has ended.
+    RowEnded(TemplateBatchId, ExecutionId),
     /// A new task may leave no room for others with its concurrency key.
     CancelExcess(&'c Spec),
     /// The outcome of a gated output is on record.
@@ -77,9 +82,17 @@ pub(crate) fn consequences<'c>(
                 each(Effect::TraceExecution(&step.next));
             }
             step.effects.iter().for_each(|effect| each(Effect::Execution(address, *effect)));
+            if let Some(of) = &step.next.head.spec.row_of {
+                let before = before.as_ref().map_or(Money::ZERO, |it| it.head.budget.saved());
+                let mut saved = step.next.head.budget.saved();
+                saved -= before;
+                if !saved.is_zero() {
+                    each(Effect::RowSaved(of.batch, saved));
+                }
+            }
             if is_over {
                 let row_of = step.next.head.spec.row_of.iter();
-                row_of.for_each(|of| each(Effect::RowMoves(of.batch)));
+                row_of.for_each(|of| each(Effect::RowEnded(of.batch, execution)));
                 each(Effect::RunEnded(Started::Execution(execution)));
             }
             if step.next.has_due() {
@@ -132,9 +145,11 @@ pub(crate) fn perform(node: &Node, environment: Environment, effect: Effect<'_>,
                 shard.schedules.send(address, schedule::Message::RunEnded);
             }
         }
-        Effect::RowMoves(batch) => {
-            let address = BatchAddress { environment, batch };
-            node.shard(batch.partition()).batches.send(address, batch::Message::Look);
+        Effect::RowMoves(batch) => tell_batch(node, environment, batch, batch::Message::Look),
+        Effect::RowSaved(batch, saved) => node.state.batches.save((environment, batch), saved),
+        Effect::RowEnded(batch, execution) => {
+            let row = callboard_domain::batch::row(execution);
+            tell_batch(node, environment, batch, batch::Message::Ended(row));
         }
         Effect::CancelExcess(spec) => {
             let excess = node.limits.flow.excess(environment, spec);
@@ -144,6 +159,11 @@ pub(crate) fn perform(node: &Node, environment: Environment, effect: Effect<'_>,
             node.observers.review_stats.changed(environment, task, before, after);
         }
     }
+}
+
+fn tell_batch(node: &Node, environment: Environment, batch: TemplateBatchId, of: batch::Message) {
+    let address = BatchAddress { environment, batch };
+    node.shard(batch.partition()).batches.send(address, of);
 }
 
 /// Performs an effect of a task; a start also uses this, for tasks without an actor.

@@ -126,6 +126,16 @@ impl Handle {
             let person = |account: &str| self.node.state.accounts.person_of(account);
             check_four_eyes(&found.task, &by, person)?;
         }
+        let modified_output = match modified_output {
+            Some(answer) if found.is_hidden() => {
+                Some(self.blind_answer(environment, &found, answer).await?)
+            }
+            None if found.is_hidden() => {
+                let says = "modifiedOutput is required: the output is hidden, and you give your own answer";
+                return Err(Error::invalid("modifiedOutput", Rule::Required, says));
+            }
+            given => given,
+        };
         // An edit that equals the output is none, as it was sent or as it was repaired.
         let is_edit = |edit: &String| found.commit(edit) != found.opening.shown;
         let mut edit = modified_output.filter(is_edit);
@@ -159,7 +169,17 @@ impl Handle {
         reject: Reject,
     ) -> Result<Approval, Error> {
         let Reject { by, reason, retry, retry_prompt } = reject;
-        self.held(environment, task).await?;
+        let found = self.held(environment, task).await?;
+        if found.is_hidden() {
+            return Err(Error::InvalidState(format!(
+                "the output of task {task} is hidden: approve it with your own answer in modifiedOutput"
+            )));
+        }
+        if retry && found.is_requested() {
+            let says =
+                "retry must not be true: the output has passed, and its work went on with it";
+            return Err(Error::invalid("retry", Rule::Reserved, says));
+        }
         if retry {
             self.check_prompt(environment, task, retry_prompt.as_deref(), &reason).await?;
         }
@@ -254,7 +274,22 @@ impl Handle {
         Err(Error::InvalidState(format!("task {task} is {status} and waits for no reviewer")))
     }
 
-    async fn call_approval(
+    /// The output with the answer of a reviewer who did not see it.
+    async fn blind_answer(
+        &self,
+        environment: Environment,
+        approval: &Approval,
+        answer: String,
+    ) -> Result<String, Error> {
+        let found = tables::task(self.node.store(), environment, approval.id()).await;
+        let found = found.map_err(|error| unreadable(&error))?;
+        let Some(mut found) = found else { return Err(Error::not_found("task", approval.id())) };
+        let output = found.output(self.node.store(), environment).await;
+        let output = output.map_err(|error| unreadable(&error))?.unwrap_or_default();
+        Ok(approval.opening.way.answered(&output, answer))
+    }
+
+    pub(super) async fn call_approval(
         &self,
         environment: Environment,
         task: TaskId,

@@ -7,26 +7,30 @@ pub use upload::{BatchUpload, GivenRow, Rejected, TriedUpload};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_domain::batch::{Batch, Spent, Status};
+use callboard_domain::approval::ReviewWay;
+use callboard_domain::batch::{Batch, ReviewOrder, Spent, Status};
 use callboard_domain::budget::Money;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{Environment, PlanId, TemplateBatchId};
+use callboard_domain::id::{Environment, PlanId, TaskId, TemplateBatchId};
 use callboard_domain::query::{Batches, Page, Rows, Window};
 use callboard_domain::template::Caller;
 use callboard_domain::{Error, Rule};
+use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
 use super::runs::{Deploy, Start};
 use super::{COMMAND, Handle, scoped_key, within};
 use crate::items::submission::creation::plan_row;
 use crate::kernel::address::BatchAddress as Address;
+use crate::messages::approval::Message as OfApproval;
 use crate::messages::batch::{Message, Retry};
 use crate::messages::submission::Owner;
 use crate::node::catalog::Known;
 use crate::read::batches::compare::{Compare, Comparison};
 use crate::read::batches::estimate::{self, Estimate};
+use crate::read::batches::reviews::Unreviewed;
 use crate::read::batches::{self as read, BatchView, RowPage};
-use crate::read::unreadable;
+use crate::read::{TOGETHER, approvals, unreadable};
 use crate::tables::{PlanRow, batches, plans};
 
 /// A batch to be created.
@@ -46,6 +50,8 @@ pub struct BatchOrder {
     pub reuse: Option<Reuse>,
     /// The most rows that run at a time.
     pub concurrency: u32,
+    /// True if rows that ask the same are answered once.
+    pub dedupe: bool,
     /// True if the upload is only tried: rows are checked and their cost is estimated, and nothing is kept.
     pub tries: bool,
 }
@@ -57,6 +63,28 @@ pub enum Reuse {
     Latest,
     /// This one.
     Batch(TemplateBatchId),
+}
+
+/// A request for reviews of outputs of a batch that have passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewsOrder {
+    /// The step; by default the last one.
+    pub step: Option<String>,
+    /// The most reviews.
+    pub top: u32,
+    /// The outputs to review first.
+    pub order: ReviewOrder,
+    /// The way of each review.
+    pub way: ReviewWay,
+}
+
+/// The reviews that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReviewsAsked {
+    /// The reviews that wait now.
+    pub asked: u32,
+    /// The other outputs that have passed without a review.
+    pub left: u32,
 }
 
 /// The beginning of an upload.
@@ -106,8 +134,17 @@ impl Handle {
             }
         }
         self.node.limits.holdings.admit(&owner.id, 0)?;
-        let BatchOrder { template, version, name, tags, max_cost, reuse, concurrency, tries } =
-            order;
+        let BatchOrder {
+            template,
+            version,
+            name,
+            tags,
+            max_cost,
+            reuse,
+            concurrency,
+            dedupe,
+            tries,
+        } = order;
         let reuse = self.source(environment, reuse, &template).await?;
         let (models, queues) = (BTreeMap::new(), BTreeMap::new());
         let deploy = Deploy { start: Start::default(), version, models, queues };
@@ -134,29 +171,31 @@ impl Handle {
             concurrency,
             max_cost,
             reuse,
+            dedupe,
             status: Status::Loading,
             reason: None,
             total: 0,
             invalid: 0,
             pending: 0,
             refused: 0,
+            refused_rejected: 0,
+            estimated: None,
             spent: Spent::default(),
             key: key.map(|scope| (scope, String::new())),
             started_at: None,
             ended_at: None,
             revision: 0,
         };
-        let schema = compiled.input_schema.clone();
         let node = Arc::clone(&self.node);
-        let estimator = if tries {
+        let of = Arc::clone(&compiled);
+        let estimator = estimate::begin(Arc::clone(&node), environment, of, &batch).await?;
+        if !tries {
             let compiled = Arc::clone(&compiled);
-            Some(estimate::begin(Arc::clone(&node), environment, compiled, &batch).await?)
-        } else {
             let known = Known { created_at: now, deployed: Some(deployed), compiled };
             self.node.state.catalog.keep_plan(environment, plan, Arc::new(known));
-            None
-        };
-        let upload = upload::begin(node, environment, batch, schema, rows, estimator).await?;
+        }
+        let upload =
+            upload::begin(node, environment, batch, compiled, rows, (estimator, tries)).await?;
         Ok(BatchBegun::New(Box::new(upload)))
     }
 
@@ -367,6 +406,82 @@ impl Handle {
         let asked = self.ask_batch(environment, id, |reply| Message::Retry(retry, reply));
         let (batch, count) = asked.await?;
         Ok((self.view_of_batch(environment, batch).await?, count))
+    }
+
+    /// Asks for reviews of outputs of a batch that have passed: nothing waits for the decisions. A repeated request
+    /// asks for further ones.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`] while it loads, [`Error::Invalid`] for an unknown step or field,
+    /// [`Error::Unavailable`], also while the rows are read for the first time.
+    pub async fn review_batch(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+        order: ReviewsOrder,
+    ) -> Result<ReviewsAsked, Error> {
+        self.admit()?;
+        let batch = self.stored_batch(environment, id).await?;
+        if batch.status == Status::Loading {
+            return Err(Error::InvalidState(format!(
+                "batch {id} is loading: it has no outputs yet"
+            )));
+        }
+        let seed = self.node.kernel.ports.entropy.bits();
+        let of = (order.step.as_deref(), order.way.field.as_deref());
+        let found = Unreviewed::of(self.reader(), environment, &batch, of, (order.order, seed));
+        let found = found.await?;
+        let (mut asked, mut rows) = (0, found.rows.as_slice());
+        while asked < order.top && !rows.is_empty() {
+            let room = usize::try_from(order.top - asked).unwrap_or(usize::MAX);
+            let (next, rest) = rows.split_at(rows.len().min(room).min(TOGETHER));
+            rows = rest;
+            let tasks = found.tasks(self.reader(), environment, &batch, next).await?;
+            let ask = |task: TaskId| {
+                let way = order.way.clone();
+                self.call_approval(environment, task, |reply| OfApproval::Ask(way, reply))
+            };
+            for answer in join_all(tasks.into_iter().map(ask)).await {
+                match answer {
+                    Ok(_) => asked += 1,
+                    // Another request has asked for it, or the task went meanwhile.
+                    Err(
+                        Error::InvalidState(_)
+                        | Error::AlreadyDecided { .. }
+                        | Error::NotFound { .. },
+                    ) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(ReviewsAsked { asked, left: u32::try_from(rows.len()).unwrap_or(u32::MAX) })
+    }
+
+    /// The steps of a batch whose outputs reviews were requested of, in the order of the plan.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn reviewed_steps(
+        &self,
+        environment: Environment,
+        id: TemplateBatchId,
+    ) -> Result<Vec<String>, Error> {
+        let batch = self.stored_batch(environment, id).await?;
+        let steps = async {
+            let store = self.node.store();
+            let mut steps = Vec::new();
+            if !approvals::has_requested(store, environment, id, None).await? {
+                return Ok(steps);
+            }
+            let known = self.node.plan(environment, batch.plan).await?;
+            for step in known.iter().flat_map(|known| known.compiled.plan.steps()) {
+                if approvals::has_requested(store, environment, id, Some(step.id())).await? {
+                    steps.push(step.id().to_owned());
+                }
+            }
+            Ok(steps)
+        };
+        steps.await.map_err(|error| unreadable(&error))
     }
 
     /// Deletes a batch that has ended, with its executions and their tasks. After `Ok` no read shows the batch; the

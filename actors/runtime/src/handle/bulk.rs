@@ -94,8 +94,12 @@ impl Handle {
         if let (true, Some(fits)) = (filter.statuses.is_empty(), action.fits()) {
             filter.statuses = fits.to_vec();
         }
-        let matched = read::matching(store, environment, &filter).await;
-        let mut matched = matched.map_err(|error| unreadable(&error))?;
+        let mut matched = if filter.waiting_for.is_empty() {
+            let matched = read::matching(store, environment, &filter).await;
+            matched.map_err(|error| unreadable(&error))?
+        } else {
+            self.waiting_tasks(environment, &filter).await?
+        };
         if action == Action::Reject {
             let held = approvals::undecided(store, environment).await;
             let held: HashSet<_> = held.map_err(|error| unreadable(&error))?.into_iter().collect();

@@ -22,7 +22,9 @@ use super::Handle;
 use crate::items::execution::Address;
 use crate::kernel::holds::RemovalGuard;
 use crate::read::{runs, unreadable};
-use crate::tables::{self, LIVE_APPROVALS, deliveries, event_words, executions, items};
+use crate::tables::{
+    self, ApprovalRow, LIVE_APPROVALS, deliveries, event_words, executions, items,
+};
 
 pub use execution::ErasedExecution;
 
@@ -84,6 +86,12 @@ impl Handle {
         let id = subject.as_u128();
         let store = &*self.node.shard(partition_of(id)).store;
         let held = LIVE_APPROVALS.get(store, environment.number(), &id).await.map_err(read)?;
+        if held.as_ref().is_some_and(ApprovalRow::is_requested) {
+            return Err(Error::InvalidState(format!(
+                "a review of task {} was asked for and waits: decide it, and then erase the texts",
+                TaskId::from_u128(id)
+            )));
+        }
         let is_awaited = deliveries::is_awaited(store, environment, subject).await.map_err(read)?;
         if held.is_none() && !is_awaited {
             return Ok(());

@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_domain::id::Environment;
-use callboard_domain::query::{Page, Window};
+use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::query::{Page, Tasks, Window};
 use callboard_domain::queue::{QueueChange, QueueSettings};
 use callboard_domain::task::{Concurrency, State, Status, Task};
-use callboard_domain::{Error, Timestamp};
+use callboard_domain::{Error, Rule, Timestamp};
 use callboard_store::{Filter, Order, Query};
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, within};
 use crate::items::queue::{Address, Message};
-use crate::read::unreadable;
+use crate::read::{self, unreadable};
 use crate::tables::{self, term};
 
+/// The most pending tasks that a filter by their obstacle looks at.
+const LOOKED_AT: usize = 20_000;
 /// The most queues that have settings.
 const MAX_CONTROLLED: usize = 1_000;
 
@@ -116,6 +118,60 @@ impl Handle {
             self.node.limits.flow.queue_waits(&queue)
         };
         Some(queue_waits.or_else(key_waits).unwrap_or(waits))
+    }
+
+    /// A page of the pending tasks with one of the obstacles of a filter.
+    pub(super) async fn waiting_page(
+        &self,
+        environment: Environment,
+        query: &Tasks,
+    ) -> Result<Page<Task>, Error> {
+        let ids = self.waiting_tasks(environment, query).await?;
+        let (Window { offset, limit }, total) = (query.window, ids.len() as u64);
+        let read = async |id: TaskId| {
+            let found = tables::task(self.node.store(), environment, id).await?;
+            Ok(found.map(|found| found.task))
+        };
+        let items =
+            read::together(read::TOGETHER, ids.into_iter().skip(offset).take(limit).map(read));
+        Ok(Page { items: items.await.map_err(|error| unreadable(&error))?, total })
+    }
+
+    /// The pending tasks with one of the obstacles of a filter, in its order. Obstacles are in memory, so each task is
+    /// looked at.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if too many pending tasks match the rest of the filter, [`Error::Unavailable`].
+    pub(super) async fn waiting_tasks(
+        &self,
+        environment: Environment,
+        filter: &Tasks,
+    ) -> Result<Vec<TaskId>, Error> {
+        let mut filter = filter.clone();
+        if !filter.statuses.is_empty() && !filter.statuses.contains(&Status::Pending) {
+            return Ok(Vec::new());
+        }
+        filter.statuses = vec![Status::Pending];
+        filter.window = Window { offset: 0, limit: LOOKED_AT };
+        let page = self.node.store().query(&read::query(environment, &filter)).await;
+        let page = page.map_err(|error| unreadable(&error))?;
+        if page.total > LOOKED_AT as u64 {
+            let says = format!(
+                "waitingFor looks at {LOOKED_AT} pending tasks at most, and {} match: name a queue, a model or tags too",
+                page.total
+            );
+            return Err(Error::invalid("waitingFor", Rule::Length, says));
+        }
+        let waits = async |id: u128| {
+            let id = TaskId::from_u128(id);
+            let found = tables::task(self.node.store(), environment, id).await?;
+            let waits = found.and_then(|found| self.waiting_in(environment, &found.task));
+            let is_wanted =
+                |waits| filter.waiting_for.iter().any(|wanted| wanted.as_str() == waits);
+            Ok(waits.filter(|waits| is_wanted(*waits)).map(|_| id))
+        };
+        let found = read::together(read::TOGETHER, page.documents.into_iter().map(waits)).await;
+        found.map_err(|error| unreadable(&error))
     }
 
     async fn known_queues(

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use callboard_domain::Error;
 use callboard_domain::approval::{
-    Approval, Assignee, Decider, Event, MAX_EXTENSIONS, Refusal, ReviewerPool, SYSTEM, State,
-    prompt_again,
+    Approval, Assignee, Decider, Event, MAX_EXTENSIONS, Record, Refusal, ReviewWay, ReviewerPool,
+    SYSTEM, State, prompt_again,
 };
 use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
@@ -30,7 +30,7 @@ use crate::kernel::join::{Committed, Join, Joined};
 use crate::kernel::supervisor::Reason;
 pub(crate) use crate::messages::approval::{Decision, Message, NextPrompt, Reply, Stop};
 use crate::node::Node;
-use crate::tables::{self, approvals};
+use crate::tables::{self, REVIEW_RECORDS, approvals};
 
 /// An approval in the memory of its actor; `None` if the output of the task is not held.
 #[derive(Default)]
@@ -54,6 +54,7 @@ impl Item for ApprovalItem {
             Reason::Woken => {}
             Reason::Restarted => held.recover(),
             // The actor broke too often: its task fails, and the rest goes on.
+            Reason::GivenUp if held.is_requested() => held.end_alone().await?,
             Reason::GivenUp => drop(held.end_held(SYSTEM, task::Event::GivenUp).await?),
         }
         Ok(())
@@ -61,6 +62,7 @@ impl Item for ApprovalItem {
 
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
+            Message::Ask(way, reply) => held.ask(way, reply).await?,
             Message::Decide(decision, reply) => held.decide(*decision, reply).await?,
             Message::Claim(by, reply) => {
                 held.answer(unit::Event::Approval(Event::Claimed { by }), reply).await?;
@@ -78,11 +80,7 @@ impl Item for ApprovalItem {
             }
             Message::AssigneeGone => held.find_another().await?,
             Message::TaskStops(stop) => held.task_stops(stop).await?,
-            Message::TaskEnded => {
-                // Refused if it was decided before.
-                let ended = Event::TaskEnded { by: SYSTEM.to_owned() };
-                let _ = held.take(unit::Event::Approval(ended)).await?;
-            }
+            Message::TaskEnded => held.end_alone().await?,
             Message::TimePassed => held.time_passed().await?,
         }
         Ok(())
@@ -94,6 +92,38 @@ impl Item for ApprovalItem {
 }
 
 impl Held<ApprovalItem> {
+    fn is_requested(&self) -> bool {
+        self.item.0.as_ref().is_some_and(Approval::is_requested)
+    }
+
+    /// Opens a review of an output that has passed; one that was opened before stays as it is.
+    async fn ask(&mut self, way: ReviewWay, reply: Reply) -> Done {
+        let TaskAddress { environment, task: id } = self.address;
+        let store = &*self.node.shard(id.partition()).store;
+        let opened = match tables::task(store, environment, id).await? {
+            Some(found) if found.task.erased_at.is_some() => Err(not_held(id)),
+            Some(mut found) => {
+                let output = found.output(store, environment).await?.unwrap_or_default();
+                let before: Option<Record> =
+                    REVIEW_RECORDS.get(store, environment.number(), &id.as_u128()).await?;
+                let event = unit::Event::AskReview { output, way, before };
+                let taken = self.take(Some(&found.task), event).await?;
+                taken.map_err(|refusal| refused_all(id, refusal))
+            }
+            None => Err(Error::not_found("task", id)),
+        };
+        let opened = opened.and_then(|()| self.item.0.clone().ok_or_else(|| not_held(id)));
+        let _ = reply.send(opened);
+        Ok(())
+    }
+
+    /// Ends the approval without its task. Refused if it was decided before.
+    async fn end_alone(&mut self) -> Done {
+        let ended = Event::TaskEnded { by: SYSTEM.to_owned() };
+        let _ = self.take(None, unit::Event::Approval(ended)).await?;
+        Ok(())
+    }
+
     async fn decide(&mut self, decision: Decision, reply: Reply) -> Done {
         let id = self.address.task;
         let finished = match &self.item.0 {
@@ -115,14 +145,13 @@ impl Held<ApprovalItem> {
                 unit::Event::Reject { by, reason, retry }
             }
         };
-        let answer = match self.join(event).await? {
-            Ok(committed) => {
-                committed.approval.map(|approval| *approval).ok_or_else(|| not_held(id))
-            }
-            Err(unit::Refusal::Approval(refusal)) => Err(refused(id, refusal)),
-            Err(unit::Refusal::Task(_)) => Err(not_held(id)),
-            Err(unit::Refusal::NotAdmitted(error)) => Err(*error),
+        let decided = if self.is_requested() {
+            self.take(None, event).await?
+        } else {
+            self.join(event).await?.map(drop)
         };
+        let decided = decided.map_err(|refusal| refused_all(id, refusal));
+        let answer = decided.and_then(|()| self.item.0.clone().ok_or_else(|| not_held(id)));
         let _ = reply.send(answer);
         Ok(())
     }
@@ -169,15 +198,16 @@ impl Held<ApprovalItem> {
         self.join(unit::Event::EndHeld { by: by.to_owned(), event }).await
     }
 
-    /// Takes a step that concerns the approval alone. `Ok(Err(_))` is a refusal.
+    /// Takes a step that changes the approval alone. `Ok(Err(_))` is a refusal.
     async fn take(
         &mut self,
+        completed: Option<&task::Task>,
         event: unit::Event,
     ) -> Result<Result<(), unit::Refusal>, ActorProcessingErr> {
         let TaskAddress { environment, task } = self.address;
         let partition = task.partition();
         let mut sources = NodeSources::of(&self.node, environment, partition);
-        let items = Items { task: None, approval: self.item.0.as_ref() };
+        let items = Items { task: completed, approval: self.item.0.as_ref() };
         let unit = match unit::decide(items, event, self.node.now(), &mut sources) {
             Ok(unit) => unit,
             Err(refusal) => return Ok(Err(refusal)),
@@ -214,14 +244,14 @@ impl Held<ApprovalItem> {
         let asked = sources.ask(&approval.task, wanted);
         let by = Decider { account: SYSTEM.to_owned(), reviewer: None, bulk: None };
         // Refused if the history is full: then an admin is asked when it escalates.
-        drop(self.take(unit::Event::Approval(Event::Assigned { by, asked })).await?);
+        drop(self.take(None, unit::Event::Approval(Event::Assigned { by, asked })).await?);
         Ok(())
     }
 
     /// Takes a step that concerns the approval alone, and answers with its state.
     async fn answer(&mut self, event: unit::Event, reply: Reply) -> Done {
         let id = self.address.task;
-        let taken = self.take(event).await?;
+        let taken = self.take(None, event).await?;
         let answer = match (taken, &self.item.0) {
             (Ok(()) | Err(unit::Refusal::Approval(Refusal::NotClaimed)), Some(approval)) => {
                 Ok(approval.clone())
@@ -258,7 +288,7 @@ impl Held<ApprovalItem> {
         let taken = if approval.rejects_at(self.node.now()) {
             self.join(unit::Event::ReviewTimePassed).await?.map(|_| ())
         } else {
-            self.take(unit::Event::ReviewTimePassed).await?
+            self.take(None, unit::Event::ReviewTimePassed).await?
         };
         if let Err(unit::Refusal::Approval(_)) = taken {
             // The clock went back after the timer had fired, or it was decided a moment before.
@@ -281,11 +311,23 @@ fn not_held(task: TaskId) -> Error {
     Error::InvalidState(format!("task {task} waits for no reviewer"))
 }
 
+/// The answer to a request that is refused.
+fn refused_all(task: TaskId, refusal: unit::Refusal) -> Error {
+    match refusal {
+        unit::Refusal::Approval(refusal) => refused(task, refusal),
+        unit::Refusal::Task(_) => not_held(task),
+        unit::Refusal::NotAdmitted(error) => *error,
+    }
+}
+
 /// The answer to a reviewer whose request is refused.
 fn refused(task: TaskId, refusal: Refusal) -> Error {
     match refusal {
         Refusal::AlreadyDecided { by, at } => {
             Error::AlreadyDecided { task: task.to_string(), by, at }
+        }
+        Refusal::AlreadyAsked => {
+            Error::InvalidState(format!("a review of task {task} was asked for before: decide it"))
         }
         Refusal::Cancelled => {
             Error::InvalidState(format!("task {task} ended before anybody decided"))

@@ -10,6 +10,7 @@
 
 mod commands;
 mod erase;
+mod same;
 mod start;
 
 use std::collections::VecDeque;
@@ -35,6 +36,8 @@ use crate::node::catalog::Known;
 use crate::read::batches::{self as read, Keys};
 use crate::tables::{BATCHES, batches};
 
+use same::Followers;
+
 /// The time between two records of progress, and between two attempts to start rows that were put off.
 const TICK: Duration = Duration::from_secs(1);
 /// The time after its end in which the figures of a batch may still be written.
@@ -52,6 +55,8 @@ struct Loaded {
     batch: Batch,
     /// The rows to start, in their order, and then those to run anew.
     waiting: VecDeque<u32>,
+    /// The rows that wait for an earlier one, which asks the same.
+    followers: Followers,
     known: Option<Arc<Known>>,
     /// The rows of the batch whose answers are taken over, by the digest of the key, once they are asked for.
     source: Option<Arc<Keys>>,
@@ -59,6 +64,13 @@ struct Loaded {
     changed: bool,
     /// True while a [`Message::Tick`] is on its way.
     ticking: bool,
+}
+
+impl Loaded {
+    /// The rows that wait to be started.
+    fn pending(&self) -> u32 {
+        u32::try_from(self.waiting.len() + self.followers.count()).unwrap_or(u32::MAX)
+    }
 }
 
 impl Item for BatchItem {
@@ -87,6 +99,7 @@ impl Item for BatchItem {
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
             Message::Look => {}
+            Message::Ended(row) => held.release(row),
             Message::Loaded(batch, reply) => held.loaded(*batch, reply).await?,
             Message::Pause(reply) => held.pause(reply).await?,
             Message::Resume(reply) => held.resume(reply).await?,
@@ -139,7 +152,7 @@ pub(crate) async fn recover(
                     batches.send(address, Message::Delete(reply));
                 }
                 Status::Running | Status::Paused | Status::Completed | Status::Cancelled => {
-                    let spent = read::recount(node, environment, batch.id).await?;
+                    let spent = read::recount(node, environment, &batch).await?;
                     node.state.batches.put_spent((environment, batch.id), spent);
                     batches.send(address, Message::Look);
                 }
@@ -159,7 +172,7 @@ impl Held<BatchItem> {
         let (environment, id) = self.key();
         let store = self.node.store();
         let Some(batch) = batches::batch(store, environment, id).await? else { return Ok(()) };
-        let mut waiting = VecDeque::new();
+        let (mut waiting, mut followers) = (VecDeque::new(), Followers::default());
         if matches!(batch.status, Status::Running | Status::Paused) {
             let (mut again, mut after) = (Vec::new(), None);
             loop {
@@ -167,18 +180,21 @@ impl Held<BatchItem> {
                 let Some((last, _)) = page.last() else { break };
                 after = Some(*last);
                 for (number, row) in page {
-                    match row.state {
-                        RowState::Pending => waiting.push_back(number),
-                        RowState::Again(_) => again.push(number),
-                        RowState::Started | RowState::Invalid(_) | RowState::Refused(_) => {}
+                    match (row.state, row.like) {
+                        (RowState::Pending, Some(like)) => followers.add(like, number),
+                        (RowState::Pending, None) => waiting.push_back(number),
+                        (RowState::Again(_), _) => again.push(number),
+                        (RowState::Started | RowState::Invalid(_) | RowState::Refused(_), _) => {}
                     }
                 }
             }
             waiting.extend(again);
         }
-        let loaded =
-            Loaded { batch, waiting, known: None, source: None, changed: true, ticking: false };
+        let ticking = self.item.0.as_ref().is_some_and(|own| own.ticking);
+        let (known, source, changed) = (None, None, true);
+        let loaded = Loaded { batch, waiting, followers, known, source, changed, ticking };
         self.item.0 = Some(loaded);
+        self.release_ended().await?;
         self.show();
         Ok(())
     }
@@ -186,8 +202,7 @@ impl Held<BatchItem> {
     /// Lets readers see the number of waiting rows.
     fn show(&self) {
         if let Some(own) = &self.item.0 {
-            let pending = u32::try_from(own.waiting.len()).unwrap_or(u32::MAX);
-            self.node.state.batches.put_pending(self.key(), pending);
+            self.node.state.batches.put_pending(self.key(), own.pending());
         }
     }
 
@@ -195,7 +210,7 @@ impl Held<BatchItem> {
     async fn advance(&mut self) -> Done {
         let Some(own) = &mut self.item.0 else { return Ok(()) };
         own.changed = true;
-        let (status, waits) = (own.batch.status, !own.waiting.is_empty());
+        let (status, waits) = (own.batch.status, own.pending() > 0);
         match status {
             Status::Running => {}
             Status::Deleting => return self.erase().await,
@@ -216,7 +231,11 @@ impl Held<BatchItem> {
         loop {
             let Some(own) = &mut self.item.0 else { return Ok(()) };
             if own.waiting.is_empty() {
+                let waits = own.pending() > 0;
                 if self.unended().await? == 0 {
+                    if waits && self.release_ended().await? {
+                        continue;
+                    }
                     self.become_(Status::Completed, None, Some(EventName::BatchCompleted)).await?;
                 }
                 break;
@@ -322,7 +341,7 @@ impl Held<BatchItem> {
         let (environment, id) = self.key();
         let Some(own) = &mut self.item.0 else { return Ok(()) };
         batch.spent = self.node.state.batches.fold((environment, id), batch.spent);
-        batch.pending = u32::try_from(own.waiting.len()).unwrap_or(u32::MAX);
+        batch.pending = own.pending();
         batch.revision = batch.revision.max(own.batch.revision + 1);
         let now = self.node.now();
         let progress = read::progress(self.node.store(), environment, &batch).await?;

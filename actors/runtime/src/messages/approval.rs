@@ -1,7 +1,7 @@
 //! The messages of an approval's actor.
 
 use callboard_domain::Error;
-use callboard_domain::approval::{Approval, Decider};
+use callboard_domain::approval::{Approval, Decider, ReviewWay};
 use callboard_domain::id::UserId;
 use callboard_domain::task::Task;
 use tokio::sync::oneshot;
@@ -11,6 +11,8 @@ pub(crate) type Reply = oneshot::Sender<Result<Approval, Error>>;
 /// A message to an approval.
 #[derive(Debug)]
 pub(crate) enum Message {
+    /// A caller asks for a review of an output that has passed.
+    Ask(ReviewWay, Reply),
     /// A reviewer decides.
     Decide(Box<Decision>, Reply),
     /// A reviewer looks at the output.

@@ -20,6 +20,8 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Message {
     /// A row may have ended, or been held or decided; or the server was started again.
     Look,
+    /// The execution of a row has ended.
+    Ended(u32),
     /// The upload is complete.
     Loaded(Box<Batch>, Reply<Batch>),
     /// A client lets no further row start.

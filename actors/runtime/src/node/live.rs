@@ -56,8 +56,14 @@ impl LiveBatches {
             input: after.input.saturating_sub(before.input),
             output: after.output.saturating_sub(before.output),
             price_unknown: after.price_unknown,
+            saved: Money::ZERO,
         };
         self.change(key, |live| live.since = live.since.plus(more));
+    }
+
+    /// Adds the cost of answers that were taken over, which is durable.
+    pub(crate) fn save(&self, key: Key, saved: Money) {
+        self.change(key, |live| live.since.saved += saved);
     }
 
     /// What is spent, if the stored row says `stored`.

@@ -7,7 +7,7 @@ use callboard_domain::approval::{Action, Approval, Entry, Salt, State};
 use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
 use callboard_domain::machine::Machine;
-use callboard_domain::query::{ApprovalOrder, Approvals, Page, Window};
+use callboard_domain::query::{ApprovalOrder, Approvals, OfBatch, Page, Window};
 use callboard_domain::task::{Completion, Inputs};
 use callboard_domain::unit::ReviewTexts;
 use callboard_store::{Error, Filter, Order, Query, Store};
@@ -95,19 +95,28 @@ pub(crate) async fn approval(
     let Some(mut found) = found else { return Ok(None) };
     let approval = Approval { salt, ..row.of(Arc::clone(&found.task.spec)) };
     let read = async {
-        let (inputs, ReviewTexts { edit, remark, .. }, output) = tokio::try_join!(
+        // A short output that has passed stands in the row of its task.
+        let passed = if approval.is_requested() && found.task.erased_at.is_none() {
+            found.output(store, environment).await?
+        } else {
+            None
+        };
+        let (inputs, ReviewTexts { edit, remark, .. }, original) = tokio::try_join!(
             found.inputs(store, environment),
             written(store, environment, &approval),
             approvals::original(store, environment, task),
         )?;
-        Ok((inputs, edit, remark, output.unwrap_or_default()))
+        Ok((inputs, edit, remark, passed.or(original).unwrap_or_default()))
     };
     let read = read.await;
     // The approval's texts may have gone while they were read.
     if approval.is_finished() && approvals::row(store, environment, task).await?.is_none() {
         return Ok(None);
     }
-    let (inputs, edit, remark, output) = read?;
+    let (inputs, edit, remark, mut output) = read?;
+    if approval.is_hidden() {
+        output = approval.opening.way.shown(output);
+    }
     let erased_at = found.task.erased_at;
     let result = found.task.result;
     let untested = false;
@@ -141,7 +150,7 @@ pub(crate) async fn approvals(
 
 /// The number of undecided approvals of production, expired ones too.
 pub(crate) async fn count_undecided(store: &dyn Store) -> Result<u64, Error> {
-    Ok(store.query(&open(Environment::LIVE, None, 0)).await?.total)
+    Ok(store.query(&open(Environment::LIVE, 0)).await?.total)
 }
 
 /// The tasks whose output is held and undecided, expired approvals too.
@@ -149,19 +158,43 @@ pub(crate) async fn undecided(
     store: &dyn Store,
     environment: Environment,
 ) -> Result<Vec<TaskId>, Error> {
-    let found = store.query(&open(environment, None, usize::MAX)).await?.documents;
+    let found = store.query(&holding(environment, None, usize::MAX)).await?.documents;
     Ok(found.into_iter().map(TaskId::from_u128).collect())
 }
 
-/// The query for undecided outputs, of a batch or of all.
-pub(crate) fn open(
+const OPEN: [State; 4] = [State::Pending, State::Assigned, State::Escalated, State::Expired];
+
+fn open(environment: Environment, limit: usize) -> Query {
+    let (statuses, window) = (OPEN.to_vec(), Window { limit, offset: 0 });
+    asked(environment, &Approvals { statuses, window, ..Approvals::default() })
+}
+
+/// The query for undecided outputs whose tasks wait for the decision, of a batch or of all.
+pub(crate) fn holding(
     environment: Environment,
     batch: Option<TemplateBatchId>,
     limit: usize,
 ) -> Query {
-    let statuses = vec![State::Pending, State::Assigned, State::Escalated, State::Expired];
-    let window = Window { limit, offset: 0 };
-    asked(environment, &Approvals { statuses, window, batch, ..Approvals::default() })
+    let (statuses, window) = (OPEN.to_vec(), Window { limit, offset: 0 });
+    let batch = batch.map(OfBatch::Only);
+    let mut query =
+        asked(environment, &Approvals { statuses, window, batch, ..Approvals::default() });
+    query.filters.push(Filter::NoneOf(term::REQUESTED, vec![term::REQUESTED_TERM.into()]));
+    query
+}
+
+/// True if reviews of outputs of a batch were requested, of this step or of any.
+pub(crate) async fn has_requested(
+    store: &dyn Store,
+    environment: Environment,
+    batch: TemplateBatchId,
+    step: Option<&str>,
+) -> Result<bool, Error> {
+    let batch = Some(OfBatch::Only(batch));
+    let mut query = asked(environment, &Approvals { batch, ..Approvals::default() });
+    let requested = step.map_or_else(|| term::REQUESTED_TERM.into(), approvals::requested_term);
+    query.filters.push(Filter::AnyOf(term::REQUESTED, vec![requested]));
+    Ok(store.query(&Query { limit: 0, ..query }).await?.total > 0)
 }
 
 fn asked(environment: Environment, query: &Approvals) -> Query {
@@ -177,8 +210,7 @@ fn asked(environment: Environment, query: &Approvals) -> Query {
     }
     let reviewer = query.reviewer.as_ref();
     filters.extend(reviewer.map(|who| Filter::AnyOf(term::REVIEWER, vec![text(who)])));
-    let batch = query.batch.map(|id| tables::number_term(id.as_u128()));
-    filters.extend(batch.map(|batch| Filter::AnyOf(term::BATCH, vec![batch])));
+    filters.extend(tables::batch_filter(term::BATCH, query.batch));
     let id = query.search.as_ref().and_then(|text| text.parse().ok()).map(TaskId::as_u128);
     filters.extend(tables::search_filters(query.search.as_deref(), id));
     filters.extend(instants_filter(SINCE, query.held));

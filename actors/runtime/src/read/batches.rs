@@ -5,6 +5,7 @@
 pub mod compare;
 pub mod estimate;
 mod keys;
+pub(crate) mod reviews;
 mod rows;
 mod survey;
 
@@ -18,7 +19,7 @@ use callboard_domain::batch::{
 use callboard_domain::budget::Money;
 use callboard_domain::execution;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
-use callboard_domain::query::{Tasks, Window};
+use callboard_domain::query::{OfBatch, Tasks, Window};
 use callboard_domain::task::{EndingCode, Task};
 use callboard_store::{Error, Filter, Order, Query, Store};
 
@@ -28,7 +29,7 @@ pub(crate) use rows::page;
 use super::runs::ExecutionDetail;
 use super::together;
 use crate::node::Node;
-use crate::tables::{self, batches, execution_list, execution_term, term_of};
+use crate::tables::{self, batches, execution_list, execution_term, executions, term_of};
 
 /// Figures of rows that were read lately.
 #[derive(Debug, Default)]
@@ -85,6 +86,8 @@ pub struct RowTask {
     pub task: Task,
     /// The approval of its output, or of the output that it has taken over.
     pub approval: Option<Approval>,
+    /// The text that a reviewer put beside an output that had passed.
+    pub edit: Option<String>,
     /// The task of the approval.
     pub(crate) reviewed: TaskId,
 }
@@ -180,7 +183,7 @@ pub(crate) async fn tasks(
     limit: usize,
 ) -> Result<Vec<TaskId>, Error> {
     let window = Window { limit, offset: 0 };
-    let query = Tasks { batch: Some(batch), window, ..Tasks::default() };
+    let query = Tasks { batch: Some(OfBatch::Only(batch)), window, ..Tasks::default() };
     let found = store.query(&super::query(environment, &query)).await?.documents;
     Ok(found.into_iter().map(TaskId::from_u128).collect())
 }
@@ -212,26 +215,35 @@ pub(crate) async fn held(
     environment: Environment,
     batch: TemplateBatchId,
 ) -> Result<u64, Error> {
-    let open = super::approvals::open(environment, Some(batch), 0);
-    count(store, open).await
+    count(store, super::approvals::holding(environment, Some(batch), 0)).await
 }
 
 /// What the tasks of a batch have spent.
 pub(crate) async fn recount(
     node: &Node,
     environment: Environment,
-    batch: TemplateBatchId,
+    batch: &Batch,
 ) -> Result<Spent, Error> {
     let store = node.store();
     let mut spent = Spent::default();
-    let all = tasks(store, environment, batch, usize::MAX).await?;
+    let all = tasks(store, environment, batch.id, usize::MAX).await?;
     for ids in all.chunks(PAGE) {
         let read = async |id: &TaskId| tables::task(store, environment, *id).await;
         for found in together(super::TOGETHER, ids.iter().map(read)).await? {
             let usage = found.task.paid();
             let cost = Money::from_usd(usage.total_cost);
             let (input, output, price_unknown) = (usage.input, usage.output, usage.price_unknown);
-            spent = spent.plus(Spent { cost, input, output, price_unknown });
+            let saved = Money::ZERO;
+            spent = spent.plus(Spent { cost, input, output, price_unknown, saved });
+        }
+    }
+    if batch.takes_over() {
+        let all = some_executions(store, environment, batch.id, usize::MAX).await?;
+        for ids in all.chunks(PAGE) {
+            let read = async |id: &ExecutionId| executions::head(store, environment, *id).await;
+            for head in together(super::TOGETHER, ids.iter().map(read)).await? {
+                spent.saved += head.saved();
+            }
         }
     }
     Ok(spent)
@@ -252,15 +264,17 @@ pub(crate) async fn progress(
     let held = u32::try_from(held(store, environment, batch.id).await?).unwrap_or(u32::MAX);
     let awaiting_approval = held.min(unended);
     let rejected = of(&[S::Failed], &[EndingCode::Rejected.as_str()]).await?;
-    let failed = of(&[S::Failed], &[]).await?.saturating_sub(rejected) + batch.refused;
-    let reused = match batch.reuse {
-        Some(_) => {
+    let failed = of(&[S::Failed], &[]).await?.saturating_sub(rejected);
+    let failed = failed + batch.refused.saturating_sub(batch.refused_rejected);
+    let rejected = rejected + batch.refused_rejected;
+    let reused = match batch.takes_over() {
+        true => {
             let mut reused = query(environment, batch.id, &[], &[]);
             let term = Box::from(execution_term::REUSED);
             reused.filters.push(Filter::AnyOf(execution_term::ROW, vec![term]));
             u32::try_from(count(store, reused).await?).unwrap_or(u32::MAX)
         }
-        None => 0,
+        false => 0,
     };
     let (mut pending, mut cancelled) = (batch.pending, of(&[S::Cancelled], &[]).await?);
     if batch.status == Status::Cancelled {

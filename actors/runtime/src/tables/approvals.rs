@@ -74,6 +74,11 @@ impl ApprovalRow {
         self.opening.since
     }
 
+    /// True if the output has passed, and nothing waits for the decision.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.opening.is_requested()
+    }
+
     /// The decision.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         self.decision.as_ref().map(|decision| decision.outcome)
@@ -165,10 +170,20 @@ fn listed(environment: Environment, approval: &Approval) -> Listed {
     let decided = approval.decision.as_ref().map(|decision| decision.by.name().to_owned());
     let reviewer = decided.or_else(|| approval.assignee.map(|user| user.to_string()));
     terms.extend(reviewer.map(|reviewer| (term::REVIEWER, term_of(&reviewer))));
-    terms.extend(task.origin.rows.map(|id| (term::BATCH, super::number_term(id.as_u128()))));
+    terms.extend(super::batch_terms(term::BATCH, task.origin.rows));
+    if approval.is_requested() {
+        terms.push((term::REQUESTED, term::REQUESTED_TERM.into()));
+        let step = task.origin.step.iter().map(|(_, step)| (term::REQUESTED, requested_term(step)));
+        terms.extend(step);
+    }
     let since = Some(approval.opening.since.as_millis());
     let decided_at = approval.decision.as_ref().map(|decision| decision.at.as_millis());
     Listed { list: approval_list(environment), terms, sort: [since, decided_at] }
+}
+
+/// The term of requested reviews of outputs of a step.
+pub(crate) fn requested_term(step: &str) -> Box<[u8]> {
+    term_of(&format!("step {step}"))
 }
 
 /// The part of an approval that is not its task's, from either table.

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
-use callboard_domain::budget::Budget;
+use callboard_domain::budget::{Budget, Money};
 use callboard_domain::execution::DispatchState;
 use callboard_domain::execution::program::ReviewPolicy;
 use callboard_domain::execution::{
@@ -169,6 +169,11 @@ impl HeadRow {
     pub(crate) fn failed_with(&self) -> Option<&'static str> {
         let has_failed = matches!(self.state, State::Failed { .. });
         self.error.as_ref().filter(|_| has_failed).map(|cause| cause.ending.code.as_str())
+    }
+
+    /// The cost of the answers that it has taken over.
+    pub(crate) const fn saved(&self) -> Money {
+        self.budget.saved()
     }
 
     /// True if it has completed.

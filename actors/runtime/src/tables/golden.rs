@@ -12,7 +12,7 @@ use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User};
 use callboard_domain::approval::{
     self, Approval, Assignee, Decider, Entry, GateOutcome, HeldOutput, Mail, MailCause,
-    Policy as Hurry, Salt,
+    Policy as Hurry, ReviewWay, Salt,
 };
 use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
@@ -538,6 +538,7 @@ fn full_approval(salt: Option<Salt>) -> (Approval, Approval, Vec<Entry>) {
         model: "m",
         output: "an output",
         salt,
+        way: ReviewWay::default(),
     };
     let hurry = Hurry { escalate_after: 0.5, rejects: true, four_eyes: false };
     let asked = |number| Assignee { reviewer: user(number), by_mail: false };

@@ -182,7 +182,7 @@ fn entry(environment: Environment, task: &Task) -> Entry {
     if let task::State::AwaitingApproval { .. } = task.state {
         terms.push((term::HELD, Box::from([])));
     }
-    terms.extend(spec.origin.rows.map(|id| (term::BATCH, super::number_term(id.as_u128()))));
+    terms.extend(super::batch_terms(term::BATCH, spec.origin.rows));
     let mut sort = [None; 2];
     sort[sort::PRIORITY] = Some(u64::from(task.priority()));
     sort[sort::COMPLETED_AT] = task.completed_at().map(Timestamp::as_millis);

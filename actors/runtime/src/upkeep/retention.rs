@@ -27,12 +27,13 @@ use callboard_domain::retention::{Parent, Policy};
 use callboard_store::{Error, Filter, Op, Order, Outcome, Query, Ticket};
 use tokio::time::Instant;
 
-use crate::items::execution;
+use crate::items::{approval, execution};
+use crate::kernel::address::TaskAddress;
 use crate::node::Node;
 use crate::tables::{
-    self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, HISTORY, HeadRow, LIVE_APPROVALS, PLANS, REMOVALS,
-    approvals, batch_list, batch_term, deliveries, execution_list, execution_term, executions,
-    schedule_list, schedules,
+    self, ApprovalRow, ENDED_EXECUTIONS, ENDED_TASKS, Ended, HISTORY, HeadRow, LIVE_APPROVALS,
+    PLANS, REMOVALS, approvals, batch_list, batch_term, deliveries, execution_list, execution_term,
+    executions, schedule_list, schedules,
 };
 
 use rows::Parts;
@@ -266,9 +267,14 @@ impl Sweep<'_> {
                 if !self.policy.task_expired(ended, Parent::None, self.now) {
                     continue;
                 }
-                let held = LIVE_APPROVALS.get(store, number, id).await?.is_some()
+                let review = LIVE_APPROVALS.get(store, number, id).await?;
+                let held = review.is_some()
                     || deliveries::is_awaited(store, self.environment, Subject::Task(task)).await?;
-                if held || !self.policy.task_expired(ended, self.part_of(task).await?, self.now) {
+                if !self.policy.task_expired(ended, self.part_of(task).await?, self.now) {
+                    continue;
+                }
+                if held {
+                    end_requested(self.node, self.environment, task, review.as_ref());
                     continue;
                 }
                 let seen = rows::seen_of_task(self.environment, task);
@@ -367,8 +373,23 @@ impl Sweep<'_> {
     }
 }
 
+/// Ends a requested review, which keeps its task until it is decided: the next look removes the task.
+fn end_requested(
+    node: &Node,
+    environment: Environment,
+    task: TaskId,
+    review: Option<&ApprovalRow>,
+) -> bool {
+    let is_requested = review.is_some_and(ApprovalRow::is_requested);
+    if is_requested {
+        let address = TaskAddress { environment, task };
+        node.shard(task.partition()).approvals.send(address, approval::Message::TaskEnded);
+    }
+    is_requested
+}
+
 /// Removes an ended execution with its tasks, and these tasks, whatever their age. Returns false if the execution is
-/// in use, or a webhook about it is on its way: it is there still.
+/// in use, a webhook about it is on its way, or a review that was asked for waits: it is there still.
 pub(crate) async fn remove(
     node: &Node,
     environment: Environment,
@@ -394,13 +415,19 @@ pub(crate) async fn remove(
             return Ok(false);
         }
     }
+    let mut is_reviewed = false;
     for task in tasks {
+        let review = LIVE_APPROVALS.get(store, environment.number(), &task.as_u128()).await?;
+        if end_requested(node, environment, *task, review.as_ref()) {
+            is_reviewed = true;
+            continue;
+        }
         let seen = rows::seen_of_task(environment, *task);
         let rest = rows::own(store, environment, task.as_u128()).await?;
         sweep.remove(task.as_u128(), seen, rest).await?;
     }
     sweep.commit().await?;
-    Ok(true)
+    Ok(!is_reviewed)
 }
 
 /// The number of executions of a plan, and of the schedules and batches that run it.

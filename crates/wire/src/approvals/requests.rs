@@ -1,12 +1,12 @@
 //! Requests about approvals: lists and decisions.
 
 use callboard_domain::approval::{SYSTEM, State};
-use callboard_domain::id::{TemplateBatchId, UserId};
-use callboard_domain::query::{ApprovalOrder, Approvals, Instants};
+use callboard_domain::id::UserId;
+use callboard_domain::query::{ApprovalOrder, Approvals, Instants, OfBatch};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::{Error, Rule, Timestamp};
 
-use crate::batches::batch_id;
+use crate::batches::of_batch;
 use crate::common::{MAX_SEARCH, Paging, tags};
 use crate::hitl::review_time;
 use crate::read::rule::{self, Parse};
@@ -30,8 +30,8 @@ request! {
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Assigned to this user.
         reviewer_id: Option<String> = optional("reviewerId", name()),
-        /// Only outputs of the rows of this batch.
-        batch: Option<TemplateBatchId> = optional("batch", batch_id()),
+        /// Only outputs of the rows of this batch; none: of no rows of batches.
+        batch: Option<OfBatch> = optional("batch", of_batch()),
         /// One of these statuses: pending, assigned, escalated, expired; by default all but expired.
         status: Option<Vec<State>> = optional("status", open_statuses()),
         /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
@@ -60,8 +60,8 @@ request! {
         tags: Option<Vec<String>> = optional("tags", tags()),
         /// Only items that this reviewer is assigned to or has decided.
         reviewer_id: Option<String> = optional("reviewerId", name()),
-        /// Only outputs of the rows of this batch.
-        batch: Option<TemplateBatchId> = optional("batch", batch_id()),
+        /// Only outputs of the rows of this batch; none: of no rows of batches.
+        batch: Option<OfBatch> = optional("batch", of_batch()),
         /// The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision.
         order_by: Option<ApprovalOrder> = optional("orderBy", rule::one_of(&ORDERS, order_name)),
         /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.

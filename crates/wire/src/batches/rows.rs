@@ -216,17 +216,22 @@ pub struct BatchDecisionBody<'a> {
     at: Iso,
     /// approved or rejected.
     verdict: &'static str,
-    /// True if the reviewer's text replaces the output.
+    /// True if the reviewer's text replaces the output, or stands beside one that had passed.
     edited: bool,
+    /// The text that stands beside an output that had passed: an object or a list if it is JSON of one, else a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
+    edit: Option<Value>,
 }
 
-impl<'a> From<&'a Decision> for BatchDecisionBody<'a> {
-    fn from(decision: &'a Decision) -> Self {
+impl<'a> BatchDecisionBody<'a> {
+    fn of(decision: &'a Decision, edit: Option<&str>) -> Self {
         let (verdict, edited) = match decision.outcome {
             Outcome::Approved { edited } => ("approved", edited),
             Outcome::Rejected { .. } => ("rejected", false),
         };
-        Self { by: decision.by.name(), at: Iso(decision.at), verdict, edited }
+        let edit = edit.map(value_of);
+        Self { by: decision.by.name(), at: Iso(decision.at), verdict, edited, edit }
     }
 }
 
@@ -287,7 +292,10 @@ impl<'a> BatchRowBody<'a> {
                     confidence_source: result.and_then(|it| it.confidence_source.as_deref()),
                     model: task.map(callboard_domain::task::Task::model),
                     cost: rounded(row.usage.total_cost + live),
-                    decision: decision.map(BatchDecisionBody::from),
+                    decision: decision.map(|decision| {
+                        let edit = found.and_then(|found| found.edit.as_deref());
+                        BatchDecisionBody::of(decision, edit)
+                    }),
                 };
                 (graph.name(number), step)
             })
@@ -307,8 +315,8 @@ impl<'a> BatchRowBody<'a> {
         let unknown = || {
             let says = format!(
                 "columns must name row, key, status, executionId, cost, error.code, error.message, output, \
-                 output.NAME, input.NAME, or steps.ID.status, confidence, confidenceSource, model, cost or \
-                 decision; not {column:?}"
+                 output.NAME, input.NAME, or steps.ID.status, confidence, confidenceSource, model, cost, \
+                 decision or edit; not {column:?}"
             );
             Error::invalid("columns", Rule::Enum, says)
         };
@@ -346,6 +354,9 @@ impl<'a> BatchRowBody<'a> {
                             "decision" => json!(
                                 step.and_then(|step| step.decision.as_ref()).map(|it| it.verdict)
                             ),
+                            "edit" => step
+                                .and_then(|step| step.decision.as_ref()?.edit.clone())
+                                .unwrap_or_default(),
                             _ => return Err(unknown()),
                         }
                     }
@@ -357,14 +368,18 @@ impl<'a> BatchRowBody<'a> {
     }
 }
 
-/// The columns of an export that names none: the declared members of the output, or the output as a whole.
+/// The columns of an export that names none: the declared members of the output, or the output as a whole; and the
+/// decisions on the outputs of these steps, with the texts of reviewers beside them.
 #[must_use]
-pub fn usual_columns(outputs: &[String]) -> Vec<String> {
+pub fn usual_columns(outputs: &[String], reviewed: &[String]) -> Vec<String> {
     let mut columns: Vec<_> = ["key", "status"].map(str::to_owned).into();
     if outputs.is_empty() {
         columns.push("output".into());
     }
     columns.extend(outputs.iter().map(|name| format!("output.{name}")));
+    for step in reviewed {
+        columns.extend(["decision", "edit"].map(|of| format!("steps.{step}.{of}")));
+    }
     columns.extend(["cost", "error.code", "executionId"].map(str::to_owned));
     columns
 }

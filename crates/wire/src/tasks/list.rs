@@ -1,12 +1,11 @@
 //! The tasks to list: the parameters of the query.
 
 use callboard_domain::Timestamp;
-use callboard_domain::id::TemplateBatchId;
-use callboard_domain::query::{Instants, TaskOrder, Tasks};
+use callboard_domain::query::{Instants, Obstacle, OfBatch, TaskOrder, Tasks};
 use callboard_domain::task::Status;
 
 use super::name;
-use crate::batches::batch_id;
+use crate::batches::of_batch;
 use crate::common::{MAX_SEARCH, Paging, tags};
 use crate::read::rule::{self, Parse};
 use crate::read::shape;
@@ -28,8 +27,10 @@ request! {
         created_after: Option<Timestamp> = optional("createdAfter", rule::instant()),
         /// Created before this instant.
         created_before: Option<Timestamp> = optional("createdBefore", rule::instant()),
-        /// Only tasks of the rows of this batch.
-        batch: Option<TemplateBatchId> = optional("batch", batch_id()),
+        /// Only tasks of the rows of this batch; none: no rows of batches.
+        batch: Option<OfBatch> = optional("batch", of_batch()),
+        /// Only pending tasks that wait for one of these.
+        waiting_for: Option<Vec<Obstacle>> = optional("waitingFor", obstacles()),
         /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
         search: Option<String> = optional("search", rule::text(rule::characters(1..=MAX_SEARCH))),
         /// Completed, failed or rejected at this instant or later.
@@ -47,6 +48,10 @@ request! {
 
 fn statuses() -> impl Parse<Vec<Status>> {
     rule::commas(1..=Status::ALL.len(), rule::one_of(&Status::ALL, Status::as_str))
+}
+
+fn obstacles() -> impl Parse<Vec<Obstacle>> {
+    rule::commas(1..=Obstacle::ALL.len(), rule::one_of(&Obstacle::ALL, Obstacle::as_str))
 }
 
 /// The direction of a list's order.
@@ -90,6 +95,7 @@ impl From<ListTasks> for Tasks {
             created_after: list.created_after,
             created_before: list.created_before,
             batch: list.batch,
+            waiting_for: list.waiting_for.unwrap_or_default(),
             search: list.search,
             ended: Instants { after: list.ended_after, before: list.ended_before },
             order: list.order_by.unwrap_or_default(),

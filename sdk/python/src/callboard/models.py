@@ -90,8 +90,12 @@ class BatchCost(Base):
 
     actual: float
     """The cost of all results so far, held outputs among them."""
+    estimated: float | None = None
+    """The expected cost in all: the estimate of the first 200 rows, and later the mean cost of the rows that have ended."""
     max: float | None = None
     """The cap, from which no further row is started."""
+    saved: float
+    """The cost of the answers that were taken over, where they were asked for."""
 
 
 class BatchDecision(Base):
@@ -101,8 +105,10 @@ class BatchDecision(Base):
     """The instant."""
     by: str
     """The reviewer."""
+    edit: Any | None = None
+    """The text that stands beside an output that had passed: an object or a list if it is JSON of one, else a text."""
     edited: bool
-    """True if the reviewer's text replaces the output."""
+    """True if the reviewer's text replaces the output, or stands beside one that had passed."""
     verdict: str
     """approved or rejected."""
 
@@ -143,7 +149,7 @@ class BatchProgress(Base):
     rejected: int
     """Rejected by a reviewer."""
     reused: int
-    """Of the completed ones: those whose every answer was taken over from the batch `reuse`."""
+    """Of the completed ones: those whose every answer was taken over from another row."""
     running: int
     """Running, and not held."""
     total: int
@@ -1463,6 +1469,18 @@ class BulkFilter(Base):
     """Only tasks of this model."""
     queue: Annotated[str | None, Field(max_length=128, min_length=1)] = None
     """Only tasks of this queue, or of one of several with commas between them."""
+    batch: Annotated[
+        str | None,
+        Field(
+            max_length=64, min_length=1, pattern="^(none|bat_[0-9a-hjkmnp-tv-z]{26})$"
+        ),
+    ] = None
+    """Only items of the rows of this batch; none: of no rows of batches."""
+    waiting_for: Annotated[
+        list[Literal["worker", "limit", "paused", "queue_paused", "budget", "backoff", "approval", "schedule"]] | None,
+        Field(max_length=8, min_length=1),
+    ] = None
+    """Only pending tasks that wait for one of these."""
     template_id: Annotated[str | None, Field(max_length=200, min_length=1)] = None
     """Only executions of this template."""
     version: Annotated[str | None, Field(max_length=64, min_length=1)] = None
@@ -1665,6 +1683,8 @@ class CreateTemplateBatch(Base):
     A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
      settings were answered there takes these answers over, which costs nothing.
     """
+    dedupe: bool | None = None
+    """true: rows that ask the same are answered and decided once; each keeps its key."""
     on_invalid: Literal["keep", "reject"] | None = None
     """keep (by default): a row with a fault is kept as invalid; reject: nothing is kept."""
     dry_run: bool | None = None
@@ -2675,6 +2695,8 @@ class TemplateBatch(Base):
     """The beginning of the upload."""
     created_by: str
     """The account that created the batch."""
+    dedupe: bool | None = None
+    """True if rows that ask the same are answered once."""
     estimated_end: AwareDatetime | None = None
     """The end at this rate."""
     id: str
@@ -3264,6 +3286,11 @@ class Approval(Base):
     """The args of the function; in lists, their JSON stands in prompt; not in events."""
     assigned_to: str | None = None
     """The assigned reviewer."""
+    blind: bool | None = None
+    """
+    True if the output, or the member `field`, and the confidence are hidden until the decision, which must have
+    `modifiedOutput`: the reviewer's own answer.
+    """
     claimed_by: str | None = None
     """The reviewer who has claimed the output."""
     claimed_until: AwareDatetime | None = None
@@ -3282,6 +3309,8 @@ class Approval(Base):
     """The time at which the texts of the task were erased."""
     escalated_at: AwareDatetime | None = None
     """The time of the first escalation."""
+    field: str | None = None
+    """The member of the output that a requested review judges."""
     function: str | None = None
     """The function whose value the output is."""
     history: Chain
@@ -3307,7 +3336,10 @@ class Approval(Base):
     queue: str
     """The queue's name."""
     reason: str
-    """The reason of the hold: required, `below_threshold`, `no_confidence` or sampled."""
+    """
+    The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
+    passed, and nothing waits for the decision.
+    """
     sampled: bool
     """True if the output is a sample of those that pass."""
     status: str

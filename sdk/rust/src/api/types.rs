@@ -92,6 +92,10 @@ pub struct Approval {
     /// The assigned reviewer.
     #[serde(rename = "assignedTo", default, skip_serializing_if = "Option::is_none")]
     pub assigned_to: Option<String>,
+    /// True if the output, or the member `field`, and the confidence are hidden until the decision, which must have
+    /// `modifiedOutput`: the reviewer's own answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blind: Option<bool>,
     /// The reviewer who has claimed the output.
     #[serde(rename = "claimedBy", default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<String>,
@@ -119,6 +123,9 @@ pub struct Approval {
     /// The time of the first escalation.
     #[serde(rename = "escalatedAt", default, skip_serializing_if = "Option::is_none")]
     pub escalated_at: Option<String>,
+    /// The member of the output that a requested review judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
     /// The function whose value the output is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
@@ -152,7 +159,8 @@ pub struct Approval {
     pub prompt_truncated: Option<bool>,
     /// The queue's name.
     pub queue: String,
-    /// The reason of the hold: required, `below_threshold`, `no_confidence` or sampled.
+    /// The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
+    /// passed, and nothing waits for the decision.
     pub reason: String,
     /// True if the output is a sample of those that pass.
     pub sampled: bool,
@@ -451,9 +459,14 @@ pub struct BatchComparison {
 pub struct BatchCost {
     /// The cost of all results so far, held outputs among them.
     pub actual: f64,
+    /// The expected cost in all: the estimate of the first 200 rows, and later the mean cost of the rows that have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<f64>,
     /// The cap, from which no further row is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
+    /// The cost of the answers that were taken over, where they were asked for.
+    pub saved: f64,
 }
 
 /// The decision on an output.
@@ -464,7 +477,10 @@ pub struct BatchDecision {
     pub at: String,
     /// The reviewer.
     pub by: String,
-    /// True if the reviewer's text replaces the output.
+    /// The text that stands beside an output that had passed: an object or a list if it is JSON of one, else a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edit: Option<Value>,
+    /// True if the reviewer's text replaces the output, or stands beside one that had passed.
     pub edited: bool,
     /// approved or rejected.
     pub verdict: String,
@@ -515,7 +531,7 @@ pub struct BatchProgress {
     pub pending: u64,
     /// Rejected by a reviewer.
     pub rejected: u64,
-    /// Of the completed ones: those whose every answer was taken over from the batch `reuse`.
+    /// Of the completed ones: those whose every answer was taken over from another row.
     pub reused: u64,
     /// Running, and not held.
     pub running: u64,
@@ -763,6 +779,12 @@ pub struct BulkFilter {
     /// Only tasks of this queue, or of one of several with commas between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// Only items of the rows of this batch; none: of no rows of batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
+    /// Only pending tasks that wait for one of these.
+    #[serde(rename = "waitingFor", default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<Vec<String>>,
     /// Only executions of this template.
     #[serde(rename = "templateId", default, skip_serializing_if = "Option::is_none")]
     pub template_id: Option<String>,
@@ -797,6 +819,8 @@ impl BulkFilter {
             status: None,
             model: None,
             queue: None,
+            batch: None,
+            waiting_for: None,
             template_id: None,
             version: None,
             search: None,
@@ -826,6 +850,20 @@ impl BulkFilter {
     #[must_use]
     pub fn queue(mut self, value: impl Into<String>) -> Self {
         self.queue = Some(value.into());
+        self
+    }
+
+    /// Only items of the rows of this batch; none: of no rows of batches.
+    #[must_use]
+    pub fn batch(mut self, value: impl Into<String>) -> Self {
+        self.batch = Some(value.into());
+        self
+    }
+
+    /// Only pending tasks that wait for one of these.
+    #[must_use]
+    pub fn waiting_for(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.waiting_for = Some(value.into_iter().map(Into::into).collect());
         self
     }
 
@@ -2320,6 +2358,9 @@ pub struct CreateTemplateBatch {
     ///  settings were answered there takes these answers over, which costs nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<String>,
+    /// true: rows that ask the same are answered and decided once; each keeps its key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedupe: Option<bool>,
     /// keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
     #[serde(rename = "onInvalid", default, skip_serializing_if = "Option::is_none")]
     pub on_invalid: Option<String>,
@@ -2346,6 +2387,7 @@ impl CreateTemplateBatch {
             max_cost: None,
             concurrency: None,
             reuse: None,
+            dedupe: None,
             on_invalid: None,
             dry_run: None,
             key_column: None,
@@ -2392,6 +2434,13 @@ impl CreateTemplateBatch {
     #[must_use]
     pub fn reuse(mut self, value: impl Into<String>) -> Self {
         self.reuse = Some(value.into());
+        self
+    }
+
+    /// true: rows that ask the same are answered and decided once; each keeps its key.
+    #[must_use]
+    pub fn dedupe(mut self, value: bool) -> Self {
+        self.dedupe = Some(value);
         self
     }
 
@@ -7353,6 +7402,9 @@ pub struct TemplateBatch {
     /// The account that created the batch.
     #[serde(rename = "createdBy")]
     pub created_by: String,
+    /// True if rows that ask the same are answered once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedupe: Option<bool>,
     /// The end at this rate.
     #[serde(rename = "estimatedEnd", default, skip_serializing_if = "Option::is_none")]
     pub estimated_end: Option<String>,
@@ -8015,6 +8067,8 @@ pub struct BatchesCreateLinesQuery {
     /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
     ///  settings were answered there takes these answers over, which costs nothing.
     pub reuse: Option<String>,
+    /// true: rows that ask the same are answered and decided once; each keeps its key.
+    pub dedupe: Option<bool>,
     /// keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
     pub on_invalid: Option<String>,
     /// The column of a CSV file that has the keys; by default a row's key is its number.
@@ -8078,6 +8132,13 @@ impl BatchesCreateLinesQuery {
         self
     }
 
+    /// true: rows that ask the same are answered and decided once; each keeps its key.
+    #[must_use]
+    pub fn dedupe(mut self, value: bool) -> Self {
+        self.dedupe = Some(value);
+        self
+    }
+
     /// keep (by default): a row with a fault is kept as invalid; reject: nothing is kept.
     #[must_use]
     pub fn on_invalid(mut self, value: impl Into<String>) -> Self {
@@ -8101,6 +8162,7 @@ impl BatchesCreateLinesQuery {
         pairs.extend(self.max_cost.as_ref().map(|it| ("maxCost", it.to_string())));
         pairs.extend(self.concurrency.as_ref().map(|it| ("concurrency", it.to_string())));
         pairs.extend(self.reuse.as_ref().map(|it| ("reuse", it.to_string())));
+        pairs.extend(self.dedupe.as_ref().map(|it| ("dedupe", it.to_string())));
         pairs.extend(self.on_invalid.as_ref().map(|it| ("onInvalid", it.to_string())));
         pairs.extend(self.key_column.as_ref().map(|it| ("keyColumn", it.to_string())));
         pairs
@@ -8356,7 +8418,7 @@ pub struct HitlListQuery {
     pub tags: Option<Vec<String>>,
     /// Only items that this reviewer is assigned to or has decided.
     pub reviewer_id: Option<String>,
-    /// Only outputs of the rows of this batch.
+    /// Only outputs of the rows of this batch; none: of no rows of batches.
     pub batch: Option<String>,
     /// The order, the latest first: createdAt (by default) is the time of the hold, decidedAt that of the decision.
     pub order_by: Option<String>,
@@ -8403,7 +8465,7 @@ impl HitlListQuery {
         self
     }
 
-    /// Only outputs of the rows of this batch.
+    /// Only outputs of the rows of this batch; none: of no rows of batches.
     #[must_use]
     pub fn batch(mut self, value: impl Into<String>) -> Self {
         self.batch = Some(value.into());
@@ -8532,7 +8594,7 @@ pub struct HitlPendingQuery {
     pub tags: Option<Vec<String>>,
     /// Assigned to this user.
     pub reviewer_id: Option<String>,
-    /// Only outputs of the rows of this batch.
+    /// Only outputs of the rows of this batch; none: of no rows of batches.
     pub batch: Option<String>,
     /// One of these statuses: pending, assigned, escalated, expired; by default all but expired.
     pub status: Option<Vec<String>>,
@@ -8574,7 +8636,7 @@ impl HitlPendingQuery {
         self
     }
 
-    /// Only outputs of the rows of this batch.
+    /// Only outputs of the rows of this batch; none: of no rows of batches.
     #[must_use]
     pub fn batch(mut self, value: impl Into<String>) -> Self {
         self.batch = Some(value.into());
@@ -8913,8 +8975,10 @@ pub struct TasksListQuery {
     pub created_after: Option<String>,
     /// Created before this instant.
     pub created_before: Option<String>,
-    /// Only tasks of the rows of this batch.
+    /// Only tasks of the rows of this batch; none: no rows of batches.
     pub batch: Option<String>,
+    /// Only pending tasks that wait for one of these.
+    pub waiting_for: Option<Vec<String>>,
     /// The id of the item, or beginnings of words of its title, tags or keys: an item has all of them.
     pub search: Option<String>,
     /// Completed, failed or rejected at this instant or later.
@@ -8976,10 +9040,17 @@ impl TasksListQuery {
         self
     }
 
-    /// Only tasks of the rows of this batch.
+    /// Only tasks of the rows of this batch; none: no rows of batches.
     #[must_use]
     pub fn batch(mut self, value: impl Into<String>) -> Self {
         self.batch = Some(value.into());
+        self
+    }
+
+    /// Only pending tasks that wait for one of these.
+    #[must_use]
+    pub fn waiting_for(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.waiting_for = Some(value.into_iter().map(Into::into).collect());
         self
     }
 
@@ -9027,6 +9098,7 @@ impl TasksListQuery {
         pairs.extend(self.created_after.as_ref().map(|it| ("createdAfter", it.to_string())));
         pairs.extend(self.created_before.as_ref().map(|it| ("createdBefore", it.to_string())));
         pairs.extend(self.batch.as_ref().map(|it| ("batch", it.to_string())));
+        pairs.extend(self.waiting_for.as_ref().map(|it| ("waitingFor", it.join(","))));
         pairs.extend(self.search.as_ref().map(|it| ("search", it.to_string())));
         pairs.extend(self.ended_after.as_ref().map(|it| ("endedAfter", it.to_string())));
         pairs.extend(self.ended_before.as_ref().map(|it| ("endedBefore", it.to_string())));

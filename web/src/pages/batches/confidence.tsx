@@ -6,6 +6,7 @@ import { count, percent, plural, ratio } from "../../lib/format";
 import type { useParams } from "../../lib/search";
 import { Button, Failed, Loading, Panel } from "../../ui/basics";
 import type { Batch } from "./read";
+import { Reviews } from "./reviews";
 
 type Params = ReturnType<typeof useParams>[0];
 type Change = ReturnType<typeof useParams>[1];
@@ -82,6 +83,7 @@ export function Confidence({
   set: Change;
 }) {
   const [asked, setAsked] = useState(false);
+  const [reviews, setReviews] = useState(false);
   const isOver = batch.status === "completed" || batch.status === "cancelled";
   const read = useQuery<Histogram, ApiError>({
     // What has ended is counted anew if rows run again.
@@ -97,14 +99,25 @@ export function Confidence({
     <Panel
       title={`Confidence of ${step}`}
       actions={
-        !isOver &&
-        read.data && (
-          <Button size="small" kind="quiet" busy={read.isFetching} onClick={() => void read.refetch()}>
-            Count again
+        <>
+          {!isOver && read.data && (
+            <Button size="small" kind="quiet" busy={read.isFetching} onClick={() => void read.refetch()}>
+              Count again
+            </Button>
+          )}
+          <Button
+            size="small"
+            icon="review"
+            needs="batches: run"
+            data-tip="Outputs that have passed are reviewed afterwards: nothing waits for it."
+            onClick={() => setReviews(true)}
+          >
+            Review some
           </Button>
-        )
+        </>
       }
     >
+      {reviews && <Reviews id={batch.id} step={step} onClose={() => setReviews(false)} />}
       <div className="batches-confidence">
         {read.error && !read.data ? (
           <Failed

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError } from "../../api/client";
 import { useApi, usePage } from "../../api/hooks";
-import { count, percent, plural } from "../../lib/format";
+import { count, instant, money, percent, plural } from "../../lib/format";
 import { freshKey } from "../../lib/fresh-key";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
@@ -12,7 +12,7 @@ import { Button, Empty, Failed, Field, PageFrame, Panel } from "../../ui/basics"
 import { toast } from "../../ui/toast";
 import { type Found, look, type Media, mediaOf, typesOf, Unreadable } from "./file";
 import { Preview } from "./preview";
-import { type Settings, upload } from "./upload";
+import { estimate, type Settings, upload } from "./upload";
 import "../../ui/plain.css";
 import "../definition/definition.css";
 import "./batches.css";
@@ -30,7 +30,7 @@ export default function NewBatch() {
   );
 }
 
-type Draft = Pick<Settings, "name" | "tags" | "maxCost" | "concurrency" | "onInvalid">;
+type Draft = Pick<Settings, "name" | "tags" | "maxCost" | "concurrency" | "onInvalid" | "reuse" | "dedupe">;
 
 function Form() {
   const [params, set] = useParams();
@@ -46,6 +46,11 @@ function Form() {
   const versions = useApi(
     "/api/templates/{id}/versions",
     { path: { id: templateId } },
+    { enabled: templateId !== "" },
+  );
+  const batches = usePage(
+    "/api/batches",
+    { query: { templateId, limit: 20 } },
     { enabled: templateId !== "" },
   );
   const [chosen, setChosen] = useState<{ file: File; media: Media }>();
@@ -205,6 +210,45 @@ function Form() {
               </select>
             )}
           </Field>
+          <Field
+            label="Reuse answers"
+            hint="Rows that ask the same as the row with their key there take over its answers, at no cost."
+          >
+            {(props) => (
+              <select
+                {...props}
+                className="select"
+                value={draft.reuse ?? ""}
+                onChange={(event) => setDraft({ ...draft, reuse: event.target.value || undefined })}
+              >
+                <option value="">of no batch</option>
+                <option value="latest">of the latest batch of the template</option>
+                {batches.data?.items.map(({ id, name, createdAt }) => (
+                  <option key={id} value={id}>
+                    {`${visible(name ?? id)}, ${instant(createdAt)}`}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <label className="check">
+            <input
+              type="checkbox"
+              checked={draft.dedupe === "true"}
+              onChange={(event) =>
+                setDraft({ ...draft, dedupe: event.target.checked ? "true" : undefined })
+              }
+            />
+            Answer rows that ask the same once
+          </label>
+          {chosen && !missing && !sending && (
+            <Estimate
+              key={asked}
+              ask={(signal) =>
+                estimate(chosen.file, chosen.media, { templateId, version, keyColumn, ...draft }, signal)
+              }
+            />
+          )}
           {refused && !isNamed && (
             <Failed error={new Error(said(refused, found))} what="Nothing was created" />
           )}
@@ -221,6 +265,46 @@ function Form() {
         </div>
       </Panel>
     </form>
+  );
+}
+
+/** The estimated cost of the rows, once it is asked for: the server reads the whole file, and keeps nothing. */
+function Estimate({ ask }: { ask: (signal: AbortSignal) => ReturnType<typeof estimate> }) {
+  const [state, setState] = useState<{
+    busy?: boolean;
+    found?: Awaited<ReturnType<typeof ask>>;
+    error?: Error;
+  }>({});
+  const stop = useRef<AbortController>(undefined);
+  useEffect(() => () => stop.current?.abort(), []);
+  const run = async () => {
+    stop.current = new AbortController();
+    setState({ busy: true });
+    try {
+      setState({ found: await ask(stop.current.signal) });
+    } catch (error) {
+      if ((error as Error).name !== "AbortError") setState({ error: error as Error });
+    }
+  };
+  const { busy, found, error } = state;
+  return (
+    <div className="stack" role="status">
+      <Button busy={busy} onClick={() => void run()}>
+        Estimate the cost
+      </Button>
+      {error && <Failed error={error} what="The cost was not estimated" />}
+      {found && (
+        <p className="small">
+          About <strong>{money(found.cost.expected)}</strong> for {plural(found.rows, "row")}, between{" "}
+          {money(found.cost.low)} and {money(found.cost.high)}
+          {found.basis === "history"
+            ? `, by ${plural(found.pastRuns, "past run")}`
+            : ", by prices: there are no past runs of every step"}
+          .{(found.reused ?? 0) > 0 && ` ${plural(found.reused ?? 0, "row costs", "rows cost")} nothing.`}
+          {found.priceUnknown && " A model has no price, and counts as 0."}
+        </p>
+      )}
+    </div>
   );
 }
 

@@ -80,19 +80,9 @@ export function Counts({
   );
 }
 
-/** What the whole will cost at the cost of the rows that have ended; undefined while that says little. */
-export function estimateOf(batch: Batch): number | undefined {
-  const { pending, running, awaitingApproval, cancelled, invalid } = batch.progress;
-  const left = pending + running;
-  const paid = endedOf(batch) + awaitingApproval - cancelled - invalid;
-  if (left === 0 || paid < Math.min(20, left) || batch.cost.actual === 0) return undefined;
-  return (batch.cost.actual / paid) * (paid + left);
-}
-
 export function Figures({ batch }: { batch: Batch }) {
   const now = useNow();
   const { cost, usage, ratePerMinute, estimatedEnd, startedAt, completedAt, rows } = batch;
-  const estimate = batch.status === "cancelled" ? undefined : estimateOf(batch);
   const isOver = batch.status === "completed" || batch.status === "cancelled";
   const ended = endedOf(batch);
   return (
@@ -105,14 +95,23 @@ export function Figures({ batch }: { batch: Batch }) {
         under={
           usage.priceUnknown
             ? "a model has no price"
-            : estimate !== undefined
-              ? `about ${money(estimate)} in all`
+            : !isOver && cost.estimated !== undefined
+              ? `about ${money(cost.estimated)} in all`
               : `${short(usage.total)} tokens`
         }
-        tip="Held outputs and failed attempts are counted when they are paid. The sum in all is that at the mean cost of the rows so far."
+        tip="Held outputs and failed attempts are counted when they are paid. The sum in all is the estimate of the upload, and later that at the mean cost of the rows so far."
       >
         {money(cost.actual)}
       </Figure>
+      {(batch.reuse !== undefined || batch.dedupe) && (
+        <Figure
+          name="Saved"
+          under={`${count(batch.progress.reused)} rows taken over`}
+          tip="The cost that the answers had which were taken over."
+        >
+          {money(cost.saved)}
+        </Figure>
+      )}
       {cost.max !== undefined && (
         <Figure name="Most" under={`${percent(cost.max ? cost.actual / cost.max : 1)} used`}>
           {money(cost.max)}

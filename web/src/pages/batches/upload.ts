@@ -1,5 +1,5 @@
 /** The upload of a file of rows, as a stream of the browser: a page holds none of it. */
-import { ApiError, refusal } from "../../api/client";
+import { ApiError, refusal, type Schemas } from "../../api/client";
 import type { Media } from "./file";
 import type { Batch } from "./read";
 
@@ -11,8 +11,34 @@ export type Settings = {
   maxCost?: string;
   concurrency?: string;
   onInvalid?: string;
+  reuse?: string;
+  dedupe?: string;
   keyColumn?: string;
 };
+
+/** The estimated cost of a file, of which nothing is kept. */
+export async function estimate(
+  file: File,
+  media: Media,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<Schemas["TemplateBatchEstimate"]> {
+  const response = await fetch(`/api/batches?${queryOf({ ...settings, dryRun: "true" })}`, {
+    method: "POST",
+    headers: { "content-type": media },
+    body: file,
+    signal,
+  });
+  const body = read(await response.text());
+  if (!response.ok) throw refusal(response, body);
+  return (body as { data: Schemas["TemplateBatchEstimate"] }).data;
+}
+
+function queryOf(settings: Record<string, string | undefined>): URLSearchParams {
+  return new URLSearchParams(
+    Object.entries(settings).filter((each): each is [string, string] => Boolean(each[1])),
+  );
+}
 
 /** Begins an upload. `onSent` is told how many bytes have gone; with the same key, a repeated one makes no second batch. */
 export function upload(
@@ -24,10 +50,7 @@ export function upload(
 ): { done: Promise<Batch>; abort: () => void } {
   // `fetch` does not tell how much it has sent.
   const request = new XMLHttpRequest();
-  const query = new URLSearchParams(
-    Object.entries(settings).filter((each): each is [string, string] => Boolean(each[1])),
-  );
-  request.open("POST", `/api/batches?${query}`);
+  request.open("POST", `/api/batches?${queryOf(settings)}`);
   request.setRequestHeader("content-type", media);
   request.setRequestHeader("idempotency-key", key);
   const done = new Promise<Batch>((resolve, reject) => {

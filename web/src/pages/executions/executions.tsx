@@ -30,7 +30,7 @@ import "./executions.css";
 
 type Query = NonNullable<ParamsOf<"/api/plans/executions">["query"]>;
 const STATES = ["pending", "running", "completed", "failed", "cancelled"] as const;
-const NAMES = ["search", "tags", "status", "planId", "templateId", "since", "ended", "error"];
+const NAMES = ["batch", "search", "tags", "status", "planId", "templateId", "since", "ended", "error"];
 
 export default function Executions() {
   useLive(["execution.*"]);
@@ -41,6 +41,7 @@ export default function Executions() {
     ...(status.length > 0 && { status: status as Query["status"] }),
     ...(params.has("planId") && { planId: params.get("planId") as string }),
     ...(params.has("templateId") && { templateId: params.get("templateId") as string }),
+    ...(params.has("batch") && { batch: params.get("batch") as string }),
     ...(params.get("search")?.trim() && { search: params.get("search") as string }),
     ...(params.has("tags") && { tags: listOf(params.get("tags")) }),
     ...createdIn(params.get("since")),

@@ -5,6 +5,7 @@ import { type Approval, getPage, type ItemOf } from "../../api/client";
 import { usePage } from "../../api/hooks";
 import { count, money, plural, ratio, short } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
+import { usePreference } from "../../lib/preferences";
 import { midnight, spanOf } from "../../lib/span";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
@@ -29,7 +30,7 @@ const SILENT = 15_000;
 export default function Home() {
   const may = useMay();
   return (
-    <PageFrame title="Overview">
+    <PageFrame title="Overview" actions={<WithBatches />}>
       {may("tasks: read") && may("workers: read") && may("executions: read") && <Stuck />}
       <div className="home">
         <div className="stack home-main">
@@ -43,6 +44,28 @@ export default function Home() {
         </div>
       </div>
     </PageFrame>
+  );
+}
+
+type OfBatch = { batch?: "none" };
+
+/** The rows of batches are left out of the counts of runs, unless they are asked for. */
+function useOfBatch(): OfBatch {
+  const [withBatches] = usePreference("home.batches", false);
+  return withBatches ? {} : { batch: "none" };
+}
+
+function WithBatches() {
+  const [withBatches, setWithBatches] = usePreference("home.batches", false);
+  return (
+    <label className="check">
+      <input
+        type="checkbox"
+        checked={withBatches}
+        onChange={(event) => setWithBatches(event.target.checked || undefined)}
+      />
+      Count rows of batches
+    </label>
   );
 }
 
@@ -151,12 +174,13 @@ function Ages({ total, readAt }: { total: number; readAt: number }) {
 }
 
 function FailingTemplates() {
-  const { found, error, failed } = useFailing();
+  const batch = useOfBatch();
+  const { found, error, failed } = useFailing(batch);
   const nameOf = useNameOf();
   return (
     <Panel
       title="Executions that failed within 24 hours"
-      actions={<Link href={failedHref()}>All of them</Link>}
+      actions={<Link href={failedHref(batch)}>All of them</Link>}
     >
       {error ? (
         <Failed error={error} retry={() => void failed.refetch()} />
@@ -166,19 +190,19 @@ function FailingTemplates() {
         <p className="home-none">
           <Mark tone="good" icon="check">
             No execution failed.
-            <FailedTasks />
+            <FailedTasks batch={batch} />
           </Mark>
         </p>
       ) : (
         <>
           <p className="home-pad">
-            <Sums {...found.all} of={{}} />
+            <Sums {...found.all} of={{ ...batch }} />
           </p>
           <ul className="home-list">
             {found.rows.map((row) => (
               <li key={row.id}>
                 <span className="home-failing">
-                  <Link href={failedHref(ofRow(row))} className="cut">
+                  <Link href={failedHref({ ...ofRow(row), ...batch })} className="cut">
                     {visible(nameOf(row.latest))}
                   </Link>
                   <Link href={`/executions/${row.latest.id}`} className="cut faint small">
@@ -186,7 +210,7 @@ function FailingTemplates() {
                     {visible(row.latest.error?.message ?? "")}
                   </Link>
                 </span>
-                <Sums {...row} of={ofRow(row)} />
+                <Sums {...row} of={{ ...ofRow(row), ...batch }} />
                 <span className="num home-figure soft">
                   <Ago at={row.latest.completedAt ?? row.latest.startedAt} plain />
                 </span>
@@ -203,20 +227,20 @@ const ofRow = ({ id, isTemplate }: Failing): Record<string, string> =>
   isTemplate ? { templateId: id } : { planId: id };
 
 /** Tasks may have failed where no execution did: the week beside this counts them. */
-function FailedTasks() {
+function FailedTasks({ batch }: { batch: OfBatch }) {
   const may = useMay()("tasks: read");
   useLive(["task.failed"]);
   const { after: since } = spanOf(WITHIN);
   const { data } = usePage(
     "/api/tasks",
-    { query: { status: ["failed"], ...(since && { endedAfter: since }), limit: 1 } } as never,
+    { query: { status: ["failed"], ...(since && { endedAfter: since }), limit: 1, ...batch } } as never,
     { enabled: may },
   );
   if (!data?.total) return null;
   return (
     <>
       {" "}
-      <Link href={`/tasks?status=failed&ended=${WITHIN}`}>{plural(data.total, "task")} failed</Link>, which{" "}
+      <Link href={`/tasks?${new URLSearchParams({ status: "failed", ended: WITHIN, ...batch })}`}>{plural(data.total, "task")} failed</Link>, which{" "}
       {data.total === 1 ? "is of none, or of one that went on" : "are of none, or of some that went on"}.
     </>
   );
@@ -352,19 +376,21 @@ function Webhooks() {
 }
 
 function Week() {
-  const week = useWeek();
+  const batch = useOfBatch();
+  const week = useWeek(batch);
   return (
     <Panel title="Tasks that ended today, against the week" actions={<Link href="/insights">Insights</Link>}>
       <Loaded query={week} lines={4}>
-        {(days) => <Days days={days} />}
+        {(days) => <Days days={days} batch={batch} />}
       </Loaded>
     </Panel>
   );
 }
 
-const endedHref = (date: string, status: string) => `/tasks?status=${status}&ended=${date}`;
+const endedHref = (ended: string, status: string, batch: OfBatch) =>
+  `/tasks?${new URLSearchParams({ status, ended, ...batch })}`;
 
-function Days({ days }: { days: Day[] }) {
+function Days({ days, batch }: { days: Day[]; batch: OfBatch }) {
   const today = days.at(-1) as Day;
   const before = days.slice(0, -1);
   const isPriced = days.every(({ cost }) => cost !== undefined);
@@ -386,7 +412,7 @@ function Days({ days }: { days: Day[] }) {
           <div key={state}>
             <dt>{word}</dt>
             <dd data-bad={state === "failed" && today.failed > mean((day) => day.failed)}>
-              <Link href={endedHref(today.date, state)} data-sum={state}>
+              <Link href={endedHref(today.date, state, batch)} data-sum={state}>
                 {short(today[state])}
               </Link>{" "}
               <span className="faint small">average {short(Math.round(mean((day) => day[state])))}</span>
@@ -414,7 +440,7 @@ function Days({ days }: { days: Day[] }) {
             key={day.date}
             data-tip={`${day.date}\n${count(day.completed)} completed\n${count(day.failed)} failed\n${count(day.rejected)} rejected${day.cost === undefined ? "" : `\n${money(day.cost)}`}`}
           >
-            <Link href={endedHref(day.date, "completed,failed,rejected")}>
+            <Link href={endedHref(day.date, "completed,failed,rejected", batch)}>
               <span className="hide">
                 {day.date}: {day.completed} completed, {day.failed} failed, {day.rejected} rejected
                 {day.cost !== undefined && `, ${money(day.cost)}`}

@@ -17,7 +17,9 @@ export type Day = {
 };
 
 const AGAIN = 5_000;
-const KEY = ["home", "week"];
+
+/** Rows of batches are left out, or not. */
+type Batch = { batch?: "none" };
 
 async function cost(date: string): Promise<Pick<Day, "cost" | "priceUnknown">> {
   const { after: from, before: to } = spanOf(date);
@@ -30,10 +32,11 @@ async function cost(date: string): Promise<Pick<Day, "cost" | "priceUnknown">> {
   }
 }
 
-async function dayOf(date: string): Promise<Day> {
+async function dayOf(date: string, batch: Batch): Promise<Day> {
   const { after: endedAfter, before: endedBefore } = spanOf(date);
   const total = async (status: "completed" | "failed" | "rejected") =>
-    (await getPage("/api/tasks", { query: { status: [status], endedAfter, endedBefore, limit: 1 } })).total;
+    (await getPage("/api/tasks", { query: { status: [status], endedAfter, endedBefore, limit: 1, ...batch } }))
+      .total;
   const [completed, failed, rejected, spent] = await Promise.all([
     total("completed"),
     total("failed"),
@@ -44,20 +47,21 @@ async function dayOf(date: string): Promise<Day> {
 }
 
 /** The oldest day first. Today is counted again when tasks end, at most every five seconds. */
-export function useWeek() {
+export function useWeek(batch: Batch) {
+  const key = ["home", "week", batch];
   const client = useQueryClient();
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const again = () => {
     timer.current ??= setTimeout(async () => {
       timer.current = undefined;
-      const known = client.getQueryData<Day[]>(KEY);
+      const known = client.getQueryData<Day[]>(key);
       const last = known?.at(-1);
       if (!known || !last || last.date !== dateOf(Date.now()))
-        return client.invalidateQueries({ queryKey: KEY });
-      const now = await dayOf(last.date).catch(() => last);
-      client.setQueryData(KEY, known.with(-1, now));
+        return client.invalidateQueries({ queryKey: key });
+      const now = await dayOf(last.date, batch).catch(() => last);
+      client.setQueryData(key, known.with(-1, now));
     }, AGAIN);
   };
   useLive(["task.completed", "task.failed", "task.rejected"], undefined, again, again);
-  return useQuery({ queryKey: KEY, queryFn: () => Promise.all(lastDays(7).map(dayOf)) });
+  return useQuery({ queryKey: key, queryFn: () => Promise.all(lastDays(7).map((date) => dayOf(date, batch))) });
 }

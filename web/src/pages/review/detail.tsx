@@ -66,11 +66,13 @@ type Props = {
 export function Detail(props: Props) {
   const { item, position, list, unlisted, backTo, onDecide, onNext, hasNext, onStep, ref } = props;
   const [draft, setDraft] = useDraft(item.taskId);
-  const [view, setView] = useState<View>("output");
+  // A blind review begins with the reviewer's own answer.
+  const isHidden = item.blind === true && isOpen(item);
+  const [view, setView] = useState<View>(isHidden ? "edit" : "output");
   const [rejecting, setRejecting] = useState(false);
   const top = useRef<HTMLDivElement>(null);
   const around = useAround(item);
-  const output = item.output ?? "";
+  const output = item.output ?? (isHidden && item.task?.outputSchema ? "{}" : "");
   const earlier = useEarlier(item);
   const mayRead = useMay();
   const may = mayRead("hitl: approve/reject");
@@ -94,17 +96,17 @@ export function Detail(props: Props) {
   const approve = () => {
     if (!isArmed || rejecting) return;
     if (!isSettled) return setEarly(true);
-    if (toMend > 0) return mend();
+    if (toMend > 0 || (isHidden && !isEdited)) return mend();
     onDecide({
       kind: "approve",
       ...(isEdited ? { modifiedOutput: draft.edit } : {}),
       ...(draft.comment ? { comment: draft.comment } : {}),
     });
   };
-  const reject = () => isArmed && setRejecting(true);
+  const reject = () => isArmed && !isHidden && setRejecting(true);
   const edit = () => {
     if (!canDecide) return;
-    setView(view === "edit" ? "output" : "edit");
+    setView(view === "edit" && item.output !== undefined ? "output" : "edit");
   };
   const toEnd = () => {
     // What comes into view is laid out only then, and moves the end on.
@@ -118,7 +120,8 @@ export function Detail(props: Props) {
   };
   const focus = () => top.current?.closest<HTMLElement>("main")?.focus();
   const canDiff =
-    draft.edit !== undefined || item.decision?.modifiedOutput !== undefined || earlier !== undefined;
+    !isHidden &&
+    (draft.edit !== undefined || item.decision?.modifiedOutput !== undefined || earlier !== undefined);
   const diff = () => canDiff && setView(view === "diff" ? "output" : "diff");
   useImperativeHandle(ref, () => ({ approve, reject, edit, diff }));
 
@@ -185,10 +188,12 @@ export function Detail(props: Props) {
             <section className="panel review-output" aria-label="The output and its versions">
               <div className="review-tabs">
                 <div className="tabs" role="tablist">
-                  <Tab name="Output" shown={view === "output"} choose={() => setView("output")} />
+                  {item.output !== undefined && (
+                    <Tab name="Output" shown={view === "output"} choose={() => setView("output")} />
+                  )}
                   {canDecide && (
                     <Tab
-                      name={isEdited ? "Edit (changed)" : "Edit"}
+                      name={isHidden ? "Your answer" : isEdited ? "Edit (changed)" : "Edit"}
                       hotkey={keyOf("review.edit", "e")}
                       shown={view === "edit"}
                       choose={() => setView("edit")}
@@ -210,7 +215,7 @@ export function Detail(props: Props) {
                     icon="undo"
                     onClick={() => {
                       setDraft({ edit: undefined });
-                      setView("output");
+                      if (!isHidden) setView("output");
                     }}
                   >
                     Discard the edit
@@ -238,7 +243,7 @@ export function Detail(props: Props) {
                         onChange={(edit) => setDraft({ edit })}
                         onWrong={onWrong}
                         onDone={() => {
-                          setView("output");
+                          if (!isHidden) setView("output");
                           focus();
                         }}
                       />
@@ -294,7 +299,7 @@ export function Detail(props: Props) {
           remark={early ? "early" : seen || view !== "output" ? undefined : "unseen"}
           toEnd={toEnd}
           skip={hasNext ? onNext : undefined}
-          reject={isArmed ? reject : undefined}
+          reject={isArmed && !isHidden ? reject : undefined}
           approve={isArmed ? approve : undefined}
           isEdited={isEdited}
         />

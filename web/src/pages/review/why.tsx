@@ -12,7 +12,7 @@ import { isOpen } from "./review";
 export function Reason({ item }: { item: Approval }) {
   return (
     <p className="review-reason">
-      {reasonText(item)} Held <Ago at={item.createdAt} />.{isOpen(item) && <Whose item={item} />}
+      {reasonText(item)} {item.reason === "requested" ? "Asked" : "Held"} <Ago at={item.createdAt} />.{isOpen(item) && <Whose item={item} />}
     </p>
   );
 }
@@ -102,13 +102,17 @@ const SOURCES: Record<string, string> = {
   reported: "as the worker reported it",
 };
 
-function reasonText({ reason, confidence, threshold, sampled, stepId }: Approval): string {
+function reasonText({ reason, confidence, threshold, sampled, stepId, field }: Approval): string {
   if (sampled) return "It would have passed. It is held as a sample, to learn how good such outputs are.";
   switch (reason) {
     case "required":
       return stepId ? "Every output of this step is held." : "The caller asked for a review.";
     case "below_threshold":
       return `Its confidence is ${ratio(confidence)}, below ${ratio(threshold)}.`;
+    case "requested":
+      return field
+        ? `The output has passed, and nothing waits for the decision: a review of ${field} was asked for.`
+        : "The output has passed, and nothing waits for the decision: a review was asked for.";
     case "no_confidence":
       return "The worker gave no confidence.";
     default:

@@ -32,9 +32,9 @@ const ASK: Ask = (body) => unwrap(api.POST("/api/bulk", { body }));
 /** Counts those that match and that the action changes, by status. */
 export async function matching(act: Act, query: TaskQuery, ask: Ask = ASK): Promise<Matching> {
   const status = FITS[act].filter((it) => !query.status?.length || query.status.includes(it));
-  const { queue, model, tags, createdAfter, createdBefore, endedAfter, endedBefore } = query;
+  const { queue, model, tags, batch, createdAfter, createdBefore, endedAfter, endedBefore } = query;
   const times = { createdAfter, createdBefore, endedAfter, endedBefore };
-  const filter: Filter = { status: [...status], queue, model, tags, ...times };
+  const filter: Filter = { status: [...status], queue, model, tags, batch, ...times };
   const counts = await Promise.all(
     status.map(async (it) => {
       const { total } = await ask({ action: act, filter: { ...filter, status: [it] }, dryRun: true });

@@ -21,7 +21,7 @@ import "../executions/executions.css";
 import "./tasks.css";
 
 const STATES = ["pending", "running", "completed", "failed", "rejected", "cancelled"] as const;
-const NAMES = ["search", "status", "queue", "model", "tags", "since", "ended"];
+const NAMES = ["batch", "search", "status", "queue", "model", "tags", "since", "ended"];
 const ORDERS = { createdAt: "newest first", completedAt: "last ended first", priority: "highest priority" };
 
 function queryOf(params: URLSearchParams): TaskQuery {
@@ -33,6 +33,7 @@ function queryOf(params: URLSearchParams): TaskQuery {
     ...(params.has("queue") && { queue: params.get("queue") as string }),
     ...(params.has("model") && { model: params.get("model") as string }),
     ...(tags.length > 0 && { tags }),
+    ...(params.has("batch") && { batch: params.get("batch") as string }),
     ...(params.get("search")?.trim() && { search: params.get("search") as string }),
     ...createdIn(params.get("since")),
     ...endedIn(params.get("ended")),

@@ -22,6 +22,36 @@ fn held_step(program: &Program, first: Step<Execution>) -> (Task, Approval, Exec
 }
 
 #[test]
+fn a_requested_review_changes_neither_its_task_nor_its_execution() {
+    let runs = running(&Task::submitted(spec(None)).next);
+    let unit = alone(&runs, completed(LEASE, "out")).expect("it runs");
+    let task = unit.changes.iter().find_map(Change::task).expect("it ends").next.clone();
+    let take = |task: &Task, approval: Option<&Approval>, event: Event| {
+        let items = Items { task: Some(task), approval };
+        decide(items, event, NOW, &mut Fake { next: 500 })
+    };
+    let ask = || Event::AskReview {
+        output: "out".into(),
+        way: ReviewWay::default(),
+        before: Record::of_passed(&task, NOW),
+    };
+    let unit = take(&task, None, ask()).expect("it has passed");
+    assert_eq!(names(&unit)[1..], ["review"]);
+    let Change::Approval(step, _) = &unit.changes[0] else { panic!("{unit:?}") };
+    let approval = &step.next;
+    for again in [take(&task, Some(approval), ask()), take(&runs, None, ask())] {
+        assert!(again.is_err());
+    }
+    let edit = Some("better".to_owned());
+    let approve = Event::Approve { by: by(), edit, comment: None };
+    let approved = take(&task, Some(approval), approve).expect("it is open");
+    assert_eq!(names(&approved), ["approved", "review"]);
+    let reject = Event::Reject { by: by(), reason: "no".into(), retry: None };
+    let rejected = take(&task, Some(approval), reject).expect("it is open");
+    assert_eq!(names(&rejected), ["rejected", "review"]);
+}
+
+#[test]
 fn a_decision_counts_in_its_execution_or_is_refused() {
     let (program, first) = program();
     let (task, approval, state) = held_step(&program, first);

@@ -4,16 +4,17 @@
 //!   rows ─▶ checked by the template's input schema ─▶ commits of many rows, a few on their way ─▶ the batch runs
 //! ```
 //!
-//! The memory follows the commits on their way, and 16 bytes for the key of each row. An upload that breaks off leaves
+//! The memory follows the commits on their way, and 16 bytes for the key of each row, and 20 for its question where rows
+//! that ask the same are answered once. An upload that breaks off leaves
 //! nothing.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use callboard_domain::Error;
-use callboard_domain::batch::{Batch, MAX_KEY, MAX_ROWS, Row, RowError, RowState};
+use callboard_domain::batch::{self, Batch, MAX_KEY, MAX_ROWS, Row, RowError, RowState};
+use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, TemplateBatchId};
-use callboard_domain::schema::Schema;
 use callboard_store::{Op, Outcome, Ticket};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -31,6 +32,8 @@ const OPS: usize = 512;
 const BYTES: usize = 1 << 20;
 /// The rows with a fault that the trial of an upload shows.
 const FAULTS: usize = 20;
+/// The first rows of an upload, by whose estimated cost that of all is expected.
+const SAMPLE: u32 = 200;
 /// The commits on their way at a time.
 const COMMITS: usize = 4;
 
@@ -58,13 +61,17 @@ pub struct BatchUpload {
     node: Arc<Node>,
     environment: Environment,
     batch: Batch,
-    schema: Option<Schema>,
+    compiled: Arc<CompiledPlan>,
     keys: HashSet<[u8; 16]>,
+    /// The first row of each question, if rows that ask the same are answered once.
+    questions: Option<HashMap<[u8; 16], u32>>,
     ops: Vec<Op>,
     bytes: usize,
     commits: VecDeque<Ticket>,
-    /// The estimate of an upload that is only tried: nothing is stored.
-    tried: Option<Box<Estimator>>,
+    /// The estimate: of all rows of an upload that is only tried, of the first ones of any other.
+    estimator: Option<Box<Estimator>>,
+    /// True if nothing is stored.
+    is_tried: bool,
     faults: Vec<Rejected>,
     is_over: bool,
 }
@@ -87,25 +94,27 @@ pub(crate) async fn begin(
     node: Arc<Node>,
     environment: Environment,
     batch: Batch,
-    schema: Option<Schema>,
+    compiled: Arc<CompiledPlan>,
     mut rows: Vec<Op>,
-    tried: Option<Estimator>,
+    (estimator, is_tried): (Estimator, bool),
 ) -> Result<BatchUpload, Error> {
     rows.extend(batches::put(environment, &batch));
     let upload = BatchUpload {
         node,
         environment,
+        questions: batch.dedupe.then(HashMap::new),
         batch,
-        schema,
+        compiled,
         keys: HashSet::new(),
         ops: Vec::new(),
         bytes: 0,
         commits: VecDeque::new(),
-        is_over: tried.is_some(),
-        tried: tried.map(Box::new),
+        is_over: is_tried,
+        estimator: Some(Box::new(estimator)),
+        is_tried,
         faults: Vec::new(),
     };
-    if upload.tried.is_none() {
+    if !upload.is_tried {
         durable(upload.commit(rows)).await?;
     }
     Ok(upload)
@@ -147,7 +156,7 @@ impl BatchUpload {
     }
 
     fn property(&self, member: &str) -> Option<&Value> {
-        self.schema.as_ref()?.source().get("properties")?.get(member)
+        self.compiled.input_schema.as_ref()?.source().get("properties")?.get(member)
     }
 
     fn commit(&self, ops: Vec<Op>) -> Ticket {
@@ -174,10 +183,24 @@ impl BatchUpload {
             Err(error) => Err(error),
         };
         let at = (self.batch.id, number);
+        let mut like = None;
         let (state, rejected) = match checked {
             Ok(input) => {
-                if let Some(tried) = &mut self.tried {
-                    tried.add(&self.batch.account, &key, input).await?;
+                if let Some(questions) = &mut self.questions {
+                    let asked = batch::question(&self.compiled.plan, &input);
+                    let first = *questions.entry(asked).or_insert(number);
+                    like = (first != number).then_some(first);
+                }
+                if let Some(estimator) = &mut self.estimator
+                    && (self.is_tried || estimator.looked_at() < SAMPLE)
+                {
+                    if like.is_some() {
+                        estimator.add_same();
+                    } else {
+                        estimator.add(&self.batch.account, &key, input.clone()).await?;
+                    }
+                }
+                if self.is_tried {
                     return Ok(None);
                 }
                 let text = serde_json::to_string(&input).map_err(|_| Error::Internal)?;
@@ -193,12 +216,12 @@ impl BatchUpload {
                 (RowState::Invalid(error), Some(rejected))
             }
         };
-        if self.tried.is_some() {
+        if self.is_tried {
             self.faults.extend(rejected.clone().filter(|_| self.faults.len() < FAULTS));
             return Ok(rejected);
         }
         let key = key.chars().take(MAX_KEY).collect();
-        self.ops.push(batches::put_row(self.environment, at, &Row { key, state }));
+        self.ops.push(batches::put_row(self.environment, at, &Row { key, state, like }));
         if self.ops.len() >= OPS || self.bytes >= BYTES {
             self.flush().await?;
         }
@@ -229,7 +252,7 @@ impl BatchUpload {
             Ok(input) => input,
             Err(fault) => return Ok(Err(RowError::new("VALIDATION_ERROR", &fault))),
         };
-        let Some(schema) = &self.schema else { return Ok(Ok(input)) };
+        let Some(schema) = &self.compiled.input_schema else { return Ok(Ok(input)) };
         let handle = Handle::owed(Arc::clone(&self.node));
         let invalid =
             |error: &Error| Ok(Err(RowError::new("VALIDATION_ERROR", &error.to_string())));
@@ -242,7 +265,7 @@ impl BatchUpload {
 
     /// The end of an upload that was only tried; `None` for any other.
     pub fn tried(&mut self) -> Option<TriedUpload> {
-        let estimate = self.tried.take()?.done();
+        let estimate = self.estimator.take_if(|_| self.is_tried)?.done();
         let (total, invalid) = (self.batch.total, self.batch.invalid);
         Some(TriedUpload { total, invalid, faults: std::mem::take(&mut self.faults), estimate })
     }
@@ -269,6 +292,9 @@ impl BatchUpload {
         while let Some(ticket) = self.commits.pop_front() {
             durable(ticket).await?;
         }
+        let sample = self.estimator.take().map(|estimator| estimator.done());
+        let rows = self.batch.total - self.batch.invalid;
+        self.batch.estimated = sample.and_then(|sample| sample.of_all(rows));
         self.batch.started_at = Some(self.node.now());
         if let (Some((_, of)), Some(body)) = (&mut self.batch.key, body) {
             *of = body;

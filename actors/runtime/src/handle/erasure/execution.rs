@@ -17,7 +17,7 @@ use callboard_domain::bulk::Erased;
 use callboard_domain::delivery::Subject;
 use callboard_domain::execution::{Execution, Refusal};
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
-use callboard_domain::query::Tasks;
+use callboard_domain::query::{OfBatch, Tasks};
 use callboard_store::Store;
 
 use super::Handle;
@@ -137,7 +137,7 @@ impl Handle {
         let (spec, state) = (&execution.head.spec, execution.head.state);
         let query = Tasks {
             tags: spec.tags.clone(),
-            batch: spec.row_of.as_ref().map(|of| of.batch),
+            batch: spec.row_of.as_ref().map(|of| OfBatch::Only(of.batch)),
             created_after: Some(spec.created_at),
             created_before: state.ended_at().map(|at| at.after(Duration::from_millis(1))),
             ..Tasks::default()

@@ -12,6 +12,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use callboard_domain::budget::Money;
 use callboard_domain::execution::program::{CompiledPlan, Evaluation, Outputs, Program};
 use callboard_domain::execution::signal::Sent;
 use callboard_domain::execution::{Due, Execution, ForkedFrom, OutputSource, Signal, Stage};
@@ -68,7 +69,8 @@ pub(crate) async fn decide(
                     request,
                     &output,
                 ));
-                joint.take_over(due, &copy.next, &output, outputs);
+                let saved = Box::pin(cost_of(store, environment, &task)).await?;
+                joint.take_over(due, (&copy.next, saved), &output, outputs);
                 return Ok(());
             }
             joint.decide(due, evaluation, outputs, sources);
@@ -256,6 +258,24 @@ impl Original {
         let payload = tables::output(store, environment, OutputSource::Signal(signal.id)).await?;
         Ok(payload.map(|payload| (wait.signal, payload)))
     }
+}
+
+/// The most takeovers between an answer and the one that was paid.
+const MOST_COPIES: usize = 16;
+
+/// The cost of an answer where it was asked for.
+async fn cost_of(
+    store: &dyn Store,
+    environment: Environment,
+    answer: &Task,
+) -> Result<Money, callboard_store::Error> {
+    let (mut cost, mut copy_of) = (answer.paid().total_cost, answer.spec.origin.copy_of);
+    for _ in 0..MOST_COPIES {
+        let Some(before) = copy_of.take() else { break };
+        let Some(found) = tables::task(store, environment, before).await? else { break };
+        (cost, copy_of) = (found.task.paid().total_cost, found.task.spec.origin.copy_of);
+    }
+    Ok(Money::from_usd(cost))
 }
 
 /// The most tasks that a reviewer's retries put before a completed one.

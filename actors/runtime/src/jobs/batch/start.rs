@@ -13,6 +13,7 @@ use callboard_store::{Error as StoreError, Op};
 use ractor::ActorProcessingErr;
 use serde_json::{Map, Value};
 
+use super::same::Leader;
 use super::{BatchItem, Reply, Retry, TOGETHER};
 use crate::handle::Handle;
 use crate::items::submission::{
@@ -29,8 +30,10 @@ use crate::tables::{batches, executions};
 enum Fate {
     /// The execution runs, or the row needs none.
     Done,
-    /// The execution was refused for good.
-    Refused,
+    /// The execution was refused for good; true if a reviewer had rejected the answer to the same question.
+    Refused(bool),
+    /// The row waits for this earlier one.
+    Follows(u32),
     /// The row waits for a better time.
     PutOff(Error),
     /// Nothing is known about the disk.
@@ -58,7 +61,12 @@ impl Held<BatchItem> {
             let Some(own) = &mut self.item.0 else { return Ok(false) };
             match fate {
                 Fate::Done => {}
-                Fate::Refused => own.batch.refused += 1,
+                Fate::Refused(is_rejected) => {
+                    own.batch.refused += 1;
+                    own.batch.refused_rejected += u32::from(is_rejected);
+                    self.release(number);
+                }
+                Fate::Follows(like) => own.followers.add(like, number),
                 Fate::PutOff(error) => {
                     put_off.push(number);
                     why = Some(error.to_string());
@@ -87,7 +95,7 @@ impl Held<BatchItem> {
         let (environment, id) = self.key();
         let node = Arc::clone(&self.node);
         let store = node.store();
-        let (mut marked, mut refused) = (Vec::new(), 0);
+        let (mut marked, mut refused, mut unrejected) = (Vec::new(), 0, 0);
         let rejected = EndingCode::Rejected.as_str().to_owned();
         let wanted = |code: &str| match retry.codes.as_slice() {
             [] => code != rejected,
@@ -105,6 +113,7 @@ impl Held<BatchItem> {
                 let state = match row.state {
                     RowState::Refused(error) if wanted(&error.code) => {
                         refused += 1;
+                        unrejected += u32::from(error.is_rejection());
                         RowState::Pending
                     }
                     RowState::Started => {
@@ -121,7 +130,9 @@ impl Held<BatchItem> {
                     | RowState::Again(_)
                     | RowState::Invalid(_) => continue,
                 };
-                ops.push(batches::put_row(environment, at, &Row { state, ..row }));
+                // A row whose earlier one stays as it is asks by itself.
+                let like = row.like.filter(|like| marked.binary_search(like).is_ok());
+                ops.push(batches::put_row(environment, at, &Row { state, like, ..row }));
                 marked.push(*number);
             }
             if !ops.is_empty() {
@@ -133,14 +144,16 @@ impl Held<BatchItem> {
             let is_new = batch.is_over();
             own.waiting.extend(marked);
             own.batch.refused = own.batch.refused.saturating_sub(refused);
+            own.batch.refused_rejected = own.batch.refused_rejected.saturating_sub(unrejected);
             if count > 0 {
                 let status = if is_new { Status::Running } else { batch.status };
                 let reason = batch.reason.clone();
-                let refused = own.batch.refused;
-                let batch = Batch { refused, ..batch.with(status, reason, self.node.now()) };
+                let (refused, refused_rejected) = (own.batch.refused, own.batch.refused_rejected);
+                let next = batch.with(status, reason, self.node.now());
+                let next = Batch { refused, refused_rejected, ..next };
                 let event = is_new.then_some(EventName::BatchResumed);
-                self.commit(batch, event, Vec::new()).await?;
-                if is_new {
+                self.commit(next, event, Vec::new()).await?;
+                if is_new || batch.dedupe {
                     self.load().await?;
                 }
             }
@@ -175,6 +188,19 @@ impl Starting<'_> {
 
     async fn first(&self, number: u32, row: Row) -> Result<Fate, StoreError> {
         let (store, at) = (self.node.store(), (self.batch.id, number));
+        let forked_from = match row.like {
+            None => self.original(&row.key),
+            Some(like) => match Leader::of(store, self.environment, self.batch.id, like).await? {
+                Leader::Gives(fork) => Some(fork),
+                Leader::Failed(error) => {
+                    let is_rejected = error.is_rejection();
+                    self.write(number, Row { state: RowState::Refused(error), ..row }).await?;
+                    return Ok(Fate::Refused(is_rejected));
+                }
+                // It runs anew by itself.
+                Leader::Runs => return Ok(Fate::Follows(like)),
+            },
+        };
         let text = batches::input(store, self.environment, at).await?.unwrap_or_default();
         let input: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| StoreError::Corrupt {
@@ -185,7 +211,7 @@ impl Starting<'_> {
         let started = Row { state: RowState::Started, ..row.clone() };
         let mut rows = batches::delete_input(self.environment, at, text.len());
         rows.push(batches::put_row(self.environment, at, &started));
-        let order = self.order(row.key.clone(), input);
+        let order = self.order(row.key.clone(), input, forked_from);
         let weight = u32::try_from(order.weight().min(MAX_PENDING_KIB)).unwrap_or(u32::MAX);
         let permits = Arc::clone(&self.node.limits.submission_permits);
         let Ok(admitted) = permits.acquire_many_owned(weight).await else {
@@ -208,7 +234,7 @@ impl Starting<'_> {
                 let code = EndingCode::BudgetExceeded.as_str();
                 let refused = RowState::Refused(RowError::new(code, &error.to_string()));
                 self.write(number, Row { state: refused, ..row }).await?;
-                Ok(Fate::Refused)
+                Ok(Fate::Refused(false))
             }
             // A limit of the account, which others of its tasks fill now.
             Err(error) => Ok(Fate::PutOff(error)),
@@ -254,7 +280,12 @@ impl Starting<'_> {
         Some(Box::new(ForkedFrom { execution, from_step: None }))
     }
 
-    fn order(&self, key: String, input: Map<String, Value>) -> NewWork {
+    fn order(
+        &self,
+        key: String,
+        input: Map<String, Value>,
+        forked_from: Option<Box<ForkedFrom>>,
+    ) -> NewWork {
         let Batch { id, template, version, plan, tags, .. } = self.batch;
         let template = Template { id: template.clone(), version: version.clone() };
         let compiled = Arc::clone(&self.known.compiled);
@@ -266,7 +297,7 @@ impl Starting<'_> {
             input,
             options: Options::default(),
             start_at,
-            forked_from: self.original(&key),
+            forked_from,
             occurrence: None,
             row_of: Some(Box::new(RowOf { batch: *id, key })),
             named: Named { tags: tags.clone(), ..Named::default() },

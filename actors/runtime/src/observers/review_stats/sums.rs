@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::approval::Record;
+use callboard_domain::approval::{GateOutcome, Record};
 use callboard_domain::calibration::Counts;
 use callboard_domain::id::TaskId;
 use callboard_domain::review_stats::Totals;
@@ -29,9 +29,11 @@ pub(super) struct Sums {
 struct Loading {
     /// The records that were read as open or have changed: as many as are under way.
     counted: HashMap<TaskId, Record>,
-    /// The tasks that were only read as ended, in ascending order: as many as are stored, so only their
+    /// The tasks that were only read as decided, in ascending order: as many as are stored, so only their
     /// names. Such a record is final.
-    ended: Vec<TaskId>,
+    decided: Vec<TaskId>,
+    /// The tasks that were only read as passed, in ascending order. Such a record changes if a review is requested.
+    passed: Vec<TaskId>,
 }
 
 impl Default for Sums {
@@ -47,31 +49,40 @@ impl Sums {
         let Some(loading) = &mut self.loading else {
             return self.replace(before, after);
         };
-        if loading.has_ended(task) {
+        let has_passed = loading.has_passed(task);
+        if loading.has_decided(task) || has_passed && after.fate == GateOutcome::Passed {
             return;
         }
-        let before = loading.counted.insert(task, after.clone());
-        self.replace(before.as_ref(), after);
+        let counted = loading.counted.insert(task, after.clone());
+        let passed = (counted.is_none() && has_passed).then(|| after.when_passed());
+        self.replace(counted.or(passed).as_ref(), after);
     }
 
     /// An open approval was read. A report about its task is as new or newer.
     pub(super) fn found_open(&mut self, task: TaskId, record: &Record) {
         let Some(loading) = &mut self.loading else { return };
-        if loading.has_ended(task) || loading.counted.contains_key(&task) {
+        if loading.has_decided(task) || loading.counted.contains_key(&task) {
             return;
         }
+        let passed = loading.has_passed(task).then(|| record.when_passed());
         loading.counted.insert(task, record.clone());
-        self.replace(None, record);
+        self.replace(passed.as_ref(), record);
     }
 
     /// The record of an output that has passed or was decided was read; in ascending order. Nothing
-    /// is newer.
+    /// is newer than a decision.
     pub(super) fn found_ended(&mut self, task: TaskId, record: &Record) {
         let Some(loading) = &mut self.loading else { return };
+        let has_passed = record.fate == GateOutcome::Passed;
+        if has_passed && loading.counted.contains_key(&task) {
+            // A report is as new or newer: a review was requested since.
+            return;
+        }
         let counted = loading.counted.get_mut(&task);
         let before = counted.map(|counted| std::mem::replace(counted, record.clone()));
         if before.is_none() {
-            loading.ended.push(task);
+            let read = if has_passed { &mut loading.passed } else { &mut loading.decided };
+            read.push(task);
         }
         self.replace(before.as_ref(), record);
     }
@@ -88,8 +99,12 @@ impl Sums {
 }
 
 impl Loading {
-    fn has_ended(&self, task: TaskId) -> bool {
-        self.ended.binary_search(&task).is_ok()
+    fn has_decided(&self, task: TaskId) -> bool {
+        self.decided.binary_search(&task).is_ok()
+    }
+
+    fn has_passed(&self, task: TaskId) -> bool {
+        self.passed.binary_search(&task).is_ok()
     }
 }
 

@@ -271,12 +271,13 @@ async fn pair_of(
 fn end(row: &RowDetail, step: u16) -> End {
     let Some((_, of)) = &row.execution else {
         return match row.status {
-            RowStatus::Failed | RowStatus::Cancelled | RowStatus::Invalid => End::Failed,
+            RowStatus::Failed | RowStatus::Rejected | RowStatus::Cancelled | RowStatus::Invalid => {
+                End::Failed
+            }
             RowStatus::Pending
             | RowStatus::Running
             | RowStatus::AwaitingApproval
             | RowStatus::Completed
-            | RowStatus::Rejected
             | RowStatus::Removed => End::Open,
         };
     };
@@ -313,7 +314,14 @@ async fn side(
     let Some((found, decision)) = found.zip(decision) else {
         return Ok(Side { end, answer: output, judged: None });
     };
+    let is_requested = found.approval.as_ref().is_some_and(approval::Approval::is_requested);
     let (judged, is_replaced) = match decision.outcome {
+        // The output has passed as it was; the reviewer's text stands beside it.
+        approval::Outcome::Approved { edited } if is_requested => {
+            let right = if edited { found.edit.as_deref().map(value_of) } else { output.clone() };
+            (right.map(Judged::Right), false)
+        }
+        approval::Outcome::Rejected { .. } if is_requested => (Some(Judged::Wrong), false),
         approval::Outcome::Approved { edited } => (output.clone().map(Judged::Right), edited),
         approval::Outcome::Rejected { .. } => (Some(Judged::Wrong), true),
     };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::batch::{self, Batch, RowState};
+use callboard_domain::budget::Money;
 use callboard_domain::estimate::{PastSteps, RowsEstimate};
 use callboard_domain::execution::program::{About, CompiledPlan, Program, ReviewPolicy};
 use callboard_domain::id::{Environment, ExecutionId, TemplateBatchId};
@@ -39,10 +40,25 @@ pub struct Estimate {
     pub rows: RowsEstimate,
     /// The rows whose prompts cannot be rendered: they will fail at no cost.
     pub unrenderable: u32,
-    /// The rows that will take over all their answers: their input was answered under their key by the same version.
+    /// The rows that will take over all their answers: their input was answered under their key by the same version,
+    /// or an earlier row asks the same.
     pub reused: u32,
     /// The past executions that were looked at.
     pub past: usize,
+}
+
+impl Estimate {
+    /// The rows that were looked at.
+    const fn looked_at(&self) -> u32 {
+        self.rows.rows + self.unrenderable + self.reused
+    }
+
+    /// The expected cost of so many rows like these; `None` without any, or if a model has no price.
+    pub(crate) fn of_all(&self, rows: u32) -> Option<Money> {
+        let seen = self.looked_at();
+        let is_known = seen > 0 && !self.rows.price_unknown;
+        is_known.then(|| Money::from_usd(self.rows.cost / f64::from(seen) * f64::from(rows)))
+    }
 }
 
 /// An estimate to which rows are added.
@@ -139,6 +155,16 @@ impl Estimator {
         Ok(())
     }
 
+    /// The rows that were looked at.
+    pub(crate) const fn looked_at(&self) -> u32 {
+        self.estimate.looked_at()
+    }
+
+    /// Adds a row that asks the same as an earlier one, whose answer it takes over.
+    pub(crate) const fn add_same(&mut self) {
+        self.estimate.reused += 1;
+    }
+
     pub(crate) fn done(self) -> Estimate {
         self.estimate
     }
@@ -188,6 +214,10 @@ async fn fill(
         after = Some(*last);
         for (number, row) in page {
             if row.state != RowState::Pending {
+                continue;
+            }
+            if row.like.is_some() {
+                estimator.add_same();
                 continue;
             }
             let text = batches::input(own.store(), environment, (batch.id, number)).await?;

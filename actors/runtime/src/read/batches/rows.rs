@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use callboard_domain::approval::Outcome;
 use callboard_domain::batch::{self, Batch, Row, RowOrder, RowState, RowStatus, Status};
 use callboard_domain::execution::{self, Execution};
 use callboard_domain::id::{Environment, TaskId};
@@ -191,7 +192,10 @@ impl Candidates {
                     statuses.push(S::Failed);
                     others |= batch.refused > 0;
                 }
-                RowStatus::Rejected => statuses.push(S::Failed),
+                RowStatus::Rejected => {
+                    statuses.push(S::Failed);
+                    others |= batch.refused_rejected > 0;
+                }
                 RowStatus::Cancelled => {
                     statuses.push(S::Cancelled);
                     others |= batch.status == Status::Cancelled;
@@ -248,6 +252,7 @@ pub(super) fn status_without_execution(batch: &Batch, row: &Row) -> Option<RowSt
         RowState::Pending if batch.status == Status::Cancelled => Some(RowStatus::Cancelled),
         RowState::Pending => Some(RowStatus::Pending),
         RowState::Invalid(_) => Some(RowStatus::Invalid),
+        RowState::Refused(error) if error.is_rejection() => Some(RowStatus::Rejected),
         RowState::Refused(_) => Some(RowStatus::Failed),
         RowState::Started | RowState::Again(_) => None,
     }
@@ -297,8 +302,16 @@ pub(crate) async fn detail(
         if let Some(found) = tables::task(node.store(), environment, task).await? {
             let is_fork = run.head.spec.forked_from.is_some();
             let (reviewed, approval) = review_of(node.store(), environment, task, is_fork).await?;
+            let edited = Some(Outcome::Approved { edited: true });
+            let is_beside = |row: &ApprovalRow| row.is_requested() && row.outcome() == edited;
+            let edit = match &approval {
+                Some(row) if is_beside(row) => {
+                    approvals::written(node.store(), environment, reviewed).await?.edit
+                }
+                Some(_) | None => None,
+            };
             let approval = approval.map(|row| row.of(Arc::clone(&found.task.spec)));
-            tasks.insert(step, RowTask { task: found.task, approval, reviewed });
+            tasks.insert(step, RowTask { task: found.task, approval, edit, reviewed });
         }
     }
     Ok(RowDetail { number, row, status, execution: Some((id, detail)), tasks })
@@ -325,6 +338,14 @@ pub(super) async fn review_of(
         reviewed = before;
     }
     Ok((task, None))
+}
+
+/// The refusal of a field that the schema of a step does not declare.
+pub(super) fn unknown_field(field: &str, declared: &[&str]) -> Refusal {
+    let declared = declared.join(", ");
+    let says =
+        format!("field must name a member of the output, which has {declared}; not {field:?}");
+    Refusal::invalid("field", Rule::Enum, says)
 }
 
 /// The refusal of a step that the plan of a batch does not have.

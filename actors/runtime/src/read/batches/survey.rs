@@ -53,6 +53,8 @@ pub(crate) struct RowFigures {
     pub(crate) duration_ms: Option<u64>,
     /// The place of the row in the order of the keys.
     pub(crate) key_rank: u32,
+    /// True if the output of the step has passed, and no review of it was asked for.
+    pub(crate) is_unreviewed: bool,
 }
 
 impl Survey {
@@ -183,6 +185,7 @@ async fn figures(
         cost: None,
         duration_ms: None,
         key_rank: 0,
+        is_unreviewed: false,
     };
     if let Some(status) = status_without_execution(batch, row) {
         let code = match &row.state {
@@ -210,7 +213,9 @@ async fn figures(
     };
     let ended = run.head.state.ended_at();
     let took = ended.map(|ended| ended.since(run.head.started_at).as_millis());
+    let has_passed = at.is_some_and(|row| row.stage == Stage::Completed && row.task.is_some());
     let figures = RowFigures {
+        is_unreviewed: has_passed && approval.is_none(),
         decision: decision_of(approval.and_then(|row| row.outcome())),
         confidence: at.and_then(|row| row.confidence),
         cost: Some(Money::from_usd(run.usage().total_cost)),
@@ -236,6 +241,8 @@ fn of_detail(detail: &RowDetail, step: u16, bare: RowFigures) -> RowFigures {
         decision: decision_of(decision.map(|decision| decision.outcome)),
         confidence,
         cost: Some(Money::from_usd(run.usage().total_cost + live)),
+        is_unreviewed: row.is_some_and(|row| row.stage == Stage::Completed)
+            && found.is_some_and(|it| it.approval.is_none()),
         ..bare
     }
 }

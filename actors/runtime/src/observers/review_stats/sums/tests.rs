@@ -123,7 +123,11 @@ impl World {
 #[test]
 fn in_whatever_order_things_happen_each_record_is_counted_once() {
     let mut ends = 0;
-    for life in [reviewed(), vec![record(GateOutcome::Passed)]] {
+    let passed = record(GateOutcome::Passed);
+    let requested = Record { sampled: true, ..record(GateOutcome::Open { expired: false }) };
+    let fate = GateOutcome::Rejected { by: "usr_a".into(), at: AT };
+    let decided = Record { fate, ..requested.clone() };
+    for life in [reviewed(), vec![passed.clone()], vec![passed, requested, decided]] {
         for committed in 0..=life.len() {
             World::new(life.clone(), committed).explore(&mut ends);
         }
