@@ -326,4 +326,5 @@ named! {
     BulkId = "bulk job",
     TemplateBatchId = "batch",
     BudgetId = "budget",
+    FileId = "file",
 }

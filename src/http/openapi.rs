@@ -14,7 +14,7 @@ use super::pressure::is_new_work;
 use super::routes::{Access, Route};
 use super::{
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
-    executions, invitations, loads, metrics, models, oidc, pause, plans, queues, revocation,
+    executions, files, invitations, loads, metrics, models, oidc, pause, plans, queues, revocation,
     schedules, setup, signals, signing_key, streams, system, table, tasks, templates, webhooks,
 };
 use crate::ws;
@@ -133,6 +133,11 @@ use crate::ws;
         bulk::stop,
         bulk::list,
         bulk::get,
+        files::upload,
+        files::list,
+        files::get,
+        files::content,
+        files::delete,
         batches::create,
         batches::list,
         batches::get,

@@ -111,6 +111,8 @@ names! {
         BatchRetried = "batch.retried",
         /// A batch was deleted with all its rows.
         BatchDeleted = "batch.deleted",
+        /// A file was deleted.
+        FileDeleted = "file.deleted",
         /// A queue was paused, resumed or limited.
         QueueChanged = "queue.changed",
         /// Everything was paused.

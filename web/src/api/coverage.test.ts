@@ -29,6 +29,11 @@ const WITHOUT: Record<string, string[]> = {
   "said otherwise: a batch shows what is left at the mean cost of its rows so far": [
     "POST /api/batches/{id}/estimate",
   ],
+  "of programs and the command line: pages show the files of a task": [
+    "POST /api/files",
+    "GET /api/files",
+    "DELETE /api/files/{id}",
+  ],
   "once in the life of a server, by who runs it": [
     "POST /api/auth/signing-key/rotate",
     "POST /api/webhooks/secret/rotate",
