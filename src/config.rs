@@ -184,6 +184,8 @@ pub struct Models {
 pub struct Limits {
     /// The most event streams and sockets that an account has open.
     pub streams: u32,
+    /// The most bytes of a file.
+    pub file_bytes: u64,
     /// The caps of an account.
     pub caps: Caps,
     /// The grants of each plan: `[limits.free]`, `[limits.pro]`, `[limits.enterprise]`; and `plan`, that of an

@@ -31,6 +31,7 @@ mod events;
 mod executions;
 pub mod extract;
 mod feed;
+mod files;
 pub mod headers;
 mod idempotency;
 mod invitations;
@@ -238,6 +239,12 @@ fn table() -> Routes {
         .post  ("/api/batches/{id}/cancel",         may(A::BatchesRun),       batches::cancel)
         .post  ("/api/batches/{id}/retry",          may(A::BatchesRun),       batches::retry)
         .post  ("/api/batches/{id}/review",         may(A::BatchesRun),       batches::review)
+
+        .post  ("/api/files",                       may(A::FilesManage),      files::upload)
+        .get   ("/api/files",                       may(A::FilesRead),        files::list)
+        .get   ("/api/files/{id}",                  may(A::FilesRead),        files::get)
+        .delete("/api/files/{id}",                  may(A::FilesManage),      files::delete)
+        .get   ("/api/files/{id}/content",          may(A::FilesRead),        files::content)
 
         .post  ("/api/budgets",                     may(A::BudgetsManage),    budgets::create)
         .get   ("/api/budgets",                     may(A::BudgetsRead),      budgets::list)

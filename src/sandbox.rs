@@ -176,6 +176,7 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
         system_prompt: inputs.system_prompt,
         context: inputs.context,
         messages: inputs.messages,
+        files: Vec::new(),
         prompt: inputs.prompt,
         max_tokens,
         temperature: task.spec.temperature,

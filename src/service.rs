@@ -185,6 +185,7 @@ impl Assembled {
             streams: config.limits.streams,
             allowed_origins: allowed_origins(&config.server),
             chat_wait: config.server.chat_wait,
+            file_bytes: config.limits.file_bytes,
             tokens,
             passwords,
             password_rules,

@@ -312,6 +312,16 @@ fn of(path: &str) -> &'static [&'static str] {
         "budgets set" => &["budgets set bdg_01m7ydhr2c7n0k4q8w3e5rtv6p --limit 80"],
         "budgets delete" => &["budgets delete bdg_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "usage" => &["usage --group-by tag", "usage --group-by day --from 2026-11-01T00:00:00Z"],
+        "files upload" => {
+            &["files upload scan.pdf", "files upload photo.jpg --name front.jpg -o json"]
+        }
+        "files list" => &["files list", "files list --limit 100 -o jsonl"],
+        "files show" => &["files show file_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "files download" => &[
+            "files download file_01m7ydhr2c7n0k4q8w3e5rtv6p --to scan.pdf",
+            "files download file_01m7ydhr2c7n0k4q8w3e5rtv6p > scan.pdf",
+        ],
+        "files delete" => &["files delete file_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "batches create" => &[
             "batches create mails.csv --template classify --key id --watch",
             "batches create rows.jsonl --template classify@1.2.0 --concurrency 20 --max-cost 5",

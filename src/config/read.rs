@@ -32,6 +32,9 @@ const DAY: Duration = Duration::from_hours(24);
 const LONGEST_WAIT: Duration = Duration::from_hours(7 * 24);
 const MAX_WAITS: usize = 100;
 
+/// The most that a file may be allowed to have, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 40;
+
 /// The fewest bytes of a signing key.
 const MIN_SIGNING_KEY: usize = 32;
 
@@ -172,6 +175,7 @@ impl Limits {
         ];
         Ok(Self {
             streams: source.get("limits", "streams", rule::whole(1..=1_000_000))?,
+            file_bytes: source.get("limits", "file_bytes", rule::whole(1..=MAX_FILE_BYTES))?,
             caps: Caps {
                 unfinished_tasks: source.get(
                     "limits",

@@ -47,6 +47,7 @@ impl Config {
             ("limits.pro", quota(limits.plans.pro)),
             ("limits.enterprise", quota(limits.plans.enterprise)),
             ("limits.streams", limits.streams.to_string()),
+            ("limits.file_bytes", limits.file_bytes.to_string()),
             ("limits.unfinished_tasks", unlimited(limits.caps.unfinished_tasks)),
             ("limits.schedules", unlimited(limits.caps.schedules)),
             ("limits.stored_bytes", unlimited(limits.caps.stored_bytes)),

@@ -76,6 +76,8 @@ pub struct Parts {
     pub allowed_origins: Vec<String>,
     /// The longest wait of a chat completion for the end of its task.
     pub chat_wait: Duration,
+    /// The most bytes of a file.
+    pub file_bytes: u64,
     /// Access tokens.
     pub tokens: AccessTokens,
     /// The hasher of passwords.
@@ -129,6 +131,7 @@ pub struct App {
     pub(crate) stopping: watch::Sender<bool>,
     pub(super) chats: OpenLimit,
     pub(super) chat_wait: Duration,
+    pub(super) file_bytes: u64,
     pub(crate) worker_sockets: OpenLimit,
     pub(super) tokens: AccessTokens,
     pub(super) passwords: Passwords,
@@ -175,6 +178,7 @@ impl App {
             streams: OpenLimit::new("event streams", parts.streams),
             chats: OpenLimit::new("chat completions", parts.streams),
             chat_wait: parts.chat_wait,
+            file_bytes: parts.file_bytes,
             worker_sockets: OpenLimit::new("worker connections", WORKER_SOCKETS),
             tokens: parts.tokens,
             passwords: parts.passwords,

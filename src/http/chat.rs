@@ -15,21 +15,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{self, FromRequest, FromRequestParts, State};
 use axum::http::header::LOCATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::function::Work;
-use callboard_domain::id::TaskId;
+use callboard_domain::id::{FileId, TaskId};
 use callboard_domain::task::{MAX_TARGET, Request, Task};
 use callboard_domain::worker::Profile;
 use callboard_domain::{Error, Rule};
 use callboard_runtime::Owner;
 use callboard_runtime::events::Transient;
+use callboard_runtime::handle::NewFile;
 use callboard_wire::chat::{
-    ChatCompletionBody, CreateChatCompletion, ModelBody, ModelsBody, in_response_format,
+    ChatCompletionBody, CreateChatCompletion, GivenFile, ModelBody, ModelsBody, in_response_format,
 };
 use serde_json::{Value, json};
 
@@ -38,8 +39,11 @@ use super::idempotency::{self, IdempotencyKey};
 use super::models::ModelName;
 use super::serve::ConnectionHandle;
 use super::trace::Trace;
-use super::{Answer, App, Body, Failure, Id, Reply, Share};
+use super::{Answer, App, Body, Edge, Failure, Id, Reply, Share};
 use follow::{End, Follow, Seen};
+
+/// The longest body, in bytes: images and documents are in it, in base64.
+const MAX_BODY: usize = 24 << 20;
 
 /// Submit a task in the form of OpenAI's chat completions, and wait for its output.
 #[utoipa::path(
@@ -61,18 +65,20 @@ pub(super) async fn complete(
     Extension(connection): Extension<ConnectionHandle>,
     trace: Trace,
     headers: Headers,
-    Body(chat): Body<CreateChatCompletion>,
+    ChatBody(chat): ChatBody,
 ) -> Result<Response, Failure> {
     let (streams, includes_usage) = (chat.stream, chat.includes_usage());
     let Headers { key: IdempotencyKey(key), queue, priority, share } = headers;
-    let request = chat.into_task()?.into_request(&app.defaults);
+    let owner = Owner::of(&caller, trace.0);
+    let (mut task, files) = chat.into_task()?;
+    task.files = keep(&app, &owner, files).await?;
+    let request = task.into_request(&app.defaults);
     let request = Request {
         queue: queue.unwrap_or(request.queue),
         priority: priority.unwrap_or(request.priority),
         ..request
     };
     let permit = app.chats.open(caller.account)?;
-    let owner = Owner::of(&caller, trace.0);
     let passing = Transient { deltas: streams, depths: false };
     // No event after the submission is missed.
     let subscription = app.handle.subscribe(caller.environment, None, passing).await?;
@@ -104,6 +110,43 @@ pub(super) async fn complete(
         }
     };
     Ok(idempotency::marked(replied, submitted.replayed))
+}
+
+/// The files of a conversation, which are kept as uploaded ones are. A repeated request names the same files.
+async fn keep(app: &App, owner: &Owner, given: Vec<GivenFile>) -> Result<Vec<FileId>, Error> {
+    let mut files = Vec::with_capacity(given.len());
+    for file in given {
+        files.push(match file {
+            GivenFile::Kept(id) => id,
+            GivenFile::Bytes { name, media_type, bytes } => {
+                if bytes.len() as u64 > app.file_bytes {
+                    let limit = usize::try_from(app.file_bytes).unwrap_or(usize::MAX);
+                    return Err(Error::PayloadTooLarge { limit });
+                }
+                app.handle.keep_file(owner, NewFile { name, media_type }, &bytes).await?
+            }
+        });
+    }
+    Ok(files)
+}
+
+/// The body of a chat completion, which may have images and documents.
+pub(super) struct ChatBody(CreateChatCompletion);
+
+impl FromRequest<Arc<App>> for ChatBody {
+    type Rejection = Failure;
+
+    async fn from_request(mut request: extract::Request, app: &Arc<App>) -> Result<Self, Failure> {
+        let edge = request.extensions().get::<Edge>().copied().unwrap_or_default();
+        request.extensions_mut().insert(Edge { max_body: edge.max_body.max(MAX_BODY), ..edge });
+        Body::from_request(request, app).await.map(|Body(chat)| Self(chat))
+    }
+}
+
+impl Input for ChatBody {
+    fn describe(operation: &mut Operation) {
+        Body::<CreateChatCompletion>::describe(operation);
+    }
 }
 
 /// The models that connected workers announce by name, and the default.

@@ -3,7 +3,7 @@
 //! The table is that of docs/reference/errors.md. Deliberately absent: logging. The code that turns a fault
 //! inside into [`Error::Internal`] or [`Error::Unavailable`] logs it there, once.
 
-use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::problem::Problem;
@@ -84,6 +84,9 @@ pub fn row(error: &Error) -> Row {
         Error::BudgetExceeded(_) => (StatusCode::FORBIDDEN, "BUDGET_EXCEEDED"),
         Error::EmailExists(_) => (StatusCode::CONFLICT, "EMAIL_EXISTS"),
         Error::PayloadTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE"),
+        Error::RangeNotSatisfiable { .. } => {
+            (StatusCode::RANGE_NOT_SATISFIABLE, "RANGE_NOT_SATISFIABLE")
+        }
         Error::UnsupportedMediaType(_) => {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE")
         }
@@ -129,6 +132,10 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
     }
     if let Error::MethodNotAllowed { allow, .. } = error {
         return HeaderValue::from_str(allow).ok().map(|allow| (ALLOW, allow));
+    }
+    if let Error::RangeNotSatisfiable { bytes } = error {
+        let value = HeaderValue::from_str(&format!("bytes */{bytes}")).ok();
+        return value.map(|value| (CONTENT_RANGE, value));
     }
     if let Error::Paused { .. } | Error::DiskLow { .. } = error {
         return Some((RETRY_AFTER, HeaderValue::from(PAUSED_FOR)));
@@ -353,6 +360,7 @@ mod tests {
             (Error::HeadersTooLarge { limit: 1 }, 431, "HEADERS_TOO_LARGE", false),
             (Error::Internal, 500, "INTERNAL_ERROR", false),
             (Error::Unavailable("draining"), 503, "UNAVAILABLE", true),
+            (Error::RangeNotSatisfiable { bytes: 1 }, 416, "RANGE_NOT_SATISFIABLE", false),
             (Error::DiskLow { free: 1, needed: 2 }, 507, "INSUFFICIENT_STORAGE", true),
         ];
         for (error, status, code, retryable) in table {

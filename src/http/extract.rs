@@ -329,4 +329,5 @@ named! {
     BulkId = "bulk job",
     TemplateBatchId = "batch",
     BudgetId = "budget",
+    FileId = "file",
 }

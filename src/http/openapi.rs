@@ -14,7 +14,7 @@ use super::pressure::is_new_work;
 use super::routes::{Access, Route};
 use super::{
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
-    executions, invitations, loads, metrics, models, oidc, pause, plans, projects, queues,
+    executions, files, invitations, loads, metrics, models, oidc, pause, plans, projects, queues,
     revocation, schedules, setup, signals, signing_key, streams, system, table, tasks, templates,
     webhooks,
 };
@@ -134,6 +134,11 @@ use crate::ws;
         bulk::stop,
         bulk::list,
         bulk::get,
+        files::upload,
+        files::list,
+        files::get,
+        files::content,
+        files::delete,
         batches::create,
         batches::list,
         batches::get,

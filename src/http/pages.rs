@@ -54,10 +54,11 @@ const PAGES: [&str; 19] = [
     "workers",
 ];
 
-/// Scripts and styles come from this server alone, and none stands in a page; nothing is framed.
+/// Scripts and styles come from this server alone, and none stands in a page; nothing is framed but the bytes of a PDF,
+/// which a page has read.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
-     connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; \
+     connect-src 'self'; manifest-src 'self'; worker-src 'self'; frame-src blob:; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'",
 );
 const UNBUILT: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Callboard</title>\n\

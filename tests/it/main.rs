@@ -27,6 +27,7 @@ mod edge;
 mod erasure;
 mod executions;
 mod executions_survive;
+mod files;
 mod first_start;
 mod forks;
 mod functions;

@@ -392,10 +392,11 @@ async fn the_libraries_know_every_error() {
         let invalid = "invalid_request_error";
         assert_eq!(said, error("BadRequestError", 400, "unsupported", invalid, json!("n")));
 
-        let picture = json!([{"type": "image_url", "image_url": {"url": "data:,"}}]);
+        let picture =
+            json!([{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]);
         let picture = create(json!({"messages": [{"role": "user", "content": picture}]}));
         let said = installed.said(library, &client, &picture).await;
-        let param = json!("messages[0].content[0].type");
+        let param = json!("messages[0].content[0].image_url.url");
         assert_eq!(said, error("BadRequestError", 400, "unsupported", invalid, param));
 
         let fails = create(json!({"messages": asking("fail")}));

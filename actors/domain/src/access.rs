@@ -136,6 +136,10 @@ names! {
         BatchesRun = "batches: run",
         /// Delete a batch with all its rows.
         BatchesDelete = "batches: delete",
+        /// See files and their bytes.
+        FilesRead = "files: read",
+        /// Upload and delete files.
+        FilesManage = "files: manage",
     }
 }
 
@@ -179,6 +183,7 @@ const fn row(action: Action) -> [bool; 6] {
         Action::QueuesManage        => [YES,  YES,     NO,       NO,     NO,    NO ],
         Action::BulkRun             => [YES,  YES,     NO,       NO,     NO,    NO ],
         Action::BatchesRun          => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::FilesManage         => [YES,  YES,     NO,       NO,     NO,    NO ],
         // ... and reading as viewer
         Action::ProjectsRead        => [YES,  YES,     YES,      YES,    NO,    NO ],
         Action::BudgetsRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
@@ -192,6 +197,8 @@ const fn row(action: Action) -> [bool; 6] {
         Action::MetricsRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
         Action::EventsRead          => [YES,  YES,     YES,      YES,    NO,    NO ],
         Action::ModelsRead          => [YES,  YES,     NO,       YES,    NO,    NO ],
+        // ... as a worker and a reviewer too, whose work has files
+        Action::FilesRead           => [YES,  YES,     YES,      YES,    YES,   NO ],
         // ... but secrets, the audit log and the spending limits of operators are for admins
         Action::BudgetsManage       => [YES,  NO,      NO,       NO,     NO,    NO ],
         Action::WebhookSecretRead   => [YES,  NO,      NO,       NO,     NO,    NO ],
@@ -280,7 +287,9 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::BulkRun
         | Action::BatchesRead
         | Action::BatchesRun
-        | Action::BatchesDelete => true,
+        | Action::BatchesDelete
+        | Action::FilesRead
+        | Action::FilesManage => true,
     }
 }
 

@@ -121,6 +121,8 @@ names! {
         BatchReviewed = "batch.reviewed",
         /// A batch was deleted with all its rows.
         BatchDeleted = "batch.deleted",
+        /// A file was deleted.
+        FileDeleted = "file.deleted",
         /// A queue was paused, resumed or limited.
         QueueChanged = "queue.changed",
         /// Everything was paused.

@@ -12,7 +12,7 @@ pub struct Caps {
     pub unfinished_tasks: Option<u32>,
     /// Schedules, enabled or not.
     pub schedules: Option<u32>,
-    /// The bytes of texts as stored.
+    /// The bytes of texts as stored, and of files.
     pub stored_bytes: Option<u64>,
 }
 

@@ -23,6 +23,12 @@ impl Digest {
         Self::of_parts(&[], text)
     }
 
+    /// The digest with these bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The digest of some bytes followed by a text.
     #[must_use]
     pub(crate) fn of_parts(bytes: &[u8], text: &str) -> Self {

@@ -112,6 +112,12 @@ pub enum Error {
         /// The largest accepted body, in bytes.
         limit: usize,
     },
+    /// The range of a file begins behind its end.
+    #[error("the range begins behind the end of the file, which has {bytes} bytes")]
+    RangeNotSatisfiable {
+        /// The bytes of the file.
+        bytes: u64,
+    },
     /// The body did not arrive in time.
     #[error("the body did not arrive within {seconds} seconds")]
     BodyTooSlow {
@@ -188,7 +194,7 @@ pub enum Error {
     /// The account stores as much as it may.
     #[error(
         "the account stores about {stored} bytes and may store {limit} ([limits] stored_bytes): what has \
-         ended is removed after [retention] ended"
+         ended is removed after [retention] ended; files can be deleted"
     )]
     QuotaExceeded {
         /// The approximate number of bytes that the account stores.

@@ -210,6 +210,9 @@ macro_rules! identifiers {
             /// The beginning of the text form.
             pub const PREFIX: &str = $prefix;
 
+            /// The bytes of the text form.
+            pub const LENGTH: usize = Self::PREFIX.len() + ULID;
+
             /// The identifier with this number.
             #[must_use]
             pub const fn from_u128(number: u128) -> Self {
@@ -305,6 +308,8 @@ identifiers! {
     SignalId = "dt_sig_";
     /// A schedule.
     ScheduleId = "dt_sched_";
+    /// An uploaded file.
+    FileId = "file_";
 }
 
 impl ProjectId {

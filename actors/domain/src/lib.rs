@@ -23,6 +23,7 @@ pub mod estimate;
 pub mod event;
 pub mod excerpts;
 pub mod execution;
+pub mod file;
 pub mod fuel;
 pub mod function;
 pub mod grammar;

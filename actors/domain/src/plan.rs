@@ -68,6 +68,7 @@ pub struct Step {
     prompt: PromptTemplate,
     system_prompt: Option<PromptTemplate>,
     messages: Vec<PromptTemplate>,
+    files: Vec<PromptTemplate>,
     args: Option<ArgsTemplate>,
     shown: Vec<PromptTemplate>,
     condition: Option<Condition>,
@@ -236,10 +237,17 @@ impl Step {
         self.args.as_ref()
     }
 
-    /// Every text of the step: prompt, system prompt, messages, the strings of args.
+    /// The templates of its files.
+    #[must_use]
+    pub fn files(&self) -> &[PromptTemplate] {
+        &self.files
+    }
+
+    /// Every text of the step: prompt, system prompt, messages, files, the strings of args.
     pub fn texts(&self) -> impl Iterator<Item = &PromptTemplate> {
         let args = self.args.iter().flat_map(ArgsTemplate::texts);
-        [&self.prompt].into_iter().chain(&self.system_prompt).chain(&self.messages).chain(args)
+        let texts = [&self.prompt].into_iter().chain(&self.system_prompt).chain(&self.messages);
+        texts.chain(&self.files).chain(args)
     }
 
     /// The condition under which the step runs; `None` means always.

@@ -21,6 +21,7 @@ pub use args::ArgsTemplate;
 pub(crate) use scan::{Content, meta_variables, placeholder, way_out};
 pub use scan::{MAX_FAULTS, reference};
 
+use crate::file::MAX_FILES;
 use crate::function::{self, MAX_ARGS};
 use crate::names::names;
 use crate::schema::parsed_output;
@@ -218,6 +219,19 @@ pub enum Error {
     /// The rendered args are too long.
     #[error("the rendered args are longer than {MAX_ARGS} bytes of JSON")]
     ArgsTooLong,
+    /// A text of `files` is rendered to something else than identifiers.
+    #[error("files has {0:?}, which is not the id of a file: file_…")]
+    NoFile(String),
+    /// The rendered lists have too many files.
+    #[error("the step has more than {MAX_FILES} files")]
+    TooManyFiles,
+}
+
+impl Error {
+    /// A text that is not the identifier of a file, shortened.
+    pub(crate) fn no_file(text: &str) -> Self {
+        Self::NoFile(text.chars().take(64).collect())
+    }
 }
 
 impl PromptTemplate {

@@ -13,6 +13,7 @@ pub(crate) mod bulk;
 mod deliveries;
 mod erasure;
 mod figures;
+mod files;
 mod forks;
 mod models;
 mod pause;
@@ -46,6 +47,7 @@ pub use approvals::{Approve, Reject};
 pub use batches::{BatchBegun, BatchOrder, Reuse, ReviewsAsked, ReviewsOrder};
 pub use bulk::BulkOrder;
 pub use erasure::ErasedExecution;
+pub use files::{FileReader, FileUpload, NewFile};
 pub use forks::Fork;
 pub use models::ModelView;
 pub use queues::QueueView;
@@ -141,6 +143,11 @@ impl Handle {
             let schemas = tasks.iter().enumerate().filter_map(of).collect();
             Box::pin(self.check_schemas(&owner.id, schemas)).await?;
         }
+        let _held = if tasks.iter().all(|task| task.inputs.files.is_empty()) {
+            Vec::new()
+        } else {
+            Box::pin(self.hold_files(owner.environment, &tasks, place)).await?
+        };
         let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
         let key = idempotency_key.map(|key| scoped_key(owner, endpoint, key, &tasks));
         self.make(owner, NewWork::Tasks(tasks, as_batch), key).await

@@ -5,6 +5,7 @@
 pub(crate) mod audit;
 pub(crate) mod bulks;
 pub(crate) mod catalog;
+pub(crate) mod files;
 pub(crate) mod live;
 pub(crate) mod pause;
 pub(crate) mod register;
@@ -53,6 +54,7 @@ use crate::messages::{accounts, execution, task, templates};
 use crate::node::audit::AuditLog;
 use crate::node::bulks::Bulks;
 use crate::node::catalog::Catalog;
+use crate::node::files::Files;
 use crate::node::live::LiveBatches;
 use crate::node::pause::Paused;
 use crate::node::register::Register;
@@ -180,6 +182,7 @@ pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) bulks: Bulks,
     pub(crate) batches: LiveBatches,
+    pub(crate) files: Files,
     pub(crate) paused: Paused,
     pub(crate) run_watch: RunWatch,
     /// Plans that are being removed, or executed.
@@ -236,6 +239,7 @@ impl Node {
             catalog: Catalog::default(),
             bulks: Bulks::default(),
             batches: LiveBatches::default(),
+            files: Files::default(),
             paused: Paused::default(),
             run_watch: RunWatch::default(),
             leaving_plans: Holds::default(),

@@ -14,6 +14,7 @@ mod erasure;
 pub(crate) mod event_words;
 pub(crate) mod events;
 pub(crate) mod executions;
+pub(crate) mod files;
 pub(crate) mod items;
 pub(crate) mod log;
 mod long;
@@ -33,6 +34,7 @@ use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::delivery::Delivery;
 use callboard_domain::execution::{OutputSource, StepState};
+use callboard_domain::file::File;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
 use callboard_domain::model_limits::{Closure, ModelLimits};
 use callboard_domain::pause::Pause;
@@ -41,7 +43,7 @@ use callboard_domain::query::{Instants, OfBatch};
 use callboard_domain::search::{asked, words_of};
 use callboard_domain::session::Session;
 use callboard_domain::unit::{Change, Unit};
-use callboard_store::table::{Records, Table, Texts};
+use callboard_store::table::{Chunks, Records, Table, Texts};
 use callboard_store::{Error, Filter, LogId, Op, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,6 +56,7 @@ pub(crate) use erasure::erased;
 pub(crate) use events::EventRow;
 pub use events::{Event, Subject, WorkerRow};
 pub(crate) use executions::HeadRow;
+pub(crate) use files::ContentRow;
 use long::LongTable;
 use plans::{ChoiceRow, NameRow, TemplateRow};
 pub use plans::{Deployed, PlanRow};
@@ -276,6 +279,18 @@ pub(crate) const BATCHES: LongTable<Batch> = LongTable::new(0x91, 1);
 /// The rows of batches, by batch and number.
 pub(crate) const BATCH_ROWS: Table<(u128, u32), Row> = Table::new(0x48, 1);
 
+/// Uploaded files.
+pub(crate) const FILES: Table<u128, File> = Table::new(0x94, 1);
+/// The contents of files, by digest: the same bytes are stored once.
+pub(crate) const CONTENTS: Table<[u8; 32], ContentRow> = Table::new(0x60, 1);
+/// The bytes of contents.
+pub(crate) const FILE_CHUNKS: Chunks = Chunks::new(0x61);
+/// The chunks that belong to no content: of an upload under way, or of a content that was removed.
+pub(crate) const LOOSE_CHUNKS: Table<u128, ()> = Table::new(0x62, 1);
+
+/// The tasks that refer to files, by file and task. A row stays when its task goes, and counts no more.
+pub(crate) const FILE_USES: Table<(u128, u128), ()> = Table::new(0x63, 1);
+
 /// Deliveries that have not ended.
 pub(crate) const LIVE_DELIVERIES: Table<u128, Delivery> = Table::new(0x89, 1);
 /// Deliveries that have ended; kept for a while.
@@ -308,6 +323,10 @@ pub(crate) const fn schedule_list(environment: Environment) -> [u8; 2] {
 
 pub(crate) const fn batch_list(environment: Environment) -> [u8; 2] {
     [0x91, environment.number()]
+}
+
+pub(crate) const fn file_list(environment: Environment) -> [u8; 2] {
+    [0x94, environment.number()]
 }
 
 /// The list of the audit log, which both environments share.

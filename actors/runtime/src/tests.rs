@@ -8,6 +8,7 @@ mod deliveries;
 mod deltas;
 mod executions;
 mod figures;
+mod files;
 mod flow;
 mod maps;
 mod model;

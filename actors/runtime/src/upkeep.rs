@@ -1,6 +1,7 @@
 //! What looks after the state: recovery at a start, retention, sums of budgets, and the work of every minute.
 
 pub(crate) mod budgets;
+pub(crate) mod files;
 pub(crate) mod holdings;
 pub(crate) mod housekeeping;
 pub(crate) mod recovery;

@@ -1,4 +1,4 @@
-//! `Table<K, V>`: a typed, versioned view of rows, and `Texts`: long texts in chunks.
+//! `Table<K, V>`: a typed, versioned view of rows, `Texts`: long texts in chunks, and `Chunks`: bytes.
 //!
 //! ```text
 //! row     [version u8][crc32 of the payload u32, little-endian][payload: JSON]
@@ -12,6 +12,7 @@
 //! Deliberately absent: caching, and the meaning of any table.
 
 mod buffers;
+mod chunks;
 mod compress;
 mod key;
 mod records;
@@ -29,6 +30,7 @@ use serde_json::Value;
 use crate::batch::{Entry, Key, MAX_ROW, Op};
 use crate::{Error, Store};
 
+pub use chunks::Chunks;
 pub use key::TableKey;
 pub use records::Records;
 pub use texts::Texts;

@@ -20,6 +20,7 @@ pub mod early;
 mod events;
 mod executions;
 mod failure;
+mod files;
 mod functions;
 mod gate;
 mod health;
@@ -99,6 +100,8 @@ pub enum Command {
     Usage(budgets::Usage),
     /// Run a template over the rows of a file: create, watch, list, export and retry batches.
     Batches(Remote<batches::Batches>),
+    /// Upload, list, download and delete files: images and documents for tasks.
+    Files(Remote<files::Files>),
     /// Cancel, retry, reprioritize or reject all tasks that match, in the background.
     Bulk(Remote<bulk::Bulk>),
     /// List, pause, resume, limit and purge queues.
@@ -147,6 +150,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Budgets(asked) => block_on(budgets::run(asked)),
         Command::Usage(asked) => block_on(budgets::usage(asked)),
         Command::Batches(asked) => block_on(batches::run(asked)),
+        Command::Files(asked) => block_on(files::run(asked)),
         Command::Bulk(asked) => block_on(bulk::run(asked)),
         Command::Queues(asked) => block_on(queues::run(asked)),
         Command::Pause(asked) => block_on(pause::pause(asked)),

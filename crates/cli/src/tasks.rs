@@ -197,6 +197,9 @@ pub struct Submit {
     /// Args of the function: a JSON object, or @FILE with one; by default none.
     #[arg(long, value_name = "JSON", requires = "function")]
     args: Option<String>,
+    /// Uploaded file that the model sees with the prompt, or that the function reads; may be repeated.
+    #[arg(long = "attach", value_name = "FILE_ID", value_parser = input::id)]
+    files: Vec<String>,
     /// Model; by default the server's.
     #[arg(long)]
     model: Option<String>,
@@ -442,6 +445,7 @@ impl Submit {
             .set("backoffMs", self.backoff.map(input::millis));
         let task = Body::default()
             .set("prompt", prompt)
+            .list("files", &self.files)
             .set("function", self.function.clone())
             .set("args", self.called_with()?)
             .set("model", self.model.clone())

@@ -330,6 +330,23 @@ pub struct Assign {
     pub task: Task,
 }
 
+/// A file of a task, whose bytes the worker reads at `GET /api/files/:id/content` with its key.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FileRef {
+    /// The identifier.
+    pub id: String,
+    /// The name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The media type, by the bytes where the server knows the format.
+    pub content_type: String,
+    /// The length.
+    pub bytes: u64,
+    /// The SHA-256 of the bytes, in hexadecimal.
+    pub sha256: String,
+}
+
 /// The task to run.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -358,6 +375,9 @@ pub struct Task {
     /// The earlier turns, between the system messages and the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The files that go with the prompt, or that the function reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
     /// The longest output, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,

@@ -6,7 +6,7 @@ mod requests;
 use callboard_domain::Timestamp;
 use callboard_domain::approval::{Approval, Chain, Decision, Outcome};
 use callboard_domain::function::Work;
-use callboard_domain::id::{ExecutionId, TaskId, UserId};
+use callboard_domain::id::{ExecutionId, FileId, TaskId, UserId};
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{Completion, HoldReason};
 pub use callboard_protocol::history as entry;
@@ -162,6 +162,10 @@ pub struct ReviewedTaskBody<'a> {
     /// The earlier turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody<'a>>>,
+    /// The ids of the files that the model saw with the prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>, required = false)]
+    files: Vec<Text<FileId>>,
     /// The context.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -319,6 +323,7 @@ impl<'a> ReviewedTaskBody<'a> {
             shown: &inputs.shown,
             system_prompt: inputs.system_prompt.as_deref(),
             messages: MessageBody::all(&inputs.messages),
+            files: inputs.files.iter().copied().map(Text).collect(),
             context: inputs.context.as_ref(),
             output_schema: inputs.output_schema.as_ref().map(Schema::source),
             usage: result.map(|result| UsageBody::from(result.usage)),

@@ -8,24 +8,27 @@
 //!
 //! A member with another effect than its default is refused as unsupported, so that no wish of a
 //! client is ignored in silence; one that is null counts as absent. Deliberately absent: tools, audio,
-//! pictures, several choices.
+//! several choices, and pictures before the last message of the user.
 
 mod answers;
 mod fixed;
 mod format;
+mod parts;
 
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::task::{MAX_MESSAGES, Message, Role, Routing, Sampling, ServiceTier};
 use callboard_domain::{Error, Rule};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use self::answers::{ChatCompletionBody, Chunks, ModelBody, ModelsBody};
 use self::fixed::{Fixed, nulls_are_absent, only, tier};
 use self::format::ResponseFormat;
 pub use self::format::in_response_format;
+use self::parts::Content;
+pub use self::parts::{ContentPart, DataUrl, FilePart, GivenFile, ImageUrl, MessageContent};
 use super::read::rule::{self, Parse};
-use super::read::{Components, Field, Refused, shape};
+use super::read::shape;
 use super::sampling::{Stops, penalty, seed, share};
 use super::tasks::{Hitl, NewTask, model};
 use crate::request;
@@ -104,8 +107,8 @@ request! {
     pub struct ChatMessage as "ChatMessage" {
         /// The author: system, developer, user or assistant.
         role: Author = required("role", author()),
-        /// The text.
-        content: String = required("content", Content),
+        /// The text, and the images and documents of the last message of the user.
+        content: MessageContent = required("content", Content),
         /// A name for the author, which no provider needs.
         name: Option<String> = optional("name", rule::text(rule::bytes(0..=usize::MAX))),
         /// A member of answers; only an empty value is taken.
@@ -126,20 +129,6 @@ request! {
 
 /// The fault of a member that only answers have.
 const ANSWERS: &str = "is a member of answers: leave it out of the message";
-
-request! {
-    /// A part of a message.
-    #[derive(Debug, Default)]
-    pub struct ContentPart as "ChatContentPart" {
-        /// The kind: text.
-        kind: () = required("type", only(&["\"text\""], "must be text: no other content is supported")),
-        /// The text.
-        text: String = required("text", rule::text(rule::bytes(0..=usize::MAX))),
-        /// A mark for a provider's cache, which Callboard sets by itself.
-        cache_control: () = or_default("cache_control", rule::any().map(drop)),
-    }
-    check nulls_are_absent
-}
 
 /// The author of a message of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -168,27 +157,6 @@ fn author() -> impl Parse<Author> {
         })
 }
 
-/// A text, or parts that are all texts.
-struct Content;
-
-impl Parse<String> for Content {
-    fn parse(&self, field: Field<'_>) -> Result<String, Refused> {
-        if field.value.is_array() {
-            let parts = parts().parse(field)?;
-            return Ok(parts.into_iter().map(|part| part.text).collect());
-        }
-        rule::text(rule::bytes(0..=usize::MAX)).parse(field)
-    }
-
-    fn schema(&self, components: &mut Components) -> Value {
-        json!({"oneOf": [{"type": "string"}, parts().schema(components)]})
-    }
-}
-
-fn parts() -> impl Parse<Vec<ContentPart>> {
-    rule::list(1..=usize::MAX, rule::object::<ContentPart>())
-}
-
 impl CreateChatCompletion {
     /// True if the stream's last chunk holds the usage.
     #[must_use]
@@ -196,11 +164,11 @@ impl CreateChatCompletion {
         self.stream_options.as_ref().is_some_and(|options| options.include_usage)
     }
 
-    /// The task that answers the conversation.
+    /// The task that answers the conversation, without its files, and these.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the messages make no prompt, or a member is too long.
-    pub fn into_task(self) -> Result<NewTask, Error> {
+    pub fn into_task(self) -> Result<(NewTask, Vec<GivenFile>), Error> {
         let last = self.messages.iter().rposition(|message| message.role == Author::User);
         let last = last.ok_or_else(|| {
             let message = "messages must have one whose role is user";
@@ -213,7 +181,18 @@ impl CreateChatCompletion {
             return Err(Error::invalid("messages", Rule::Unknown, message));
         }
         let (mut prompt, mut system, mut messages) = (String::new(), Vec::new(), Vec::new());
+        let mut given = Vec::new();
         for (index, ChatMessage { role, content, .. }) in self.messages.into_iter().enumerate() {
+            let MessageContent { text: content, files } = content;
+            if index == last {
+                given = files;
+            } else if !files.is_empty() {
+                let field = format!("messages[{index}].content");
+                let message = format!(
+                    "{field} has a file, and only the last message of the user may have some"
+                );
+                return Err(Error::invalid(field, Rule::Unknown, message));
+            }
             match role {
                 Author::System => system.push(content),
                 Author::User if index == last => prompt = content,
@@ -239,7 +218,7 @@ impl CreateChatCompletion {
         };
         let tags = tags(self.metadata, self.user)?;
         let routing = Routing { service_tier: self.service_tier, ..Routing::default() };
-        Ok(NewTask {
+        let task = NewTask {
             prompt,
             model: self.model,
             system_prompt,
@@ -258,7 +237,8 @@ impl CreateChatCompletion {
             routing,
             hitl: self.hitl,
             ..NewTask::default()
-        })
+        };
+        Ok((task, given))
     }
 }
 
@@ -301,6 +281,7 @@ fn tags(metadata: Vec<(String, String)>, user: Option<String>) -> Result<Vec<Str
 mod tests {
     use callboard_domain::Fault;
     use callboard_domain::problem::{Problem, Problems};
+    use serde_json::Value;
 
     use super::*;
     use crate::read;
@@ -310,7 +291,7 @@ mod tests {
     }
 
     fn task(body: &Value) -> Result<NewTask, Error> {
-        read(body).and_then(CreateChatCompletion::into_task)
+        read(body).and_then(CreateChatCompletion::into_task).map(|(task, _)| task)
     }
 
     /// The field and the rule of the first fault.
@@ -418,6 +399,43 @@ mod tests {
     }
 
     #[test]
+    fn the_last_message_of_the_user_has_files() {
+        let (_, files) = read(&json!({"messages": [{"role": "user", "content": [
+            {"type": "text", "text": "What is it?"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n", "detail": "low"}},
+            {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}},
+            {"type": "file", "file": {"file_id": "file_01hf7yat3v0000000000001a7z"}},
+        ]}]}))
+        .and_then(CreateChatCompletion::into_task)
+        .expect("it is supported");
+        let bytes = |name: Option<&str>, media_type: &str, bytes: &[u8]| GivenFile::Bytes {
+            name: name.map(str::to_owned),
+            media_type: Some(media_type.to_owned()),
+            bytes: bytes.to_vec(),
+        };
+        let kept = "file_01hf7yat3v0000000000001a7z".parse().expect("an id");
+        assert_eq!(
+            files,
+            [
+                bytes(None, "image/png", b"png"),
+                bytes(Some("a.pdf"), "application/pdf", b"%PDF-"),
+                GivenFile::Kept(kept),
+            ]
+        );
+        let part = |part: Value| {
+            fault(
+                &json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, part]}]}),
+            )
+        };
+        let at = |end: &str, rule| (format!("messages[0].content[1].{end}"), rule);
+        let broken = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,%"}});
+        assert_eq!(part(broken), at("image_url.url", Rule::Format));
+        assert_eq!(part(json!({"type": "image_url"})), at("image_url", Rule::Required));
+        assert_eq!(part(json!({"type": "text"})), at("text", Rule::Required));
+        assert_eq!(part(json!({"type": "file", "file": {}})), at("file.file_data", Rule::Required));
+    }
+
+    #[test]
     fn what_is_not_supported_is_refused_by_name() {
         let unsupported = [
             ("n", json!(2)),
@@ -434,9 +452,15 @@ mod tests {
         }
         let saying =
             |message: Value| json!({"messages": [{"role": "user", "content": "x"}, message]});
-        let picture = json!({"type": "image_url", "image_url": {"url": "x"}});
+        let picture = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
+        let (remote, own) =
+            (picture("https://example.com/a.png"), picture("data:image/png;base64,cG5n"));
+        let sound = json!({"type": "input_audio", "input_audio": {"data": "", "format": "wav"}});
+        let answers = [own, json!({"type": "text", "text": "x"})];
         for (message, field) in [
-            (json!({"role": "user", "content": [picture]}), "messages[1].content[0].type"),
+            (json!({"role": "user", "content": [remote]}), "messages[1].content[0].image_url.url"),
+            (json!({"role": "user", "content": [sound]}), "messages[1].content[0].type"),
+            (json!({"role": "system", "content": answers}), "messages[1].content"),
             (json!({"role": "tool", "content": "x", "tool_call_id": "1"}), "messages[1].role"),
             (json!({"role": "user", "content": "x", "nome": "ann"}), "messages[1].nome"),
             (json!({"role": "assistant", "content": "x"}), "messages"),

@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 pub use self::bodies::{HitlBody, RetryBody, StepBody};
 pub use self::faults::Definition;
 pub(super) use self::faults::read;
+use super::files::file_texts;
 use super::hitl;
 use super::messages::turns;
 use super::read::rule::{self, Parse};
@@ -97,6 +98,8 @@ request! {
         system_prompt = optional("systemPrompt", text(1..=MAX_PROMPT)),
         /// Earlier turns, with placeholders: at most 1 MiB of content in all.
         messages = or_default("messages", turns()),
+        /// The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20.
+        files = or_default("files", file_texts()),
         /// The model; by default `[models] default`.
         model = optional("model", model()),
         /// The queue; by default `default`.

@@ -18,6 +18,7 @@ pub mod confidence;
 pub mod definitions;
 pub mod events;
 pub mod executions;
+pub mod files;
 pub mod flow;
 pub mod functions;
 pub mod hitl;

@@ -8,6 +8,7 @@ use callboard_domain::budget::Money;
 use callboard_domain::confidence::ask::Ask;
 use callboard_domain::function::{Call, RESERVED, Work, reserved};
 use callboard_domain::grammar::Kind;
+use callboard_domain::id::FileId;
 use callboard_domain::labels::{CallbackEvent, Labels};
 use callboard_domain::plan::{
     FOREIGN, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS, RetrySource, call_faults,
@@ -28,6 +29,7 @@ use utoipa::ToSchema;
 use super::common::{Iso, Text};
 use super::confidence::ConfidenceBody;
 use super::definitions::RetryBody;
+use super::files::file_ids;
 use super::flow::FlowBody;
 use super::hitl;
 use super::labels::{self, LabelsBody};
@@ -80,6 +82,8 @@ request! {
         context: Option<Map<String, Value>> = optional("context", rule::free(MAX_CONTEXT)),
         /// Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all.
         messages: Vec<Message> = or_default("messages", messages()),
+        /// The ids of files that the model sees with the prompt, or that the function reads; at most 20.
+        files: Vec<FileId> = or_default("files", file_ids()),
         /// 10 is leased first; by default 5.
         priority: Option<u8> = optional("priority", rule::whole(1..=10)),
         /// The time limit of one attempt, in milliseconds; by default 300000.
@@ -258,6 +262,7 @@ impl NewTask {
                 system_prompt: self.system_prompt,
                 context: self.context,
                 messages: self.messages,
+                files: self.files,
                 output_schema: self.output_schema.as_ref().map(Schema::checked_before),
                 confidence: self.confidence.map(Box::new),
                 args: self.call.map(|call| Box::new(call.args)),
@@ -302,6 +307,10 @@ pub struct TaskBody<'a> {
     /// Earlier turns; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody<'a>>>,
+    /// The ids of files that the model sees with the prompt; not in lists.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>, required = false)]
+    files: Vec<Text<FileId>>,
     /// The idempotency key of the request that made it alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'a str>,
@@ -534,6 +543,7 @@ impl<'a> TaskBody<'a> {
             system_prompt: None,
             context: None,
             messages: None,
+            files: Vec::new(),
             idempotency_key: spec.origin.idempotency_key.as_deref(),
             tags: &spec.tags,
             created_at: Iso(spec.id.created_at()),
@@ -603,6 +613,7 @@ impl<'a> TaskBody<'a> {
             system_prompt: detail.inputs.system_prompt.as_deref(),
             context: detail.inputs.context.as_ref(),
             messages: MessageBody::all(&detail.inputs.messages),
+            files: detail.inputs.files.iter().copied().map(Text).collect(),
             output: detail.output.as_deref(),
             thinking: detail.thinking.as_deref(),
             output_schema: detail.inputs.output_schema.as_ref().map(Schema::source),

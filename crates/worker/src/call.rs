@@ -9,12 +9,14 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout};
 
 use crate::trace::CallSpan;
+use callboard_client::Client;
 use callboard_client::worker::engine::{self, Handle, Report, Reporting, Text, gather};
 use callboard_otlp::Spans;
 
 use callboard_domain::model_limits::Reported;
 
 use crate::confidence::{self, Measured};
+use crate::files::{self, File};
 use crate::provider::{Code, Deltas, Failure, Provider, Request};
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::ask::Ask;
@@ -44,6 +46,8 @@ pub(super) struct Means {
     pub(super) text: mpsc::Sender<Text>,
     /// The sender of the spans of calls.
     pub(super) spans: Option<Spans>,
+    /// The reader of files; `None` in tests without any.
+    pub(super) client: Option<Client>,
 }
 
 /// The calls of a worker on its provider.
@@ -51,12 +55,19 @@ pub(super) struct Calls {
     provider: Arc<dyn Provider>,
     slots: Arc<Semaphore>,
     spans: Option<Spans>,
+    client: Option<Client>,
 }
 
 impl Calls {
     /// At most `concurrency` calls at once.
     pub(super) fn new(provider: Arc<dyn Provider>, spans: Option<Spans>, concurrency: u32) -> Self {
-        Self { provider, slots: Arc::new(Semaphore::new(concurrency as usize)), spans }
+        let slots = Arc::new(Semaphore::new(concurrency as usize));
+        Self { provider, slots, spans, client: None }
+    }
+
+    /// The same, with the reader of files.
+    pub(super) fn reading(self, client: Client) -> Self {
+        Self { client: Some(client), ..self }
     }
 }
 
@@ -68,7 +79,8 @@ impl Handle for Calls {
         text: mpsc::Sender<Text>,
     ) -> Reporting {
         let (provider, slots) = (Arc::clone(&self.provider), Arc::clone(&self.slots));
-        let means = Means { provider, slots, text, spans: self.spans.clone() };
+        let (spans, client) = (self.spans.clone(), self.client.clone());
+        let means = Means { provider, slots, text, spans, client };
         Box::pin(async move {
             let engine::Assign { lease, attempt, deadline_at, timeout_ms, task } = assign;
             let frame = match serde_json::from_value(task) {
@@ -98,7 +110,14 @@ fn report(frame: &FromWorker) -> Report {
 pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> FromWorker {
     let Assign { lease, mut task, .. } = assign;
     let (context, ask) = (task.traceparent.take(), task.confidence.take());
-    let request = request(task, ask.as_deref());
+    let begun = Instant::now();
+    let files = match timeout(remaining, fetched(&task, &means)).await {
+        Ok(Ok(files)) => files,
+        Ok(Err(failure)) => return FromWorker::Fail(fail(lease, failure)),
+        Err(_) => return FromWorker::Fail(fail(lease, too_late())),
+    };
+    let remaining = remaining.saturating_sub(begun.elapsed());
+    let request = Request { files, ..request(task, ask.as_deref()) };
     let span = CallSpan::begin(&means, context.as_deref(), &request);
     // Further calls leave the answer time to be sent.
     let until = Instant::now() + remaining.saturating_sub((remaining / 10).min(DELIVERY));
@@ -114,11 +133,7 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
         Ok(Err(_panic)) => {
             Err(Failure::new(Code::InternalError, "the worker failed while it ran the task", true))
         }
-        Err(_) => Err(Failure::new(
-            Code::TaskTimeout,
-            "the attempt's deadline passed before the model had finished",
-            true,
-        )),
+        Err(_) => Err(too_late()),
     };
     span.end(result.as_ref().map(|measured| &measured.completion));
     match result {
@@ -127,6 +142,19 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
             let used = deltas.used(&request).map(|tokens| used(tokens, 1));
             FromWorker::Fail(Fail { usage: used, ..fail(lease, failure) })
         }
+    }
+}
+
+fn too_late() -> Failure {
+    let says = "the attempt's deadline passed before the model had finished";
+    Failure::new(Code::TaskTimeout, says, true)
+}
+
+/// The files of a task.
+async fn fetched(task: &Task, means: &Means) -> Result<Vec<File>, Failure> {
+    match &means.client {
+        Some(client) if !task.files.is_empty() => files::fetch(client, &task.files).await,
+        Some(_) | None => Ok(Vec::new()),
     }
 }
 
@@ -157,6 +185,7 @@ fn request(task: Task, ask: Option<&Ask>) -> Request {
         system_prompt: task.system_prompt,
         context: task.context,
         messages: task.messages,
+        files: Vec::new(),
         prompt: task.prompt,
         max_tokens: task.max_tokens,
         temperature: task.temperature,

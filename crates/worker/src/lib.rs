@@ -13,6 +13,7 @@
 
 mod call;
 pub mod confidence;
+pub mod files;
 pub mod provider;
 mod trace;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_client::worker::engine::{Register, Runner, Tcp};
+use callboard_client::{Client, Credential, Secret, Server};
 use callboard_otlp::Spans;
 
 use call::Calls;
@@ -65,6 +67,8 @@ pub const GRACE: Duration = Duration::from_secs(25);
 /// The address or the key can't be used, or the server refuses the key.
 pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) -> Result<(), Error> {
     let dial = Tcp::new(&options.server, &options.key, options.identity)?;
+    let key = Credential::Key(Secret::new(options.key.trim().to_owned()));
+    let client = Client::new(Server::of_worker(&options.server)?, key)?;
     let register = Register {
         name: options.name,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -74,7 +78,7 @@ pub async fn run(options: Options, shutdown: impl Future<Output = ()> + Send) ->
         concurrency: options.concurrency.max(1),
         resume: None,
     };
-    let calls = Calls::new(options.provider, options.spans, register.concurrency);
+    let calls = Calls::new(options.provider, options.spans, register.concurrency).reading(client);
     Runner::new(dial, register, Arc::new(calls), options.grace).run(shutdown).await
 }
 

@@ -9,7 +9,7 @@
 //!                        └──Completion | Failure──▶
 //! ```
 //!
-//! Deliberately absent: tools, images, and any log of a prompt, an
+//! Deliberately absent: tools, and any log of a prompt, an
 //! output or a key. The types that hold them say so in their `Debug`.
 
 pub mod anthropic;
@@ -23,6 +23,7 @@ mod http;
 mod lenient;
 mod limits;
 pub mod openai;
+mod parts;
 #[cfg(test)]
 mod published;
 mod quirks;
@@ -35,6 +36,7 @@ mod thinking;
 use std::fmt;
 
 use callboard_domain::confidence::Source;
+use callboard_domain::file::FILE_TOKENS;
 use callboard_domain::model_limits::Reported;
 use callboard_domain::task::{Message, Sampling, ServiceTier, Thinking};
 use callboard_domain::usage::Tokens;
@@ -46,7 +48,10 @@ pub use failure::{Code, Failure};
 pub use http::ConfigError;
 
 use lenient::{Content, Joiner};
+use parts::Form;
 use thinking::Filter;
+
+use crate::files::File;
 
 /// The greatest output that is taken, in bytes. A longer one is a failure.
 pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
@@ -84,6 +89,8 @@ pub struct Request {
     pub context: Option<Map<String, Value>>,
     /// The earlier turns, between the system messages and the prompt.
     pub messages: Vec<Message>,
+    /// The files before the prompt, in the same message.
+    pub files: Vec<File>,
     /// The last user message, exactly as it is.
     pub prompt: String,
     /// The longest output, in tokens. `None` leaves it to the provider.
@@ -138,13 +145,14 @@ impl Request {
         self.system_prompt.iter().cloned().chain(context).collect()
     }
 
-    /// The earlier turns and the prompt, as the user's last, in the form that providers share.
-    fn turns(&self) -> impl Iterator<Item = Value> {
+    /// The earlier turns and the prompt with its files, as the user's last, in the form of a provider.
+    fn turns(&self, form: Form) -> impl Iterator<Item = Value> {
         let earlier = self
             .messages
             .iter()
             .map(|Message { role, content }| json!({"role": role, "content": content}));
-        earlier.chain([json!({"role": "user", "content": self.prompt})])
+        let content = parts::content(form, &self.files, &self.prompt);
+        earlier.chain([json!({"role": "user", "content": content})])
     }
 
     /// The prompt's tokens where the provider doesn't count them.
@@ -153,7 +161,8 @@ impl Request {
         let system = self.system_messages();
         let earlier = self.messages.iter().map(|message| &message.content);
         let texts = system.iter().chain(earlier).chain([&self.prompt]);
-        texts.map(|text| estimate_tokens(text)).sum()
+        let files = FILE_TOKENS * self.files.len() as u64;
+        texts.map(|text| estimate_tokens(text)).sum::<u64>() + files
     }
 }
 

@@ -8,6 +8,9 @@ use crate::{Error, Server};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
+/// The content type of an answer that may have any.
+pub(crate) const ANY_TYPE: &str = "*/*";
+
 /// A call of `/api/<path>`. The client escapes each segment of the path.
 pub struct Call<'a> {
     pub(crate) method: Method,
@@ -139,6 +142,12 @@ impl<'a> Call<'a> {
     pub fn accepting(mut self, kind: &'static str) -> Self {
         self.accept = kind;
         self
+    }
+
+    /// Asks for bytes of any type, which [`crate::Client::stream`] opens.
+    #[must_use]
+    pub fn of_any_type(self) -> Self {
+        self.accepting(ANY_TYPE)
     }
 
     /// Takes a 401 as an answer to the call's own content, such as a password, and not to the token.

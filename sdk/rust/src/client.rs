@@ -18,6 +18,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::call::ANY_TYPE;
 use crate::{ApiError, Call, Error, Login, Server, Session};
 
 /// The header by which a login names its project.
@@ -205,7 +206,8 @@ impl Client {
     pub async fn stream(&self, call: &Call<'_>) -> Result<Response, Error> {
         let response = self.open(call, None).await?;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if response.status().is_success() && kind.is_some_and(|k| k.starts_with(call.accept)) {
+        let fits = |kind: &str| call.accept == ANY_TYPE || kind.starts_with(call.accept);
+        if response.status().is_success() && kind.is_some_and(fits) {
             return Ok(response);
         }
         let refusal = tokio::time::timeout(ANSWER_TIMEOUT, self.decode(response)).await;

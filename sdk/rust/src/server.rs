@@ -19,6 +19,18 @@ pub struct Server {
 }
 
 impl Server {
+    /// The server of a worker, whose address may be that of its web socket: `ws` and `wss` too.
+    ///
+    /// # Errors
+    /// Those of [`Server::parse`].
+    #[cfg(feature = "worker")]
+    pub fn of_worker(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
+        let http =
+            text.strip_prefix("ws").filter(|rest| rest.starts_with(':') || rest.starts_with("s:"));
+        http.map_or_else(|| Self::parse(text), |rest| Self::parse(&format!("http{rest}")))
+    }
+
     /// Reads an address such as `https://board.example` or `http://127.0.0.1:8080/api`.
     ///
     /// # Errors

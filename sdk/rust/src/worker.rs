@@ -51,7 +51,7 @@ use crate::client::{Client, Credential};
 pub use engine::{Error, Identity};
 pub use function::FunctionSpec;
 pub use model::{Answer, Piece};
-pub use task::{Failure, Message, Task, Usage};
+pub use task::{Failure, Message, Task, TaskFile, Usage};
 
 use engine::{Register, Runner, Tcp};
 use function::{Called, Functions};
@@ -65,6 +65,7 @@ const CONCURRENCY: u32 = 4;
 /// A worker of one server, before it runs.
 #[must_use = "a worker does nothing before `run`"]
 pub struct Worker {
+    client: Client,
     server: String,
     key: Option<String>,
     identity: Option<Identity>,
@@ -85,6 +86,7 @@ impl Worker {
             Credential::None | Credential::Session(_) => None,
         };
         Self {
+            client: client.clone(),
             server: client.server().to_string(),
             key,
             identity: None,
@@ -219,7 +221,7 @@ impl Worker {
             concurrency: self.concurrency,
             resume: None,
         };
-        let work = Work { models: self.models, functions: self.functions };
+        let work = Work { models: self.models, functions: self.functions, client: self.client };
         Runner::new(dial, register, Arc::new(work), self.grace).run(shutdown).await
     }
 }

@@ -171,6 +171,39 @@ export class Batches extends Resource {
   }
 }
 
+/** `cb.files`: images and documents for tasks. */
+export class Files extends Resource {
+  /** Uploads a file. The server recognises the formats that models are shown; `contentType` counts for others. */
+  upload(
+    content: Uint8Array,
+    options: CallOptions & { name?: string; contentType?: string } = {},
+  ): Promise<models.File> {
+    const { signal, name, contentType = "application/octet-stream" } = options;
+    return this.transport.send("POST", "/api/files", { content, contentType, query: { name }, signal });
+  }
+
+  /** Reads a file, without its bytes. */
+  get(id: string, options: CallOptions = {}): Promise<models.File> {
+    return this.transport.send("GET", "/api/files/{id}", { names: { id }, ...options });
+  }
+
+  /** Lists files, the newest first. */
+  list(filters: Filters<"/api/files"> = {}): Pages<models.File> {
+    return this.pages("GET", "/api/files", { filters });
+  }
+
+  /** The bytes of a file, as they come. */
+  content(id: string, options: CallOptions = {}): AsyncGenerator<Uint8Array, void, void> {
+    const asked = call("GET", "/api/files/{id}/content", { names: { id } } as never, { Accept: "*/*" });
+    return this.transport.open(asked, options.signal);
+  }
+
+  /** Deletes a file. */
+  delete(id: string, options: CallOptions = {}): Promise<models.File> {
+    return this.transport.send("DELETE", "/api/files/{id}", { names: { id }, ...options });
+  }
+}
+
 /** `cb.budgets`. */
 export class Budgets extends Resource {
   /** Makes a budget. */

@@ -6,6 +6,18 @@ export interface Message {
   content: string;
 }
 
+/** A file of a task. */
+export interface TaskFile {
+  readonly id: string;
+  readonly name?: string;
+  readonly contentType: string;
+  readonly bytes: number;
+  /** Empty for a file that was deleted. */
+  readonly sha256: string;
+  /** Reads the bytes from the server, with the worker's key. */
+  read(): Promise<Uint8Array>;
+}
+
 /** The members of a lease's task (docs/reference/workers.md). */
 interface Members {
   id: string;
@@ -19,6 +31,8 @@ interface Members {
   systemPrompt?: string;
   context?: Record<string, unknown>;
   messages?: Message[];
+  /** The files that go with the prompt, or that the function reads. */
+  files?: TaskFile[];
   maxTokens?: number;
   temperature?: number;
   topP?: number;
@@ -72,10 +86,12 @@ export class Task extends Base {
     readonly timeoutMs: number | undefined,
     /** Aborts once nobody wants the result: pass it on to the provider's library. */
     readonly signal: AbortSignal,
+    read: (file: TaskFile, signal: AbortSignal) => Promise<Uint8Array> = () => Promise.reject(new Failure("no server")),
   ) {
     super();
     Object.assign(this, members);
     this.prompt ??= "";
+    this.files = (members.files ?? []).map((file) => ({ ...file, read: () => read(file, signal) }));
   }
 
   #cost = 0;

@@ -1,5 +1,5 @@
 import { Keys, Sessions, Users } from "./accounts.js";
-import { Batches, Budgets, BulkJobs, Deliveries, Functions, Models, Queues, System, Workers } from "./admin.js";
+import { Batches, Budgets, BulkJobs, Deliveries, Files, Functions, Models, Queues, System, Workers } from "./admin.js";
 import { call, type Query } from "./call.js";
 import { EventGap, ServerUnreachable } from "./errors.js";
 import { Hitl } from "./hitl.js";
@@ -47,6 +47,7 @@ export class Callboard {
   readonly hitl: Hitl;
   readonly queues: Queues;
   readonly batches: Batches;
+  readonly files: Files;
   readonly bulk: BulkJobs;
   readonly budgets: Budgets;
   readonly webhooks: Deliveries;
@@ -68,6 +69,7 @@ export class Callboard {
     this.hitl = new Hitl(this.#transport);
     this.queues = new Queues(this.#transport);
     this.batches = new Batches(this.#transport);
+    this.files = new Files(this.#transport);
     this.bulk = new BulkJobs(this.#transport);
     this.budgets = new Budgets(this.#transport);
     this.webhooks = new Deliveries(this.#transport);

@@ -895,6 +895,62 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Files, the newest first. */
+        get: operations["files_list"];
+        put?: never;
+        /**
+         * Upload a file: its bytes as the body, with their Content-Type, or a multipart body with one part. The same bytes are
+         *     stored once. A `Digest` (`sha-256=` and base64) is compared.
+         */
+        post: operations["files_upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file, without its bytes. */
+        get: operations["files_get"];
+        put?: never;
+        post?: never;
+        /** Delete a file. */
+        delete: operations["files_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The bytes of a file, or the part that a `Range` header asks for. */
+        get: operations["files_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/functions": {
         parameters: {
             query?: never;
@@ -3187,6 +3243,31 @@ export interface components {
              */
             timeoutAt: string;
         };
+        /** @description A file, without its bytes. */
+        File: {
+            /**
+             * Format: int64
+             * @description The length.
+             */
+            bytes: number;
+            /** @description The media type: by the bytes where the server knows the format, else as it was declared. */
+            contentType: string;
+            /**
+             * Format: date-time
+             * @description The end of the upload.
+             */
+            createdAt: string;
+            /** @description The account that uploaded the file. */
+            createdBy: string;
+            /** @description `file_…` */
+            id: string;
+            /** @description The part that messages show the file as: image or document; absent from a file that no model is shown. */
+            kind?: string;
+            /** @description The name, for people and models. */
+            name?: string;
+            /** @description The SHA-256 of the bytes, in hexadecimal. */
+            sha256: string;
+        };
         /** @description Flow control: which tasks run together, and which take turns. */
         Flow: {
             /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
@@ -3904,6 +3985,8 @@ export interface components {
         ReviewedTask: {
             /** @description The context. */
             context?: Record<string, unknown>;
+            /** @description The ids of the files that the model saw with the prompt. */
+            files?: string[];
             /** @description The reason why the model stopped, in the provider's word. */
             finishReason?: string;
             /** @description The earlier turns. */
@@ -4156,6 +4239,8 @@ export interface components {
             confidence?: components["schemas"]["Confidence"];
             /** @description The ids of the steps that must complete first. */
             dependsOn: string[];
+            /** @description The files of the prompt, or of the call, with `{{…}}`. */
+            files?: string[];
             /** @description The placeholder of the list for each of whose items it runs, or lists that are walked together. */
             forEach?: components["schemas"]["Lists"];
             /** @description The function that the step calls in place of a model. */
@@ -4384,6 +4469,8 @@ export interface components {
             error?: components["schemas"]["TaskError"];
             /** @description The failure after which the task went on to this model. */
             fallbackReason?: string;
+            /** @description The ids of files that the model sees with the prompt; not in lists. */
+            files?: string[];
             /** @description The reason why the model stopped, in the provider's word. */
             finishReason?: string;
             /** @description The function that a worker calls in place of a prompt. */
@@ -5212,6 +5299,8 @@ export interface components {
             } | null;
             /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description The ids of files that the model sees with the prompt, or that the function reads; at most 20. */
+            files?: string[] | null;
             /** @description 10 is leased first; by default 5. */
             priority?: number | null;
             /** @description The time limit of one attempt, in milliseconds; by default 300000. */
@@ -5566,6 +5655,8 @@ export interface components {
             } | null;
             /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description The ids of files that the model sees with the prompt, or that the function reads; at most 20. */
+            files?: string[] | null;
             /** @description 10 is leased first; by default 5. */
             priority?: number | null;
             /** @description The time limit of one attempt, in milliseconds; by default 300000. */
@@ -5875,6 +5966,8 @@ export interface components {
             systemPrompt?: string | null;
             /** @description Earlier turns, with placeholders: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20. */
+            files?: string[] | null;
             /** @description The model; by default `[models] default`. */
             model?: string | null;
             /** @description The queue; by default `default`. */
@@ -6091,6 +6184,7 @@ export type EstimatedUsage = components['schemas']['EstimatedUsage'];
 export type Execution = components['schemas']['Execution'];
 export type ExecutionError = components['schemas']['ExecutionError'];
 export type Extended = components['schemas']['Extended'];
+export type File = components['schemas']['File'];
 export type Flow = components['schemas']['Flow'];
 export type Forgotten = components['schemas']['Forgotten'];
 export type ForkedFrom = components['schemas']['ForkedFrom'];
@@ -8114,6 +8208,161 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    files_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["File"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    files_upload: {
+        parameters: {
+            query?: {
+                /** @description The name, for people and models; by default that of the part of a multipart body. */
+                name?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                };
+            };
+        };
+        responses: {
+            /** @description the file is durable */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["File"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    files_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["File"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    files_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no read shows the file any more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["File"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    files_content: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description the part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
                 };
             };
         };

@@ -12,7 +12,7 @@ import { hostname } from "node:os";
 import type { ConnectionOptions } from "node:tls";
 import { WebSocket } from "ws";
 import { find, headers } from "#platform";
-import { type Assign, Failure, type Heard, type Registered, type Result, Task } from "./assigned.js";
+import { type Assign, Failure, type Heard, type Registered, type Result, Task, type TaskFile } from "./assigned.js";
 import { backoffMs, LONGEST_RETRY_AFTER_MS, retryAfterMs } from "./call.js";
 import type { Credentials } from "./credentials.js";
 import { ConfigurationError, WorkerRefused } from "./errors.js";
@@ -21,7 +21,7 @@ import { called, completed, failed, frame, MAX_FRAME } from "./handler.js";
 import type { OutputSchema } from "./output.js";
 import { VERSION } from "./version.js";
 
-export { Failure, type FailureOptions, type Message, type Result, Task, type Usage } from "./assigned.js";
+export { Failure, type FailureOptions, type Message, type Result, Task, type TaskFile, type Usage } from "./assigned.js";
 export type { FunctionHandler, FunctionOptions } from "./function.js";
 
 /** An attempt ends this long before its time is over, so that its report is in time. */
@@ -72,6 +72,7 @@ interface Run {
 /** A worker of one server. */
 export class Worker {
   readonly #url: string;
+  readonly #server: string;
   readonly #credentials: Credentials;
   readonly #options: WorkerOptions;
   readonly #handlers = new Map<string, Handler>();
@@ -92,6 +93,7 @@ export class Worker {
       throw new ConfigurationError("a worker needs a key: apiKey, CALLBOARD_API_KEY or CALLBOARD_API_KEY_FILE");
     }
     this.#credentials = credentials;
+    this.#server = url.href.replace(/\/$/, "");
     this.#url = `${url.href.replace(/^http/, "ws").replace(/\/$/, "")}/api/workers/connect`;
     this.#options = options;
   }
@@ -326,12 +328,23 @@ export class Worker {
     this.#changed();
   }
 
+  async #read({ id, sha256 }: TaskFile, signal: AbortSignal): Promise<Uint8Array> {
+    const gone = () => new Failure(`file ${id} was deleted`, { retryable: false });
+    if (!sha256) throw gone();
+    const headers = { Authorization: `Bearer ${await this.#credentials.token(() => Promise.reject())}` };
+    const response = await fetch(`${this.#server}/api/files/${id}/content`, { headers, signal });
+    if (response.status === 404) throw gone();
+    if (!response.ok) throw new Failure(`file ${id} could not be read: the server answered ${response.status}`);
+    return new Uint8Array(await response.arrayBuffer());
+  }
+
   /** Runs a task and keeps its result until the acknowledgement. */
   async #assigned({ lease, task: members, attempt, timeoutMs }: Assign): Promise<void> {
     if (this.#runs.has(lease)) return;
     const run: Run = { controller: new AbortController() };
     this.#runs.set(lease, run);
-    const task = new Task(members, attempt, timeoutMs, run.controller.signal);
+    const read = (file: TaskFile, signal: AbortSignal) => this.#read(file, signal);
+    const task = new Task(members, attempt, timeoutMs, run.controller.signal, read);
     const late = () => run.controller.abort(new Failure("the call took too long", { code: "TASK_TIMEOUT" }));
     const timer = timeoutMs === undefined ? undefined : setTimeout(late, Math.max(timeoutMs - MARGIN_MS, 1));
     let result: string;

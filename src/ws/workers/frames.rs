@@ -4,17 +4,18 @@ use std::ops::Range;
 use std::time::Duration;
 
 use callboard_domain::confidence::ask::Calls;
+use callboard_domain::file::File;
 use callboard_domain::function::{
     self, Announced, MAX_DESCRIPTION, MAX_FUNCTIONS, NAME_PATTERN, Output, Work,
 };
-use callboard_domain::id::WorkerId;
+use callboard_domain::id::{FileId, WorkerId};
 use callboard_domain::model_limits::Limited;
 use callboard_domain::task::{Completion, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Thinking};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
-    self, Ack, Assign, Complete, ErrorBody, Fail, FromWorker, Function, Of, Outcome, Register,
-    Task, ToWorker,
+    self, Ack, Assign, Complete, ErrorBody, Fail, FileRef, FromWorker, Function, Of, Outcome,
+    Register, Task, ToWorker,
 };
 use callboard_runtime::worker::{
     self, AckResult, Assignment, Called, WorkerCommand, WorkerMessage,
@@ -437,7 +438,7 @@ pub(super) fn to_frame(command: WorkerCommand) -> Option<ToWorker> {
 }
 
 fn assign(assignment: Assignment) -> Assign {
-    let Assignment { lease, deadline, task, inputs, max_tokens, trace } = assignment;
+    let Assignment { lease, deadline, task, inputs, files, max_tokens, trace } = assignment;
     let spec = &task.spec;
     let (execution, step) = spec.origin.step.clone().unzip();
     Assign {
@@ -458,6 +459,7 @@ fn assign(assignment: Assignment) -> Assign {
             system_prompt: inputs.system_prompt,
             context: inputs.context,
             messages: inputs.messages,
+            files: files.into_iter().map(file).collect(),
             max_tokens,
             temperature: spec.temperature,
             sampling: spec.sampling.as_deref().cloned().unwrap_or_default(),
@@ -471,6 +473,18 @@ fn assign(assignment: Assignment) -> Assign {
             item: spec.origin.item,
             traceparent: trace.map(|trace| trace.to_string()),
         },
+    }
+}
+
+/// A file of a task. The worker finds out about one that was deleted: it cannot be read.
+fn file((id, file): (FileId, Option<File>)) -> FileRef {
+    let Some(file) = file else { return FileRef { id: id.to_string(), ..FileRef::default() } };
+    FileRef {
+        id: id.to_string(),
+        name: file.name,
+        content_type: file.media_type,
+        bytes: file.bytes,
+        sha256: file.digest.to_string(),
     }
 }
 

@@ -38,6 +38,11 @@ const WITHOUT: Record<string, string[]> = {
     "PUT /api/projects/{id}/members/{user}",
     "DELETE /api/projects/{id}/members/{user}",
   ],
+  "of programs and the command line: pages show the files of a task": [
+    "POST /api/files",
+    "GET /api/files",
+    "DELETE /api/files/{id}",
+  ],
   "once in the life of a server, by who runs it": [
     "POST /api/auth/signing-key/rotate",
     "POST /api/webhooks/secret/rotate",

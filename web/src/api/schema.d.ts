@@ -895,6 +895,62 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Files, the newest first. */
+        get: operations["files_list"];
+        put?: never;
+        /**
+         * Upload a file: its bytes as the body, with their Content-Type, or a multipart body with one part. The same bytes are
+         *     stored once. A `Digest` (`sha-256=` and base64) is compared.
+         */
+        post: operations["files_upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file, without its bytes. */
+        get: operations["files_get"];
+        put?: never;
+        post?: never;
+        /** Delete a file. */
+        delete: operations["files_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The bytes of a file, or the part that a `Range` header asks for. */
+        get: operations["files_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/functions": {
         parameters: {
             query?: never;
@@ -3317,6 +3373,31 @@ export interface components {
              */
             timeoutAt: string;
         };
+        /** @description A file, without its bytes. */
+        File: {
+            /**
+             * Format: int64
+             * @description The length.
+             */
+            bytes: number;
+            /** @description The media type: by the bytes where the server knows the format, else as it was declared. */
+            contentType: string;
+            /**
+             * Format: date-time
+             * @description The end of the upload.
+             */
+            createdAt: string;
+            /** @description The account that uploaded the file. */
+            createdBy: string;
+            /** @description `file_…` */
+            id: string;
+            /** @description The part that messages show the file as: image or document; absent from a file that no model is shown. */
+            kind?: string;
+            /** @description The name, for people and models. */
+            name?: string;
+            /** @description The SHA-256 of the bytes, in hexadecimal. */
+            sha256: string;
+        };
         /** @description Flow control: which tasks run together, and which take turns. */
         Flow: {
             /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
@@ -4055,6 +4136,8 @@ export interface components {
         ReviewedTask: {
             /** @description The context. */
             context?: Record<string, never>;
+            /** @description The ids of the files that the model saw with the prompt. */
+            files?: string[];
             /** @description The reason why the model stopped, in the provider's word. */
             finishReason?: string;
             /** @description The earlier turns. */
@@ -4307,6 +4390,8 @@ export interface components {
             confidence?: components["schemas"]["Confidence"];
             /** @description The ids of the steps that must complete first. */
             dependsOn: string[];
+            /** @description The files of the prompt, or of the call, with `{{…}}`. */
+            files?: string[];
             /** @description The placeholder of the list for each of whose items it runs, or lists that are walked together. */
             forEach?: components["schemas"]["Lists"];
             /** @description The function that the step calls in place of a model. */
@@ -4535,6 +4620,8 @@ export interface components {
             error?: components["schemas"]["TaskError"];
             /** @description The failure after which the task went on to this model. */
             fallbackReason?: string;
+            /** @description The ids of files that the model sees with the prompt; not in lists. */
+            files?: string[];
             /** @description The reason why the model stopped, in the provider's word. */
             finishReason?: string;
             /** @description The function that a worker calls in place of a prompt. */
@@ -5231,14 +5318,32 @@ export interface components {
         };
         ChatContentPart: {
             /**
-             * @description The kind: text.
-             * @enum {unknown}
+             * @description The kind: text, image_url or file.
+             * @enum {string}
              */
-            type: "text";
+            type: "text" | "image_url" | "file" | "input_audio" | "refusal";
             /** @description The text. */
-            text: string;
+            text?: string | null;
+            /** @description The image. */
+            image_url?: components["schemas"]["ChatImageUrl"] | null;
+            /** @description The document. */
+            file?: components["schemas"]["ChatFile"] | null;
             /** @description A mark for a provider's cache, which Callboard sets by itself. */
             cache_control?: unknown;
+        };
+        ChatFile: {
+            /** @description The bytes, as a data URL or in base64. */
+            file_data?: string | null;
+            /** @description The name. */
+            filename?: string | null;
+            /** @description An uploaded file, in place of the bytes. */
+            file_id?: string | null;
+        };
+        ChatImageUrl: {
+            /** @description The image as a data URL; remote addresses are not fetched. */
+            url: string;
+            /** @description The resolution, which is left to the provider. */
+            detail?: string | null;
         };
         ChatMessage: {
             /**
@@ -5246,7 +5351,7 @@ export interface components {
              * @enum {string}
              */
             role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
-            /** @description The text. */
+            /** @description The text, and the images and documents of the last message of the user. */
             content: string | components["schemas"]["ChatContentPart"][];
             /** @description A name for the author, which no provider needs. */
             name?: string | null;
@@ -5553,6 +5658,8 @@ export interface components {
             } | null;
             /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description The ids of files that the model sees with the prompt, or that the function reads; at most 20. */
+            files?: string[] | null;
             /** @description 10 is leased first; by default 5. */
             priority?: number | null;
             /** @description The time limit of one attempt, in milliseconds; by default 300000. */
@@ -5907,6 +6014,8 @@ export interface components {
             } | null;
             /** @description Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description The ids of files that the model sees with the prompt, or that the function reads; at most 20. */
+            files?: string[] | null;
             /** @description 10 is leased first; by default 5. */
             priority?: number | null;
             /** @description The time limit of one attempt, in milliseconds; by default 300000. */
@@ -6231,6 +6340,8 @@ export interface components {
             systemPrompt?: string | null;
             /** @description Earlier turns, with placeholders: at most 1 MiB of content in all. */
             messages?: components["schemas"]["MessageRequest"][] | null;
+            /** @description The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20. */
+            files?: string[] | null;
             /** @description The model; by default `[models] default`. */
             model?: string | null;
             /** @description The queue; by default `default`. */
@@ -8940,6 +9051,212 @@ export interface operations {
             400: components["responses"]["Failure"];
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    files_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["File"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    files_upload: {
+        parameters: {
+            query?: {
+                /** @description The name, for people and models; by default that of the part of a multipart body. */
+                name?: string;
+            };
+            header?: {
+                /** @description `sha-256=` and the SHA-256 of the file in base64, which is compared */
+                Digest?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                };
+            };
+        };
+        responses: {
+            /** @description the file is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["File"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+            507: components["responses"]["Failure"];
+        };
+    };
+    files_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["File"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    files_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no read shows the file any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["File"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    files_content: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the part to be sent, such as `bytes=0-99`; a malformed one is passed over */
+                Range?: string;
+            };
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description the part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            416: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

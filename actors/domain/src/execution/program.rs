@@ -12,9 +12,10 @@ use serde_json::{Map, Value};
 use super::{Due, Execution, Spec, StepState};
 use crate::Timestamp;
 use crate::condition;
+use crate::file::MAX_FILES;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::graph::{Graph, StepSet};
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, FileId};
 use crate::labels::{Labels, title_of};
 use crate::plan::{ForEach, HitlSource, MAX_SHOWN_BYTES, Plan, Step, gate_of};
 use crate::render::{self, Meta, PromptTemplate, Scope};
@@ -493,6 +494,7 @@ fn rendered(step: &Step, scope: &impl Scope) -> Result<Inputs, render::Error> {
         system_prompt: step.system_prompt().map(|text| text.render(scope)).transpose()?,
         context: None,
         messages: rendered_messages(step, scope)?,
+        files: rendered_files(step, scope)?,
         args: step.args().map(|args| args.render(scope)).transpose()?.map(Box::new),
         ..Inputs::default()
     })
@@ -522,6 +524,28 @@ fn rendered_messages(step: &Step, scope: &impl Scope) -> Result<Vec<Message>, re
         Ok(Message { role, content })
     };
     step.messages().map(&mut message).collect()
+}
+
+/// The files of a step: each text is an identifier, a JSON list of some, or empty for none; [`MAX_FILES`] in all.
+fn rendered_files(step: &Step, scope: &impl Scope) -> Result<Vec<FileId>, render::Error> {
+    let mut files = Vec::new();
+    for template in step.files() {
+        let text = template.render(scope)?;
+        let names: Vec<String> = match text.as_str() {
+            "" => Vec::new(),
+            list if list.starts_with('[') => {
+                serde_json::from_str(list).map_err(|_| render::Error::no_file(list))?
+            }
+            _ => vec![text],
+        };
+        for name in names {
+            files.push(name.parse().map_err(|_| render::Error::no_file(&name))?);
+        }
+    }
+    if files.len() > MAX_FILES {
+        return Err(render::Error::TooManyFiles);
+    }
+    Ok(files)
 }
 
 fn failed(code: EndingCode, error: &dyn std::error::Error) -> Evaluation {

@@ -13,17 +13,19 @@ use serde_json::Value;
 use super::Step;
 use super::call::{call_faults, foreign};
 use super::limits::{
-    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_SHOWN, MAX_SHOWN_SOURCE,
-    MAX_STEPS, check_fraction, check_length, check_max_tokens, check_range, check_timeout,
-    check_whole_flow,
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_FILE_SOURCE, MAX_ID, MAX_NAME, MAX_SHOWN,
+    MAX_SHOWN_SOURCE, MAX_STEPS, check_fraction, check_length, check_max_tokens, check_range,
+    check_timeout, check_whole_flow,
 };
 use super::source::{RetrySource, StepSource};
 use super::wait::Wait;
 use crate::condition::{Condition, MAX_PLAN_LENGTH, MAX_PLAN_PATTERNS};
 use crate::error::Rule;
+use crate::file::MAX_FILES;
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::function::reserved;
 use crate::graph::{Cyclic, Graph};
+use crate::id::FileId;
 use crate::labels::MAX_TITLE_SOURCE;
 use crate::pattern::Patterns;
 use crate::problem::{Code, Problem, shortened};
@@ -208,6 +210,7 @@ impl<'a> Checker<'a> {
             let title = checked.title();
             let (prompt, system_prompt) = checked.prompts();
             let messages = checked.messages();
+            let files = checked.files();
             let args = checked.call();
             checked.targets();
             checked.depends_on();
@@ -225,6 +228,7 @@ impl<'a> Checker<'a> {
                 prompt,
                 system_prompt,
                 messages,
+                files,
                 args,
                 shown,
                 condition,
@@ -355,6 +359,31 @@ impl StepChecker<'_, '_, '_> {
             self.template(&format!("messages[{index}].content"), &message.content)
         };
         messages.iter().enumerate().map(content).collect()
+    }
+
+    fn files(&mut self) -> Vec<PromptTemplate> {
+        if self.source.wait.is_some() {
+            return Vec::new();
+        }
+        let files = &self.source.files;
+        if files.len() > MAX_FILES {
+            self.breaks(Rule::Length, "files", &format!("must have at most {MAX_FILES} files"));
+        }
+        let file = |(index, source): (usize, &String)| {
+            let name = format!("files[{index}]");
+            let field = self.field(&name);
+            check_length(&mut self.checker.problems, &field, source, 1, MAX_FILE_SOURCE);
+            let template = self.template(&name, source);
+            if template.references().next().is_none() && source.parse::<FileId>().is_err() {
+                self.breaks(
+                    Rule::Format,
+                    &name,
+                    "must be the id of a file: file_…, or a placeholder",
+                );
+            }
+            template
+        };
+        files.iter().take(MAX_FILES).enumerate().map(file).collect()
     }
 
     /// The texts that a reviewer sees beside the output.

@@ -82,6 +82,9 @@ pub struct StepSource {
     /// The earlier turns, with templates as contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The files of the prompt, or of the call: templates of identifiers, or of lists of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// The list for each of whose items the step runs, and the settings for the items.
     #[serde(default, skip_serializing_if = "MapSource::is_none")]
     pub map: MapSource,
@@ -194,7 +197,8 @@ impl StepSource {
         let texts = texts + self.map.size() + call;
         let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
         let shown = self.review.iter().flat_map(|review| &review.show).map(String::len);
-        let texts = texts + shown.sum::<usize>();
+        let texts =
+            texts + shown.sum::<usize>() + self.files.iter().map(String::len).sum::<usize>();
         let texts = texts + self.sampling.stop.iter().map(String::len).sum::<usize>();
         let texts = texts + self.confidence.as_ref().map_or(0, |ask| of(&ask.rubric));
         size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + wait + schema

@@ -124,6 +124,7 @@ fn foreign(step: &StepSource, at: &str) -> Vec<Problem> {
         ("prompt", !step.prompt.is_empty()),
         ("systemPrompt", step.system_prompt.is_some()),
         ("messages", !step.messages.is_empty()),
+        ("files", !step.files.is_empty()),
         ("model", step.model.is_some()),
         ("function", step.call.is_some()),
         ("queue", step.queue.is_some()),

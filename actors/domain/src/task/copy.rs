@@ -42,6 +42,7 @@ impl Request {
             system_prompt,
             context,
             messages,
+            files,
             output_schema,
             confidence,
             args,
@@ -51,6 +52,7 @@ impl Request {
             && self.inputs.system_prompt == *system_prompt
             && self.inputs.context == *context
             && self.inputs.messages == *messages
+            && self.inputs.files == *files
             && self.inputs.output_schema == *output_schema
             && self.inputs.confidence == *confidence
             && self.inputs.args == *args

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{FailureKind, Flow, Gate, Message, Routing, Sampling, ServiceTier};
 use crate::Timestamp;
 use crate::confidence::ask::{Ask, Expected};
+use crate::file::FILE_TOKENS;
 use crate::function::{Work, json_length};
-use crate::id::{BatchId, ExecutionId, TaskId, TemplateBatchId};
+use crate::id::{BatchId, ExecutionId, FileId, TaskId, TemplateBatchId};
 use crate::labels::Labels;
 use crate::retry::Policy;
 use crate::schema::Schema;
@@ -280,6 +281,9 @@ pub struct Inputs {
     /// The earlier turns, between the system messages and the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
+    /// The files of the last user message, or of a call of a function.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileId>,
     /// The JSON Schema that the output must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Schema>,
@@ -301,12 +305,13 @@ impl Inputs {
         [self.prompt.as_str()].into_iter().chain(self.system_prompt.as_deref()).chain(messages)
     }
 
-    /// The estimated tokens of all texts, the context included.
+    /// The estimated tokens of all texts, the context included, and of the files.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         let context = self.context.as_ref().and_then(|it| serde_json::to_string(it).ok());
         let texts = self.texts().chain(context.as_deref());
-        texts.map(estimate_tokens).fold(0, u64::saturating_add)
+        let files = FILE_TOKENS * self.files.len() as u64;
+        texts.map(estimate_tokens).fold(files, u64::saturating_add)
     }
 
     /// The approximate bytes of the inputs, without the context.
@@ -316,7 +321,9 @@ impl Inputs {
         let schema = self.output_schema.as_ref().map_or(0, Schema::length);
         let args = self.args.as_ref().map_or(0, json_length);
         let shown = self.shown.iter().map(String::len).sum::<usize>();
-        self.prompt.len() + system_prompt + Message::weight(&self.messages) + schema + args + shown
+        let files = self.files.len() * FileId::LENGTH;
+        let texts = self.prompt.len() + system_prompt + Message::weight(&self.messages);
+        texts + schema + args + shown + files
     }
 }
 

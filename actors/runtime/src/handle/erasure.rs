@@ -57,6 +57,7 @@ impl Handle {
             self.check_unawaited(environment, subject).await?;
         }
         let now = self.now();
+        let files = tables::inputs(store, environment, id).await.map_err(read)?.files;
         let mut ops = tables::erased(store, environment, now, &step).await.map_err(read)?;
         for subject in subjects() {
             let answers = deliveries::without_answers(store, environment, subject).await;
@@ -71,6 +72,7 @@ impl Handle {
                 self.commit_erasure(id.partition(), ops).await?;
             }
         }
+        self.forget_files(environment, files).await?;
         // What subscribers have read before is read again, without the words.
         self.node.observers.events.forget();
         Ok(step.next)

@@ -39,7 +39,7 @@ use crate::limits::permits::Permits;
 use crate::messages::capacity::SlotPermit;
 pub(crate) use crate::messages::task::{Answer, Message, WorkerResult};
 use crate::node::Node;
-use crate::tables;
+use crate::tables::{self, FILES};
 
 /// A task in the memory of its actor.
 #[derive(Default)]
@@ -264,11 +264,16 @@ impl Held<TaskItem> {
             self.item.schema.clone_from(&inputs.output_schema);
         }
         let inputs = task.amended(inputs);
+        let mut files = Vec::with_capacity(inputs.files.len());
+        for id in &inputs.files {
+            let file = FILES.get(self.node.store(), environment.number(), &id.as_u128()).await?;
+            files.push((*id, file));
+        }
         let max_tokens =
             task.max_tokens_of_call(|model| self.node.limits.prices.longest_output(model));
         let trace = self.node.trace_of_attempt(&task, lease);
         let lease = LeaseToken { task: self.address.task, lease };
-        slot.assign(Assignment { lease, deadline, task, inputs, max_tokens, trace });
+        slot.assign(Assignment { lease, deadline, task, inputs, files, max_tokens, trace });
         Ok(())
     }
 

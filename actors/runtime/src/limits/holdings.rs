@@ -103,6 +103,13 @@ impl AccountHoldings {
         }
     }
 
+    /// Adds the bytes of a file to an account's.
+    pub(crate) fn store_file(&self, account: &str, bytes: u64) {
+        if self.caps().stored_bytes.is_some() {
+            self.with(account, |holdings| holdings.store(bytes));
+        }
+    }
+
     fn with<T>(&self, account: &str, change: impl FnOnce(&mut Holdings) -> T) -> T {
         let mut accounts = self.accounts();
         match accounts.get_mut(account) {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use callboard_domain::Timestamp;
 use callboard_domain::confidence::ask::Calls;
+use callboard_domain::file::File;
 use callboard_domain::function::Output;
+use callboard_domain::id::FileId;
 use callboard_domain::model_limits::{Limited, Reported};
 use callboard_domain::task::{Completion, Failure, Inputs, LeaseToken, Task};
 use callboard_domain::trace::TraceContext;
@@ -56,6 +58,8 @@ pub struct Assignment {
     pub task: Task,
     /// The task's texts.
     pub inputs: Inputs,
+    /// The files of the inputs, of which one may have been deleted.
+    pub files: Vec<(FileId, Option<File>)>,
     /// The token limit of the task's call.
     pub max_tokens: Option<u64>,
     /// The trace context that the worker's own spans belong to.

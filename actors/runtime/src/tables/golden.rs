@@ -26,10 +26,11 @@ use callboard_domain::event::EventName;
 use callboard_domain::execution::{
     Event as Happened, Execution, MapState, Report, Stage, StepDecision, StepState, Template,
 };
+use callboard_domain::file::{File, Format};
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{
-    AuditId, BatchId, DeliveryId, Environment, ExecutionId, KeyId, PlanId, SessionId, TaskId,
-    UserId, WorkerId,
+    AuditId, BatchId, DeliveryId, Environment, ExecutionId, FileId, KeyId, PlanId, SessionId,
+    TaskId, UserId, WorkerId,
 };
 use callboard_domain::id::{BudgetId, BulkId, InvitationId};
 use callboard_domain::machine::Machine;
@@ -57,12 +58,13 @@ use super::executions::ExecutionInputsRow;
 use super::log::{self, Kind, ProgressRow};
 use super::plans::{ChoiceRow, NameRow, TemplateRow};
 use super::{
-    AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, Deployed,
-    ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS, Ended, EventRow,
-    HISTORY, HeadRow, IDEMPOTENCY, INVITATIONS, ITEMS, IdempotencyRow, KEY_USES, KEYS,
-    LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, PLAN_NAMES, PLANS, PlanRow,
-    QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATE_CHOICES, TEMPLATES,
-    TaskRow, USERS, WorkerRow, audit_row, event_log, queue_row, tasks::InputsRow, words,
+    AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, CONTENTS,
+    ContentRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS,
+    Ended, EventRow, FILE_CHUNKS, FILE_USES, FILES, HISTORY, HeadRow, IDEMPOTENCY, INVITATIONS,
+    ITEMS, IdempotencyRow, KEY_USES, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS,
+    LIVE_TASKS, LOOSE_CHUNKS, PLAN_NAMES, PLANS, PlanRow, QueueChanged, REVIEW_RECORDS, SESSIONS,
+    SPENT, STEPS, SpentRow, TEMPLATE_CHOICES, TEMPLATES, TaskRow, USERS, WorkerRow, audit_row,
+    event_log, queue_row, tasks::InputsRow, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -472,6 +474,31 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
     assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
     let urgent = TaskRow::from(&Task { priority: Some(9), ..task });
     pinned("task-v1-reprioritized", &bytes(LIVE_TASKS.put_uncompressed(0, &ID, &urgent, None)));
+}
+
+#[test]
+fn the_rows_of_files_are_pinned() {
+    let file = File {
+        id: FileId::from_u128(ID),
+        account: "usr_1".into(),
+        name: Some("ü.pdf".into()),
+        media_type: "application/pdf".into(),
+        format: Some(Format::Pdf),
+        bytes: 8,
+        digest: Digest::of("%PDF-1.7"),
+        unused_since: Some(NOW),
+    };
+    pinned("file-v1", &bytes(FILES.put(0, &ID, &file, None)));
+    let content = ContentRow { place: ID, files: 2 };
+    pinned("content-v1", &bytes(CONTENTS.put(0, file.digest.as_bytes(), &content, None)));
+    pinned("file-chunk-v1", &bytes(FILE_CHUNKS.put(0, ID, 3, b"%PDF-1.7")));
+    pinned("file-use-v1", &bytes(FILE_USES.put(0, &(ID, ID), &(), None)));
+    pinned("loose-chunks-v1", &bytes(LOOSE_CHUNKS.put(0, &ID, &(), None)));
+    let inputs = Inputs { prompt: "p".into(), files: vec![file.id], ..Inputs::default() };
+    let made = InputsRow { spec: full_task().spec, inputs: Some(inputs) };
+    let golden =
+        pinned("made-v1-with-files", serde_json::to_string(&made).expect("JSON").as_bytes());
+    assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
 }
 
 #[test]

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::log::{self, Kind};
 use super::{
-    ENDED_TASKS, LIVE_TASKS, TEXTS, event_words, sort, task_list, term, term_of, text, word_terms,
+    ENDED_TASKS, FILE_USES, LIVE_TASKS, TEXTS, event_words, sort, task_list, term, term_of, text,
+    word_terms,
 };
 
 /// The stored changing part of a task: short names, and no field that is still at its initial value.
@@ -255,10 +256,16 @@ pub(super) fn first_rows(environment: Environment, task: &Task, inputs: &Inputs)
         serde_json::to_string(&InputsRowRef { spec: &task.spec, inputs })
             .expect("it has a JSON form")
     };
+    let uses =
+        inputs.files.iter().map(|file| FILE_USES.put(number, &(file.as_u128(), id), &(), None));
+    let uses = uses.collect::<Vec<_>>();
     if length(inputs) <= SHORT_INPUTS {
-        return TEXTS.put(number, id, text::MADE, &json(Some(inputs)));
+        let mut ops = TEXTS.put(number, id, text::MADE, &json(Some(inputs)));
+        ops.extend(uses);
+        return ops;
     }
     let mut ops = TEXTS.put(number, id, text::MADE, &json(None));
+    ops.extend(uses);
     let inputs = serde_json::to_string(inputs).expect("texts have a JSON form");
     ops.extend(TEXTS.put(number, id, text::INPUTS, &inputs));
     ops
@@ -376,6 +383,20 @@ pub(super) async fn end(
 ) -> Result<Option<TaskRow>, Error> {
     let ended = ENDED_TASKS.get(store, environment.number(), &task.as_u128()).await?;
     Ok(ended.map(|Ended(row, _)| row))
+}
+
+/// True if a task is there with its texts.
+pub(super) async fn has_texts(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<bool, Error> {
+    let is_ended = async || {
+        let row = end(store, environment, task).await?;
+        Ok::<_, Error>(row.is_some_and(|row| row.erased_at.is_none()))
+    };
+    // A task that ends meanwhile is found in the second look.
+    Ok(unfinished_row(store, environment, task).await?.is_some() || is_ended().await?)
 }
 
 /// The state of a task, if it has not ended.

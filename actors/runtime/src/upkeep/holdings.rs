@@ -10,8 +10,8 @@ use foldhash::HashMap;
 
 use crate::node::{Node, PAGE};
 use crate::tables::{
-    self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, LIVE_EXECUTIONS, LIVE_TASKS, PLANS, SCHEDULES,
-    TEMPLATES, executions, items,
+    self, ENDED_EXECUTIONS, ENDED_TASKS, Ended, FILES, LIVE_EXECUTIONS, LIVE_TASKS, PLANS,
+    SCHEDULES, TEMPLATES, executions, items,
 };
 
 /// The time between two measurements.
@@ -38,6 +38,7 @@ async fn measure(node: &Node) -> Result<HashMap<Box<str>, u64>, StoreError> {
         measuring.tasks(environment).await?;
         measuring.executions(environment).await?;
         measuring.definitions(environment).await?;
+        measuring.files(environment).await?;
     }
     Ok(measuring.found)
 }
@@ -135,6 +136,20 @@ impl Measuring<'_> {
         }
     }
 
+    /// A file counts with all its bytes, also if another has the same.
+    async fn files(&mut self, environment: Environment) -> Result<(), StoreError> {
+        let (store, number) = (self.node.store(), environment.number());
+        let mut after = None;
+        loop {
+            let page = FILES.scan(store, number, after.as_ref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(*last);
+            for (_, file) in page {
+                self.count(&file.account, file.bytes);
+            }
+        }
+    }
+
     /// Adds the texts of an item, and `more`.
     async fn add(
         &mut self,
@@ -144,10 +159,14 @@ impl Measuring<'_> {
         more: usize,
     ) -> Result<(), StoreError> {
         let bytes = tables::stored_texts(self.node.store(), environment, id).await? + more as u64;
+        self.count(account, bytes);
+        Ok(())
+    }
+
+    fn count(&mut self, account: &str, bytes: u64) {
         match self.found.get_mut(account) {
             Some(sum) => *sum += bytes,
             None => drop(self.found.insert(account.into(), bytes)),
         }
-        Ok(())
     }
 }

@@ -32,6 +32,18 @@ impl<const N: usize> TableKey for [u8; N] {
     }
 }
 
+/// Two document ids.
+impl TableKey for (u128, u128) {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        Cow::Owned([self.0.to_be_bytes(), self.1.to_be_bytes()].concat())
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (document, other) = bytes.split_first_chunk()?;
+        Some((u128::from_be_bytes(*document), u128::from_be_bytes(other.try_into().ok()?)))
+    }
+}
+
 /// A document id and the number of a part of it.
 impl TableKey for (u128, u16) {
     fn bytes(&self) -> Cow<'_, [u8]> {

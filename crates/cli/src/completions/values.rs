@@ -80,6 +80,7 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         ("tasks" | "bulk" | "hitl" | "budgets" | "models", "model") => Some(MODELS),
         ("schedules", "id") => Some(list(&["schedules"], "id", "name")),
         ("budgets", "id") => Some(list(&["budgets"], "id", "period")),
+        ("files", "id") | ("tasks", "files") => Some(list(&["files"], "id", "name")),
         ("cluster", "id") => Some(list(&["cluster"], "id", "address")),
         ("bulk", "id") => Some(list(&["bulk"], "id", "status")),
         ("keys", "id") => Some(list(&["auth", "keys"], "id", "name")),

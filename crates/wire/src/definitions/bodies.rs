@@ -51,6 +51,9 @@ pub struct StepBody<'a> {
     /// Earlier turns, with `{{…}}`; not in lists of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody<'a>>>,
+    /// The files of the prompt, or of the call, with `{{…}}`.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    files: &'a [String],
     /// The model; by default `[models] default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
@@ -175,6 +178,7 @@ impl<'a> StepBody<'a> {
             args: step.call.as_ref().map(|call| &call.args),
             system_prompt: step.system_prompt.as_deref(),
             messages: MessageBody::all(&step.messages),
+            files: &step.files,
             model: step.model.as_deref(),
             queue: step.queue.as_deref(),
             depends_on: &step.depends_on,

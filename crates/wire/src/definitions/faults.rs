@@ -68,7 +68,7 @@ fn joined(faults: Vec<Fault>, found: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// The members of definitions, in the order of their faults.
-const ORDER: [&str; 50] = [
+const ORDER: [&str; 51] = [
     "name",
     "description",
     "version",
@@ -90,6 +90,7 @@ const ORDER: [&str; 50] = [
     "messages",
     "role",
     "content",
+    "files",
     "model",
     "models",
     "fallbackOn",

@@ -5,7 +5,7 @@ use callboard_domain::{Error, Rule};
 use serde_json::Value;
 
 use super::CreateTask;
-use crate::chat::CreateChatCompletion;
+use crate::chat::{CreateChatCompletion, GivenFile};
 use crate::read::rule::{self, Parse};
 use crate::read::{Reading, reading};
 use crate::request;
@@ -39,7 +39,15 @@ impl ChatLine {
     /// # Errors
     /// Those of [`CreateChatCompletion::into_task`].
     pub fn into_create(self) -> Result<CreateTask, Error> {
-        let mut task = self.body.into_task()?;
+        let (mut task, files) = self.body.into_task()?;
+        for file in files {
+            let GivenFile::Kept(id) = file else {
+                let says = "body.messages has the bytes of a file, which a line may not have: upload it at POST \
+                     /api/files, and name it by file_id";
+                return Err(Error::invalid("body.messages", Rule::Unknown, says));
+            };
+            task.files.push(id);
+        }
         task.labels.title = Some(self.custom_id.clone());
         Ok(CreateTask { task, idempotency_key: Some(self.custom_id) })
     }

@@ -63,7 +63,7 @@ fn assign() -> Assign {
 async fn run_it(provider: Scripted, room: usize) -> (FromWorker, Vec<String>) {
     let (text, mut sent) = mpsc::channel(room);
     let (provider, slots) = (Arc::new(provider), Arc::new(Semaphore::new(1)));
-    let means = Means { provider, slots, text, spans: None };
+    let means = Means { provider, slots, text, spans: None, client: None };
     let frame = run(assign(), Duration::from_mins(1), means).await;
     let mut texts = Vec::new();
     while let Some((lease, text)) = sent.recv().await {
@@ -164,7 +164,7 @@ async fn no_more_calls_run_at_once_than_there_are_slots() {
     let (text, _texts) = mpsc::channel(8);
     let provider = Scripted { pieces: vec![after(1000, "x")], end: End::Complete };
     let (provider, slots) = (Arc::new(provider), Arc::new(Semaphore::new(2)));
-    let means = Means { provider, slots, text, spans: None };
+    let means = Means { provider, slots, text, spans: None, client: None };
     let start = Instant::now();
     let calls = (0..4).map(|_| run(assign(), Duration::from_mins(1), means.clone()));
     futures_util::future::join_all(calls).await;

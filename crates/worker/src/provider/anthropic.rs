@@ -23,6 +23,7 @@ use caching::Prompts;
 
 use super::failure::is_error;
 use super::http::{ConfigError, Endpoint, Key, Refusal, base_url, headers};
+use super::parts::{self, Form};
 use super::quirks::{Member, Memory, Quirks, Shape};
 use super::schema::{Dialect, inlined, instruction, is_any_object, reduced};
 use super::{Completion, Deltas, Failure, Provider, Request, lenient};
@@ -126,7 +127,7 @@ impl Anthropic {
         let mut body = json!({
             "model": request.model,
             "max_tokens": request.max_tokens.or(known).unwrap_or(DEFAULT_MAX_TOKENS),
-            "messages": request.turns().collect::<Vec<_>>(),
+            "messages": request.turns(Form::Anthropic).collect::<Vec<_>>(),
         });
         if quirks.sends(Member::Stream) {
             body["stream"] = json!(true);
@@ -175,7 +176,7 @@ impl Provider for Anthropic {
         request: &'a Request,
         deltas: &'a Deltas,
     ) -> BoxFuture<'a, Result<Completion, Failure>> {
-        self.call(request, deltas).boxed()
+        parts::answered(request, self.call(request, deltas)).boxed()
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, Failure>> {

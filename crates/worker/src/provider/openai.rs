@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use answer::Answer;
 
 use super::http::{ConfigError, Endpoint, Key, Refusal, base_url, headers};
+use super::parts::{self, Form};
 use super::quirks::{Member, Memory, Quirks, Shape};
 use super::schema::{Dialect, Reduced, inlined, instruction, is_any_object, reduced};
 use super::{Completion, Deltas, Failure, Provider, Request, lenient};
@@ -125,7 +126,7 @@ impl Provider for OpenAi {
         request: &'a Request,
         deltas: &'a Deltas,
     ) -> BoxFuture<'a, Result<Completion, Failure>> {
-        self.call(request, deltas).boxed()
+        parts::answered(request, self.call(request, deltas)).boxed()
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, Failure>> {
@@ -141,7 +142,7 @@ fn body(request: &Request, quirks: Quirks, shape: Shape) -> Value {
     let format = request.output_schema.as_ref().and_then(|schema| format(schema, shape));
     let asked = request.output_schema.as_ref().filter(|_| shape >= Shape::Loose);
     let asked = asked.map(|schema| json!({"role": "system", "content": instruction(schema)}));
-    let messages: Vec<Value> = system.chain(asked).chain(request.turns()).collect();
+    let messages: Vec<Value> = system.chain(asked).chain(request.turns(Form::OpenAi)).collect();
     let mut body = json!({
         "model": request.model,
         "messages": messages,

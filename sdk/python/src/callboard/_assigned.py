@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import json
+import ssl
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 from pydantic import PrivateAttr
 
 from ._base import Base
@@ -18,6 +21,43 @@ class Message(Base):
 
     role: str
     content: str
+
+
+class TaskFile(Base):
+    """A file of a task."""
+
+    id: str
+    name: str | None = None
+    content_type: str = ""
+    bytes: int = 0
+    sha256: str = ""
+    """Empty for a file that was deleted."""
+    _source: tuple[str, dict[str, str], ssl.SSLContext | None] | None = PrivateAttr(default=None)
+
+    def read(self) -> builtins.bytes:
+        """Reads the bytes from the server, with the worker's key. It blocks: a coroutine awaits `read_async`."""
+        url, headers, context = self._place()
+        with httpx.Client(verify=True if context is None else context) as client:
+            return self._checked(client.get(url, headers=headers))
+
+    async def read_async(self) -> builtins.bytes:
+        """Reads the bytes from the server, with the worker's key."""
+        url, headers, context = self._place()
+        async with httpx.AsyncClient(verify=True if context is None else context) as client:
+            return self._checked(await client.get(url, headers=headers))
+
+    def _place(self) -> tuple[str, dict[str, str], ssl.SSLContext | None]:
+        if self._source is None or not self.sha256:
+            raise Failure(f"file {self.id} was deleted", retryable=False)
+        server, headers, context = self._source
+        return f"{server}/api/files/{self.id}/content", headers, context
+
+    def _checked(self, response: httpx.Response) -> builtins.bytes:
+        if response.status_code == 404:
+            raise Failure(f"file {self.id} was deleted", retryable=False)
+        if response.status_code != 200:
+            raise Failure(f"file {self.id} could not be read: the server answered {response.status_code}")
+        return response.content
 
 
 class Task(Base):
@@ -33,6 +73,8 @@ class Task(Base):
     system_prompt: str | None = None
     context: dict[str, Any] | None = None
     messages: Sequence[Message] = ()
+    files: Sequence[TaskFile] = ()
+    """The files that go with the prompt, or that the function reads."""
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None

@@ -124,7 +124,7 @@ class ApiError(CallboardError):
 class BadRequest(ApiError):
     """400, 413, 415, 422, 431: the request has a fault."""
 
-    codes: ClassVar[tuple[str, ...]] = ("VALIDATION_ERROR", "INVALID_JSON", "INVALID_YAML", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE",
+    codes: ClassVar[tuple[str, ...]] = ("VALIDATION_ERROR", "INVALID_JSON", "INVALID_YAML", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "RANGE_NOT_SATISFIABLE",
              "HEADERS_TOO_LARGE", "METHOD_NOT_ALLOWED", "WEAK_PASSWORD", "CALLBACK_URL_FORBIDDEN")
 
 

@@ -556,6 +556,27 @@ class Extended(Base):
     """The end of the reviewers' time."""
 
 
+class File(Base):
+    """A file, without its bytes."""
+
+    bytes: int
+    """The length."""
+    content_type: str
+    """The media type: by the bytes where the server knows the format, else as it was declared."""
+    created_at: AwareDatetime
+    """The end of the upload."""
+    created_by: str
+    """The account that uploaded the file."""
+    id: str
+    """`file_…`"""
+    kind: str | None = None
+    """The part that messages show the file as: image or document; absent from a file that no model is shown."""
+    name: str | None = None
+    """The name, for people and models."""
+    sha256: str
+    """The SHA-256 of the bytes, in hexadecimal."""
+
+
 class Flow(Base):
     """Flow control: which tasks run together, and which take turns."""
 
@@ -2428,6 +2449,8 @@ class ReviewedTask(Base):
 
     context: dict[str, Any] | None = None
     """The context."""
+    files: list[str] | None = None
+    """The ids of the files that the model saw with the prompt."""
     finish_reason: str | None = None
     """The reason why the model stopped, in the provider's word."""
     messages: list[Message] | None = None
@@ -2470,6 +2493,8 @@ class Step(Sampling, Routing, Flow):
     """The source of its confidence."""
     depends_on: list[str]
     """The ids of the steps that must complete first."""
+    files: list[str] | None = None
+    """The files of the prompt, or of the call, with `{{…}}`."""
     for_each: str | dict[str, str] | None = None
     """The placeholder of the list for each of whose items it runs, or lists that are walked together."""
     function: str | None = None
@@ -2607,6 +2632,8 @@ class Task(Routing, Sampling, Labels, Flow):
     """The failure of the task, or of its last attempt."""
     fallback_reason: str | None = None
     """The failure after which the task went on to this model."""
+    files: list[str] | None = None
+    """The ids of files that the model sees with the prompt; not in lists."""
     finish_reason: str | None = None
     """The reason why the model stopped, in the provider's word."""
     function: str | None = None
@@ -2848,6 +2875,8 @@ class CreateTask(Base):
     """Key-value pairs for the model: at most 256 KiB as compact JSON."""
     messages: list[MessageRequest] | None = None
     """Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all."""
+    files: Annotated[list[str] | None, Field(max_length=20)] = None
+    """The ids of files that the model sees with the prompt, or that the function reads; at most 20."""
     priority: Annotated[int | None, Field(ge=1, le=10)] = None
     """10 is leased first; by default 5."""
     timeout_ms: Annotated[int | None, Field(ge=1, le=86400000)] = None
@@ -3022,6 +3051,8 @@ class NewTask(Base):
     """Key-value pairs for the model: at most 256 KiB as compact JSON."""
     messages: list[MessageRequest] | None = None
     """Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all."""
+    files: Annotated[list[str] | None, Field(max_length=20)] = None
+    """The ids of files that the model sees with the prompt, or that the function reads; at most 20."""
     priority: Annotated[int | None, Field(ge=1, le=10)] = None
     """10 is leased first; by default 5."""
     timeout_ms: Annotated[int | None, Field(ge=1, le=86400000)] = None
@@ -3159,6 +3190,8 @@ class StepRequest(Base):
     """System instructions, with placeholders: at most 1 MiB."""
     messages: list[MessageRequest] | None = None
     """Earlier turns, with placeholders: at most 1 MiB of content in all."""
+    files: Annotated[list[str] | None, Field(max_length=20)] = None
+    """The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20."""
     model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
     """The model; by default `[models] default`."""
     queue: Annotated[str | None, Field(max_length=128, min_length=1)] = None

@@ -29,12 +29,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from . import _core, _login
-from ._assigned import Failure, Message, Result, Task, Usage
+from ._assigned import Failure, Message, Result, Task, TaskFile, Usage
 from ._function import Function
 from ._version import __version__
 from .errors import ConfigurationError, WorkerRefused
 
-__all__ = ["Failure", "Message", "Result", "Task", "Usage", "Worker"]
+__all__ = ["Failure", "Message", "Result", "Task", "TaskFile", "Usage", "Worker"]
 
 log: logging.Logger = logging.getLogger("callboard.worker")
 
@@ -90,6 +90,7 @@ class Worker:
         if credentials.token is None or credentials.login is not None:
             raise ConfigurationError("a worker needs a key: api_key=, CALLBOARD_API_KEY or CALLBOARD_API_KEY_FILE")
         self._token = credentials.token
+        self._server = str(url).rstrip("/")
         scheme = "wss" if url.scheme == "https" else "ws"
         self._url = str(url.copy_with(scheme=scheme)).rstrip("/") + "/api/workers/connect"
         self._name = name or sockets.gethostname()
@@ -313,6 +314,8 @@ class Worker:
         if lease in self._runs:
             return
         task = Task.model_validate({**frame["task"], "attempt": frame["attempt"], "timeoutMs": frame.get("timeoutMs")})
+        for file in task.files:
+            file._source = (self._server, {"Authorization": f"Bearer {self._token}"}, self._ssl)
         run = self._runs[lease] = _Run(task)
         run.work = asyncio.create_task(self._execute(lease, run))
 

@@ -269,6 +269,29 @@ impl Executions {
     }
 }
 
+impl Files {
+    /// Files, the newest first.
+    pub fn list(&self) -> Pages<types::File> {
+        Pages::new(&self.cb, &["files"], Vec::new())
+    }
+
+    /// A file, without its bytes.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn get(&self, id: &str) -> Result<types::File, Error> {
+        self.cb.one(Call::get(&["files", id]), false).await
+    }
+
+    /// Delete a file.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn delete(&self, id: &str) -> Result<types::File, Error> {
+        self.cb.one(Call::delete(&["files", id]), false).await
+    }
+}
+
 impl Functions {
     /// The functions that connected workers run, by name.
     pub fn list(&self) -> Pages<types::Function> {

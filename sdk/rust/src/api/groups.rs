@@ -39,6 +39,8 @@ groups! {
     hitl Hitl;
     /// Batches: a template for each row of a table.
     batches Batches;
+    /// Files: images and documents of tasks.
+    files Files;
     /// Budgets of many tasks.
     budgets Budgets;
     /// Jobs that cancel, retry or delete many things.

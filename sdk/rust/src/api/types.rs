@@ -1957,6 +1957,9 @@ pub struct CreateTask {
     /// Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<MessageRequest>>,
+    /// The ids of files that the model sees with the prompt, or that the function reads; at most 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<String>>,
     /// 10 is leased first; by default 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
@@ -2054,6 +2057,7 @@ impl CreateTask {
             system_prompt: None,
             context: None,
             messages: None,
+            files: None,
             priority: None,
             timeout_ms: None,
             tags: None,
@@ -2137,6 +2141,13 @@ impl CreateTask {
     #[must_use]
     pub fn messages(mut self, value: Vec<MessageRequest>) -> Self {
         self.messages = Some(value);
+        self
+    }
+
+    /// The ids of files that the model sees with the prompt, or that the function reads; at most 20.
+    #[must_use]
+    pub fn files(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.files = Some(value.into_iter().map(Into::into).collect());
         self
     }
 
@@ -3699,6 +3710,33 @@ pub struct Extended {
     pub timeout_at: String,
 }
 
+/// A file, without its bytes.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct File {
+    /// The length.
+    pub bytes: u64,
+    /// The media type: by the bytes where the server knows the format, else as it was declared.
+    #[serde(rename = "contentType")]
+    pub content_type: String,
+    /// The end of the upload.
+    #[serde(rename = "createdAt")]
+    pub created_at: String,
+    /// The account that uploaded the file.
+    #[serde(rename = "createdBy")]
+    pub created_by: String,
+    /// `file_…`
+    pub id: String,
+    /// The part that messages show the file as: image or document; absent from a file that no model is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The name, for people and models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The SHA-256 of the bytes, in hexadecimal.
+    pub sha256: String,
+}
+
 /// Flow control: which tasks run together, and which take turns.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -4487,6 +4525,9 @@ pub struct NewTask {
     /// Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<MessageRequest>>,
+    /// The ids of files that the model sees with the prompt, or that the function reads; at most 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<String>>,
     /// 10 is leased first; by default 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
@@ -4581,6 +4622,7 @@ impl NewTask {
             system_prompt: None,
             context: None,
             messages: None,
+            files: None,
             priority: None,
             timeout_ms: None,
             tags: None,
@@ -4663,6 +4705,13 @@ impl NewTask {
     #[must_use]
     pub fn messages(mut self, value: Vec<MessageRequest>) -> Self {
         self.messages = Some(value);
+        self
+    }
+
+    /// The ids of files that the model sees with the prompt, or that the function reads; at most 20.
+    #[must_use]
+    pub fn files(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.files = Some(value.into_iter().map(Into::into).collect());
         self
     }
 
@@ -5467,6 +5516,9 @@ pub struct ReviewedTask {
     /// The context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
+    /// The ids of the files that the model saw with the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<String>>,
     /// The reason why the model stopped, in the provider's word.
     #[serde(rename = "finishReason", default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
@@ -6392,6 +6444,9 @@ pub struct Step {
     /// The ids of the steps that must complete first.
     #[serde(rename = "dependsOn")]
     pub depends_on: Vec<String>,
+    /// The files of the prompt, or of the call, with `{{…}}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<String>>,
     /// The placeholder of the list for each of whose items it runs, or lists that are walked together.
     #[serde(rename = "forEach", default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<Value>,
@@ -6487,6 +6542,9 @@ pub struct StepRequest {
     /// Earlier turns, with placeholders: at most 1 MiB of content in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<MessageRequest>>,
+    /// The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<String>>,
     /// The model; by default `\[models\] default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -6601,6 +6659,7 @@ impl StepRequest {
             args: None,
             system_prompt: None,
             messages: None,
+            files: None,
             model: None,
             queue: None,
             depends_on: None,
@@ -6676,6 +6735,13 @@ impl StepRequest {
     #[must_use]
     pub fn messages(mut self, value: Vec<MessageRequest>) -> Self {
         self.messages = Some(value);
+        self
+    }
+
+    /// The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20.
+    #[must_use]
+    pub fn files(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.files = Some(value.into_iter().map(Into::into).collect());
         self
     }
 
@@ -7129,6 +7195,9 @@ pub struct Task {
     /// The failure after which the task went on to this model.
     #[serde(rename = "fallbackReason", default, skip_serializing_if = "Option::is_none")]
     pub fallback_reason: Option<String>,
+    /// The ids of files that the model sees with the prompt; not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<String>>,
     /// The reason why the model stopped, in the provider's word.
     #[serde(rename = "finishReason", default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,

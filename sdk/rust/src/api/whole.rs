@@ -5,10 +5,10 @@ use futures_util::stream;
 use serde_json::Value;
 
 use super::types::{
-    BatchesCreateLinesQuery, BatchesExportQuery, CreateTemplateBatch, Session, TemplateBatch,
+    BatchesCreateLinesQuery, BatchesExportQuery, CreateTemplateBatch, File, Session, TemplateBatch,
     TemplateBatchEstimate,
 };
-use super::{Batches, Callboard, Sessions, System, json};
+use super::{Batches, Callboard, Files, Sessions, System, json};
 use crate::{Call, Error};
 
 /// The formats of a table of rows.
@@ -85,6 +85,34 @@ impl Batches {
         };
         let call = Call::get(&["batches", id, "export"]).pairs(query.pairs());
         self.cb.bytes(&call.query("format", Some(name)).accepting(format.kind())).await
+    }
+}
+
+impl Files {
+    /// Uploads a file: bytes of an image or a document. The server recognises the formats that models are shown;
+    /// `content_type` counts for others.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached.
+    pub async fn upload(
+        &self,
+        name: &str,
+        content_type: &'static str,
+        bytes: impl Into<Vec<u8>>,
+    ) -> Result<File, Error> {
+        let call = Call::post(&["files"]).query("name", Some(name)).raw(content_type, bytes.into());
+        self.cb.one(call, false).await
+    }
+
+    /// The bytes of a file, as a stream.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached.
+    pub async fn content(
+        &self,
+        id: &str,
+    ) -> Result<impl Stream<Item = Result<Vec<u8>, Error>> + Send + use<>, Error> {
+        self.cb.bytes(&Call::get(&["files", id, "content"]).of_any_type()).await
     }
 }
 

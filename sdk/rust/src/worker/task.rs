@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::engine::{Assign, Handle, MAX_FRAME, Of, Report, Reporting, Text, gather};
 use super::function::{Functions, Working};
 use super::model::{Models, handler_of};
+use crate::{Call, Client};
 
 /// The time before the end of an attempt at which it is cut, so that its report is in time.
 const MARGIN: Duration = Duration::from_millis(250);
@@ -49,6 +50,9 @@ pub struct Task {
     /// The earlier turns, between the system messages and the prompt.
     #[serde(default)]
     pub messages: Vec<Message>,
+    /// The files that go with the prompt, or that the function reads.
+    #[serde(default)]
+    pub files: Vec<TaskFile>,
     /// The longest output, in tokens.
     #[serde(default)]
     pub max_tokens: Option<u64>,
@@ -90,6 +94,42 @@ pub struct Message {
     pub role: String,
     /// The text.
     pub content: String,
+}
+
+/// A file of a task.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct TaskFile {
+    /// The identifier.
+    pub id: String,
+    /// The name.
+    pub name: Option<String>,
+    /// The media type, by the bytes where the server knows the format.
+    pub content_type: String,
+    /// The length.
+    pub bytes: u64,
+    /// The SHA-256 of the bytes, in hexadecimal; empty for a file that was deleted.
+    pub sha256: String,
+    #[serde(skip)]
+    client: Option<Client>,
+}
+
+impl TaskFile {
+    /// Reads the bytes from the server, with the worker's key.
+    ///
+    /// # Errors
+    /// The file was deleted, which no other attempt mends; the server cannot be reached.
+    pub async fn read(&self) -> Result<Vec<u8>, Failure> {
+        let gone = || Failure::fatal(format!("file {} was deleted", self.id));
+        let client = self.client.as_ref().filter(|_| !self.sha256.is_empty()).ok_or_else(gone)?;
+        let call = Call::get(&["files", &self.id, "content"]).of_any_type();
+        let response = match client.stream(&call).await {
+            Err(crate::Error::Api(error)) if error.status == 404 => return Err(gone()),
+            response => response?,
+        };
+        Ok(response.bytes().await?.to_vec())
+    }
 }
 
 /// The tokens of a call.
@@ -196,6 +236,8 @@ impl fmt::Debug for Task {
 pub(super) struct Work {
     pub(super) models: Models,
     pub(super) functions: Functions,
+    /// The reader of files.
+    pub(super) client: Client,
 }
 
 impl Handle for Work {
@@ -205,7 +247,8 @@ impl Handle for Work {
             let failure = Failure::fatal("this version of the worker cannot read the task");
             return Box::pin(async { failure.report(lease) });
         };
-        let task = Task { attempt, time, ..task };
+        let mut task = Task { attempt, time, ..task };
+        task.files.iter_mut().for_each(|file| file.client = Some(self.client.clone()));
         let (sender, pieces) = mpsc::channel(PIECES);
         // The handler is called within the future, where its panic is caught.
         let work: Option<Working> = match &task.function {

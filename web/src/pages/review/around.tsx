@@ -5,6 +5,7 @@ import { useApi } from "../../api/hooks";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Loaded } from "../../ui/basics";
+import { Files } from "../../ui/files";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
 import { Reader } from "../../ui/read/reader";
@@ -130,6 +131,11 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
       {task?.messages && task.messages.length > 0 && (
         <Source title="Earlier turns" open>
           <Turns messages={task.messages} />
+        </Source>
+      )}
+      {task?.files && task.files.length > 0 && (
+        <Source title={task.files.length === 1 ? "File" : "Files"} open>
+          <Files ids={task.files} />
         </Source>
       )}
       {item.function ? (

@@ -12,6 +12,7 @@ import type { LiveEvent } from "../../live/socket";
 import { useMay } from "../../session/session";
 import { Button, Loaded, PageFrame, Panel } from "../../ui/basics";
 import { Erase } from "../../ui/erase";
+import { Files } from "../../ui/files";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
 import { Status, stateOf } from "../../ui/status";
@@ -104,6 +105,11 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
           ) : (
             <Panel title="Prompt">
               <LongText text={task.prompt ?? ""} label="Text: prompt" />
+            </Panel>
+          )}
+          {task.files && task.files.length > 0 && (
+            <Panel title={task.files.length === 1 ? "File" : "Files"}>
+              <Files ids={task.files} />
             </Panel>
           )}
           {task.systemPrompt && (

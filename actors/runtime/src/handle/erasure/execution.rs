@@ -103,8 +103,11 @@ impl Handle {
             erased.signals += u64::from(!payload.is_empty());
             ops.extend(payload);
         }
+        let mut files = Vec::new();
         for lot in erasing.chunks(LOT) {
             for step in lot {
+                let inputs = tables::inputs(store, environment, step.next.spec.id).await;
+                files.extend(inputs.map_err(read)?.files);
                 let rows = tables::erased(store, environment, self.now(), step).await;
                 ops.extend(rows.map_err(read)?);
                 let subject = Subject::Task(step.next.spec.id);
@@ -116,6 +119,7 @@ impl Handle {
         if !ops.is_empty() {
             self.commit_erasure(partition, ops).await?;
         }
+        self.forget_files(environment, files).await?;
         // What subscribers have read before is read again, without the words.
         self.node.observers.events.forget();
         let mut execution = step.next;

@@ -134,7 +134,7 @@ async fn result(
     let mut server = serve(scripts).await;
     let (text, _texts) = mpsc::channel(64);
     let (provider, slots) = (interface.client(&server), Arc::new(Semaphore::new(1)));
-    let means = Means { provider, slots, text, spans: None };
+    let means = Means { provider, slots, text, spans: None, client: None };
     let frame = call::run(assign, Duration::from_mins(1), means).await;
     let FromWorker::Complete(complete) = frame else { panic!("{interface:?}: {frame:?}") };
     let mut asked = Vec::new();

@@ -26,6 +26,7 @@ fn request() -> Request {
             Message { role: Role::User, content: "hi".into() },
             Message { role: Role::Assistant, content: "hello?".into() },
         ],
+        files: Vec::new(),
         prompt: " say hello\n".into(),
         max_tokens: Some(7),
         temperature: Some(0.5),

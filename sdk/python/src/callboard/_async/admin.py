@@ -283,6 +283,37 @@ class AsyncBatches(AsyncResource):
                 yield chunk
 
 
+class AsyncFiles(AsyncResource):
+    """`cb.files`: images and documents for tasks."""
+
+    async def upload(
+        self, content: bytes, *, name: str | None = None, content_type: str = "application/octet-stream"
+    ) -> models.File:
+        """Uploads a file. The server recognises the formats that models are shown; the type counts for others."""
+        return await self._one(
+            models.File, "POST", "/api/files", content=content, content_type=content_type, query={"name": name})
+
+    async def get(self, id: str) -> models.File:
+        """Reads a file, without its bytes."""
+        return await self._one(models.File, "GET", "/api/files/{id}", id=id)
+
+    def list(self) -> AsyncPages[models.File]:
+        """Lists files, the newest first."""
+        return self._pages(models.File, "GET", "/api/files")
+
+    async def content(self, id: str) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file, as they come."""
+        call = _core.call("GET", "/api/files/{id}/content", {"id": id}, accept="*/*")
+        response = await self._transport.open(call, read_timeout=_core.SILENCE)
+        async with aclosing(self._transport.chunks(response)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def delete(self, id: str) -> models.File:
+        """Deletes a file."""
+        return await self._one(models.File, "DELETE", "/api/files/{id}", id=id)
+
+
 class AsyncBudgets(AsyncResource):
     """`cb.budgets`."""
 

@@ -45,6 +45,7 @@ class AsyncCallboard(AsyncTransport):
         self.queues: Final = admin.AsyncQueues(self)
         self.bulk: Final = admin.AsyncBulk(self)
         self.batches: Final = admin.AsyncBatches(self)
+        self.files: Final = admin.AsyncFiles(self)
         self.budgets: Final = admin.AsyncBudgets(self)
         self.webhooks: Final = admin.AsyncWebhooks(self)
         self.workers: Final = admin.AsyncWorkers(self)

@@ -284,6 +284,37 @@ class Batches(Resource):
                 yield chunk
 
 
+class Files(Resource):
+    """`cb.files`: images and documents for tasks."""
+
+    def upload(
+        self, content: bytes, *, name: str | None = None, content_type: str = "application/octet-stream"
+    ) -> models.File:
+        """Uploads a file. The server recognises the formats that models are shown; the type counts for others."""
+        return self._one(
+            models.File, "POST", "/api/files", content=content, content_type=content_type, query={"name": name})
+
+    def get(self, id: str) -> models.File:
+        """Reads a file, without its bytes."""
+        return self._one(models.File, "GET", "/api/files/{id}", id=id)
+
+    def list(self) -> Pages[models.File]:
+        """Lists files, the newest first."""
+        return self._pages(models.File, "GET", "/api/files")
+
+    def content(self, id: str) -> Generator[bytes, None, None]:
+        """The bytes of a file, as they come."""
+        call = _core.call("GET", "/api/files/{id}/content", {"id": id}, accept="*/*")
+        response = self._transport.open(call, read_timeout=_core.SILENCE)
+        with closing(self._transport.chunks(response)) as chunks:
+            for chunk in chunks:
+                yield chunk
+
+    def delete(self, id: str) -> models.File:
+        """Deletes a file."""
+        return self._one(models.File, "DELETE", "/api/files/{id}", id=id)
+
+
 class Budgets(Resource):
     """`cb.budgets`."""
 

@@ -46,6 +46,7 @@ class Callboard(Transport):
         self.queues: Final = admin.Queues(self)
         self.bulk: Final = admin.Bulk(self)
         self.batches: Final = admin.Batches(self)
+        self.files: Final = admin.Files(self)
         self.budgets: Final = admin.Budgets(self)
         self.webhooks: Final = admin.Webhooks(self)
         self.workers: Final = admin.Workers(self)
