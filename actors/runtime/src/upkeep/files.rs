@@ -30,7 +30,7 @@ pub(crate) async fn run(node: Arc<Node>) {
             () = node.state.files.loosened.notified() => false,
         };
         node.state.files.await_ended().await;
-        for environment in Environment::ALL {
+        for &environment in &*node.environments() {
             if expires && let Err(error) = remove_expired(&node, environment).await {
                 tracing::warn!(%error, "could not remove files that nothing refers to");
             }
