@@ -78,10 +78,8 @@ async fn a_file_comes_back_as_it_was_and_in_parts_also_after_a_crash() {
     assert_eq!((status, &*part), (206, &body[3_999..8_002]));
     assert_eq!(headers["content-range"], format!("bytes 3999-8001/{}", body.len()));
     let (status, headers, _) = download(&client, id, Some("bytes=999999-")).await;
-    assert_eq!(
-        (status, headers["content-range"].to_str()),
-        (416, Ok(&*format!("bytes */{}", body.len())))
-    );
+    assert_eq!(status, 416);
+    assert_eq!(headers["content-range"], format!("bytes */{}", body.len()));
     let shown = client.get(&format!("/api/files/{id}")).await.expect(200);
     assert_eq!(shown, file);
     let list = client.get("/api/files").await.expect(200);
