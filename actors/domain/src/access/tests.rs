@@ -39,6 +39,8 @@ const SPECIFIED: &str = "
     | batches: run | yes | yes | no | no | no | no |
     | batches: read | yes | yes | no | yes | no | no |
     | batches: delete | yes | no | no | no | no | no |
+    | files: read | yes | yes | yes | yes | yes | no |
+    | files: manage | yes | yes | no | no | no | no |
     | queues: manage | yes | yes | no | no | no | no |
     | queues: read | yes | yes | no | yes | no | no |
     | executions: read | yes | yes | no | yes | no | no |
@@ -112,7 +114,7 @@ fn an_admin_may_do_everything() {
 }
 
 #[test]
-fn a_reviewer_reads_decides_and_claims_approvals_and_does_nothing_else() {
+fn a_reviewer_reads_decides_and_claims_approvals_reads_their_files_and_does_nothing_else() {
     let may = |action: &Action| user(Role::Reviewer).may(*action).is_ok();
     let expected = [
         Action::HitlDecide,
@@ -120,6 +122,7 @@ fn a_reviewer_reads_decides_and_claims_approvals_and_does_nothing_else() {
         Action::ProjectsRead,
         Action::HitlClaim,
         Action::EventsRead,
+        Action::FilesRead,
     ];
     assert_eq!(Action::ALL.into_iter().filter(may).collect::<Vec<_>>(), expected);
 }
