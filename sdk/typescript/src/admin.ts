@@ -62,6 +62,8 @@ export interface BatchOptions extends KeyOptions {
   onInvalid?: "keep" | "reject";
   /** The id of a batch, or `latest`: answers to the same questions are taken over from it. */
   reuse?: string;
+  /** Rows that ask the same are answered once. */
+  dedupe?: boolean;
 }
 
 /** `cb.batches`: a template over many rows, each of them an execution. */
@@ -127,6 +129,12 @@ export class Batches extends Resource {
   retry(id: string, which: models.RetryBatch = {}, options: CallOptions = {}): Promise<models.TemplateBatch> {
     const body = checked("RetryBatch", which);
     return this.transport.send("POST", "/api/batches/{id}/retry", { names: { id }, body, ...options });
+  }
+
+  /** Asks for reviews of outputs that have passed; nothing waits for them. */
+  review(id: string, which: models.ReviewBatch, options: CallOptions = {}): Promise<models.BatchReviews> {
+    const body = checked("ReviewBatch", which);
+    return this.transport.send("POST", "/api/batches/{id}/review", { names: { id }, body, ...options });
   }
 
   /** Erases a batch that has ended, with its executions. Requires the role admin. */
@@ -230,6 +238,51 @@ export class Budgets extends Resource {
   /** Deletes a budget. */
   delete(id: string, options: CallOptions = {}): Promise<models.Budget> {
     return this.transport.send("DELETE", "/api/budgets/{id}", { names: { id }, ...options });
+  }
+}
+
+/** `cb.projects`. A project is named by its id or its name. */
+export class Projects extends Resource {
+  /** Makes a project; its maker is its first admin. */
+  create(project: models.CreateProject, options: CallOptions = {}): Promise<models.Project> {
+    return this.transport.send("POST", "/api/projects", { body: checked("CreateProject", project), ...options });
+  }
+
+  /** Reads a project. */
+  get(id: string, options: CallOptions = {}): Promise<models.Project> {
+    return this.transport.send("GET", "/api/projects/{id}", { names: { id }, ...options });
+  }
+
+  /** Lists the projects in which one has a role. */
+  list(filters: Filters<"/api/projects"> = {}): Pages<models.Project> {
+    return this.pages("GET", "/api/projects", { filters });
+  }
+
+  /** Changes a project, puts it into the archive or takes it out. */
+  change(id: string, change: models.ChangeProject, options: CallOptions = {}): Promise<models.Project> {
+    const body = checked("ChangeProject", change);
+    return this.transport.send("PATCH", "/api/projects/{id}", { names: { id }, body, ...options });
+  }
+
+  /** Lists the members of a project by name. */
+  members(id: string, filters: Filters<"/api/projects/{id}/members"> = {}): Pages<models.Member> {
+    return this.pages("GET", "/api/projects/{id}/members", { names: { id }, filters });
+  }
+
+  /** Gives a user, by id or e-mail, a role in a project. */
+  setMember(
+    id: string,
+    user: string,
+    role: models.SetMember["role"],
+    options: CallOptions = {},
+  ): Promise<models.Member> {
+    const body = checked("SetMember", { role });
+    return this.transport.send("PUT", "/api/projects/{id}/members/{user}", { names: { id, user }, body, ...options });
+  }
+
+  /** Ends the membership of a user, by id or e-mail. */
+  removeMember(id: string, user: string, options: CallOptions = {}): Promise<models.Member> {
+    return this.transport.send("DELETE", "/api/projects/{id}/members/{user}", { names: { id, user }, ...options });
   }
 }
 

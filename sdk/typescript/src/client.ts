@@ -1,5 +1,5 @@
 import { Keys, Sessions, Users } from "./accounts.js";
-import { Batches, Budgets, BulkJobs, Deliveries, Files, Functions, Models, Queues, System, Workers } from "./admin.js";
+import { Batches, Budgets, BulkJobs, Deliveries, Files, Functions, Models, Projects, Queues, System, Workers } from "./admin.js";
 import { call, type Query } from "./call.js";
 import { EventGap, ServerUnreachable } from "./errors.js";
 import { Hitl } from "./hitl.js";
@@ -50,6 +50,7 @@ export class Callboard {
   readonly files: Files;
   readonly bulk: BulkJobs;
   readonly budgets: Budgets;
+  readonly projects: Projects;
   readonly webhooks: Deliveries;
   readonly workers: Workers;
   readonly functions: Functions;
@@ -72,6 +73,7 @@ export class Callboard {
     this.files = new Files(this.#transport);
     this.bulk = new BulkJobs(this.#transport);
     this.budgets = new Budgets(this.#transport);
+    this.projects = new Projects(this.#transport);
     this.webhooks = new Deliveries(this.#transport);
     this.workers = new Workers(this.#transport);
     this.functions = new Functions(this.#transport);

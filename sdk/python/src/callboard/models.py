@@ -156,6 +156,15 @@ class BatchProgress(Base):
     """All rows."""
 
 
+class BatchReviews(Base):
+    """The reviews that were asked for."""
+
+    asked: int
+    """The reviews that wait now."""
+    left: int
+    """The other outputs of the step that have passed without a review."""
+
+
 class BatchStatus(Base):
     """A batch as it is."""
 
@@ -834,6 +843,21 @@ class LoggedOut(Base):
     """The number of ended sessions."""
 
 
+class Member(Base):
+    """A member of a project."""
+
+    email: str
+    """The user's e-mail."""
+    name: str
+    """The user's name."""
+    role: str
+    """The role within the project."""
+    since: AwareDatetime
+    """The time of joining."""
+    user_id: str
+    """The user: `usr_…`"""
+
+
 class Message(Base):
     """An earlier turn."""
 
@@ -1017,6 +1041,27 @@ class Progress(Base):
     """Steps whose condition was false."""
     total: int
     """All steps."""
+
+
+class Project(Base):
+    """A project."""
+
+    archived_at: AwareDatetime | None = None
+    """The time since which the project takes no new work."""
+    created_at: AwareDatetime | None = None
+    """The time of creation; `default` is as old as the server."""
+    created_by: str | None = None
+    """The creator: the id of a user or a key."""
+    description: str | None = None
+    """The text for people."""
+    id: str
+    """`prj_…`"""
+    members: int
+    """The number of its members; `default` has every user."""
+    name: str
+    """The name."""
+    role: str | None = None
+    """The caller's role in the project; without one the caller sees no text of it."""
 
 
 class QueueSettings(Base):
@@ -1550,6 +1595,18 @@ class ChangePassword(Base):
     """8 to 128 characters, none of the common ones."""
 
 
+class ChangeProject(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str | None, Field(max_length=100, min_length=1)] = None
+    """The name."""
+    description: Annotated[str | None, Field(max_length=1000)] = None
+    """A text for people; an empty one takes it away."""
+    archived: bool | None = None
+    """True to take no new work any more, false to take it again."""
+
+
 class ChangeQueue(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1669,6 +1726,16 @@ class CreateKey(Base):
     The queues that a worker key may serve; by default every queue. A key with queues reads only the
      tasks that it holds.
     """
+
+
+class CreateProject(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str, Field(max_length=100, min_length=1)]
+    """The name, which no other project has."""
+    description: Annotated[str | None, Field(max_length=1000)] = None
+    """A text for people."""
 
 
 class CreateTemplateBatch(Base):
@@ -1973,6 +2040,22 @@ class RetryRequest(Base):
     """The longest wait between two attempts, in milliseconds; by default 300000."""
 
 
+class ReviewBatch(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    step: Annotated[str | None, Field(max_length=64, min_length=1)] = None
+    """The step; by default the last one."""
+    top: Annotated[int, Field(ge=1, le=1000)]
+    """The most reviews: 1 to 1,000."""
+    order_by: Literal["confidence", "random"] | None = None
+    """confidence (by default): the least sure outputs first; random: a sample."""
+    field: Annotated[str | None, Field(max_length=64, min_length=1)] = None
+    """The member of the output that reviewers judge; by default the whole."""
+    blind: bool | None = None
+    """true: reviewers give their own answer without seeing the output, or its field; by default false."""
+
+
 class RevokeKeys(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -2053,6 +2136,14 @@ class SetLatestVersion(Base):
         ),
     ]
     """The version."""
+
+
+class SetMember(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
+    """One of admin, operator, reviewer, viewer."""
 
 
 class SetModelLimits(Base):

@@ -75,6 +75,12 @@ class ChangePassword(TypedDict):
     new: str
 
 
+class ChangeProject(TypedDict):
+    name: NotRequired[str | None]
+    description: NotRequired[str | None]
+    archived: NotRequired[bool | None]
+
+
 class ChangeQueue(TypedDict):
     paused: NotRequired[bool | None]
     concurrent: NotRequired[int | None]
@@ -124,6 +130,11 @@ class CreateKey(TypedDict):
     environment: NotRequired[Literal["live", "test"] | None]
     plan: NotRequired[Literal["free", "pro", "enterprise"] | None]
     queues: NotRequired[list[str] | None]
+
+
+class CreateProject(TypedDict):
+    name: str
+    description: NotRequired[str | None]
 
 
 class CreateTemplateBatch(TypedDict):
@@ -263,6 +274,14 @@ class RetryRequest(TypedDict):
     max_backoff_ms: NotRequired[int | None]
 
 
+class ReviewBatch(TypedDict):
+    step: NotRequired[str | None]
+    top: int
+    order_by: NotRequired[Literal["confidence", "random"] | None]
+    field: NotRequired[str | None]
+    blind: NotRequired[bool | None]
+
+
 class RevokeKeys(TypedDict):
     all: NotRequired[bool | None]
     made_by: NotRequired[str | None]
@@ -294,6 +313,10 @@ class RunOptions(TypedDict):
 
 class SetLatestVersion(TypedDict):
     version: str
+
+
+class SetMember(TypedDict):
+    role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
 
 
 class SetModelLimits(TypedDict):

@@ -86,6 +86,20 @@ impl Batches {
         self.cb.one(Call::post(&["batches", id, "retry"]).json(&json(&body)), false).await
     }
 
+    /// Ask for reviews of outputs of a batch that have passed. Nothing waits for the decisions: they are recorded, count in
+    /// the calibration, and stand beside the outputs. A repeated request asks for further reviews.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn review(
+        &self,
+        id: &str,
+        body: impl Into<types::ReviewBatch>,
+    ) -> Result<types::BatchReviews, Error> {
+        let body: types::ReviewBatch = body.into();
+        self.cb.one(Call::post(&["batches", id, "review"]).json(&json(&body)), false).await
+    }
+
     /// A page of the rows of a batch.
     ///
     /// # Errors
@@ -546,6 +560,73 @@ impl Plans {
         let mut body: types::ExecutePlan = body.into();
         body.options.get_or_insert_default().dry_run = Some(true);
         self.cb.one(Call::post(&["plans", id, "execute"]).json(&json(&body)), true).await
+    }
+}
+
+impl Projects {
+    /// The projects in which one has a role, oldest first; an admin of the server sees all.
+    pub fn list(&self) -> Pages<types::Project> {
+        Pages::new(&self.cb, &["projects"], Vec::new())
+    }
+
+    /// Make a project; whoever makes it is its first admin.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn create(
+        &self,
+        body: impl Into<types::CreateProject>,
+    ) -> Result<types::Project, Error> {
+        let body: types::CreateProject = body.into();
+        self.cb.one(Call::post(&["projects"]).json(&json(&body)), false).await
+    }
+
+    /// A project.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn get(&self, id: &str) -> Result<types::Project, Error> {
+        self.cb.one(Call::get(&["projects", id]), false).await
+    }
+
+    /// Give a project another name or description, put it into the archive, or take it out.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn change(
+        &self,
+        id: &str,
+        body: impl Into<types::ChangeProject>,
+    ) -> Result<types::Project, Error> {
+        let body: types::ChangeProject = body.into();
+        self.cb.one(Call::patch(&["projects", id]).json(&json(&body)), false).await
+    }
+
+    /// The members of a project, by name.
+    pub fn members(&self, id: &str) -> Pages<types::Member> {
+        Pages::new(&self.cb, &["projects", id, "members"], Vec::new())
+    }
+
+    /// Give a user a role in a project.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn set_member(
+        &self,
+        id: &str,
+        user: &str,
+        body: impl Into<types::SetMember>,
+    ) -> Result<types::Member, Error> {
+        let body: types::SetMember = body.into();
+        self.cb.one(Call::put(&["projects", id, "members", user]).json(&json(&body)), false).await
+    }
+
+    /// End a user's membership; the keys that the user answers for in the project are revoked.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn remove_member(&self, id: &str, user: &str) -> Result<types::Member, Error> {
+        self.cb.one(Call::delete(&["projects", id, "members", user]), false).await
     }
 }
 

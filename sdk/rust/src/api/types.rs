@@ -539,6 +539,16 @@ pub struct BatchProgress {
     pub total: u64,
 }
 
+/// The reviews that were asked for.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct BatchReviews {
+    /// The reviews that wait now.
+    pub asked: u64,
+    /// The other outputs of the step that have passed without a review.
+    pub left: u64,
+}
+
 /// A row of a batch; a member that does not exist yet is left out.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -1071,6 +1081,72 @@ impl ChangePassword {
     #[must_use]
     pub fn new(current: impl Into<String>, new: impl Into<String>) -> Self {
         Self { current: current.into(), new: new.into() }
+    }
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ChangeProject {
+    /// The name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Option<String>>,
+    /// A text for people; an empty one takes it away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Option<String>>,
+    /// True to take no new work any more, false to take it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<Option<bool>>,
+}
+
+impl ChangeProject {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { name: None, description: None, archived: None }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(mut self, value: impl Into<String>) -> Self {
+        self.name = Some(Some(value.into()));
+        self
+    }
+
+    /// Clears `name`.
+    #[must_use]
+    pub fn clear_name(mut self) -> Self {
+        self.name = Some(None);
+        self
+    }
+
+    /// A text for people; an empty one takes it away.
+    #[must_use]
+    pub fn description(mut self, value: impl Into<String>) -> Self {
+        self.description = Some(Some(value.into()));
+        self
+    }
+
+    /// Clears `description`.
+    #[must_use]
+    pub fn clear_description(mut self) -> Self {
+        self.description = Some(None);
+        self
+    }
+
+    /// True to take no new work any more, false to take it again.
+    #[must_use]
+    pub fn archived(mut self, value: bool) -> Self {
+        self.archived = Some(Some(value));
+        self
+    }
+
+    /// Clears `archived`.
+    #[must_use]
+    pub fn clear_archived(mut self) -> Self {
+        self.archived = Some(None);
+        self
     }
 }
 
@@ -1825,6 +1901,33 @@ impl CreateKey {
     #[must_use]
     pub fn queues(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.queues = Some(value.into_iter().map(Into::into).collect());
+        self
+    }
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CreateProject {
+    /// The name, which no other project has.
+    pub name: String,
+    /// A text for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+impl CreateProject {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), description: None }
+    }
+
+    /// A text for people.
+    #[must_use]
+    pub fn description(mut self, value: impl Into<String>) -> Self {
+        self.description = Some(value.into());
         self
     }
 }
@@ -4336,6 +4439,23 @@ impl Logout {
     }
 }
 
+/// A member of a project.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct Member {
+    /// The user's e-mail.
+    pub email: String,
+    /// The user's name.
+    pub name: String,
+    /// The role within the project.
+    pub role: String,
+    /// The time of joining.
+    pub since: String,
+    /// The user: `usr_…`
+    #[serde(rename = "userId")]
+    pub user_id: String,
+}
+
 /// An earlier turn.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -5223,6 +5343,33 @@ pub struct Progress {
     pub total: u64,
 }
 
+/// A project.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct Project {
+    /// The time since which the project takes no new work.
+    #[serde(rename = "archivedAt", default, skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<String>,
+    /// The time of creation; `default` is as old as the server.
+    #[serde(rename = "createdAt", default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+    /// The creator: the id of a user or a key.
+    #[serde(rename = "createdBy", default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// The text for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `prj_…`
+    pub id: String,
+    /// The number of its members; `default` has every user.
+    pub members: u64,
+    /// The name.
+    pub name: String,
+    /// The caller's role in the project; without one the caller sees no text of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
 /// A queue as it is.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -5505,6 +5652,63 @@ impl RetryRequest {
     #[must_use]
     pub fn max_backoff_ms(mut self, value: u64) -> Self {
         self.max_backoff_ms = Some(value);
+        self
+    }
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ReviewBatch {
+    /// The step; by default the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The most reviews: 1 to 1,000.
+    pub top: u64,
+    /// confidence (by default): the least sure outputs first; random: a sample.
+    #[serde(rename = "orderBy", default, skip_serializing_if = "Option::is_none")]
+    pub order_by: Option<String>,
+    /// The member of the output that reviewers judge; by default the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// true: reviewers give their own answer without seeing the output, or its field; by default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blind: Option<bool>,
+}
+
+impl ReviewBatch {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(top: u64) -> Self {
+        Self { top, step: None, order_by: None, field: None, blind: None }
+    }
+
+    /// The step; by default the last one.
+    #[must_use]
+    pub fn step(mut self, value: impl Into<String>) -> Self {
+        self.step = Some(value.into());
+        self
+    }
+
+    /// confidence (by default): the least sure outputs first; random: a sample.
+    #[must_use]
+    pub fn order_by(mut self, value: impl Into<String>) -> Self {
+        self.order_by = Some(value.into());
+        self
+    }
+
+    /// The member of the output that reviewers judge; by default the whole.
+    #[must_use]
+    pub fn field(mut self, value: impl Into<String>) -> Self {
+        self.field = Some(value.into());
+        self
+    }
+
+    /// true: reviewers give their own answer without seeing the output, or its field; by default false.
+    #[must_use]
+    pub fn blind(mut self, value: bool) -> Self {
+        self.blind = Some(value);
         self
     }
 }
@@ -6106,6 +6310,23 @@ impl SetLatestVersion {
     #[must_use]
     pub fn new(version: impl Into<String>) -> Self {
         Self { version: version.into() }
+    }
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SetMember {
+    /// One of admin, operator, reviewer, viewer.
+    pub role: String,
+}
+
+impl SetMember {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(role: impl Into<String>) -> Self {
+        Self { role: role.into() }
     }
 }
 

@@ -13,7 +13,8 @@ from typing_extensions import Unpack
 
 from .. import _core, models
 from ..params import (
-    ChangeBudget, ChangeQueue, ChangeUser, CreateBudget, CreateInvitation, CreateKey, CreateUser, RevokeKeys,
+    ChangeBudget, ChangeProject, ChangeQueue, ChangeUser, CreateBudget, CreateInvitation, CreateKey, CreateProject,
+    CreateUser, RevokeKeys,
     SetModelLimits, StartBulk,
 )
 from .transport import Bound, Pages, Resource
@@ -178,19 +179,20 @@ class Batches(Resource):
         self, template_id: str, rows: Iterable[Mapping[str, Any]], *, version: str | None = None,
         name: str | None = None, tags: Sequence[str] | None = None, max_cost: float | None = None,
         concurrency: int | None = None, on_invalid: Literal["keep", "reject"] | None = None,
-        reuse: str | None = None, idempotency_key: str | None = None,
+        reuse: str | None = None, dedupe: bool | None = None, idempotency_key: str | None = None,
     ) -> models.TemplateBatch:
         """Uploads rows, `{"key": …, "input": {…}}` each, and starts the template over them.
 
         All rows are durable when it returns. They are held in memory until then. `reuse` is the id of a batch, or
-        `latest`: answers to the same questions are taken over from it.
+        `latest`: answers to the same questions are taken over from it. With `dedupe`, rows that ask the same are
+        answered once.
         """
         lines = b"".join(_core.encoded(dict(row)) + b"\n" for row in rows)
         return self._one(
             models.TemplateBatch, "POST", "/api/batches", content=lines, content_type="application/x-ndjson",
             key=idempotency_key, query={
                 "templateId": template_id, "version": version, "name": name, "tags": tags, "maxCost": max_cost,
-                "concurrency": concurrency, "onInvalid": on_invalid, "reuse": reuse})
+                "concurrency": concurrency, "onInvalid": on_invalid, "reuse": reuse, "dedupe": dedupe})
 
     def dry_run(
         self, template_id: str, rows: Iterable[Mapping[str, Any]], *, version: str | None = None
@@ -236,6 +238,15 @@ class Batches(Resource):
         """Runs failed rows anew, and keeps the steps that are good."""
         return self._one(
             models.TemplateBatch, "POST", "/api/batches/{id}/retry", id=id, body=given(codes=codes, keys=keys))
+
+    def review(
+        self, id: str, top: int, *, step: str | None = None,
+        order_by: Literal["confidence", "random"] | None = None, field: str | None = None,
+        blind: bool | None = None,
+    ) -> models.BatchReviews:
+        """Asks for reviews of outputs that have passed; nothing waits for them."""
+        body = given(top=top, step=step, orderBy=order_by, field=field, blind=blind)
+        return self._one(models.BatchReviews, "POST", "/api/batches/{id}/review", id=id, body=body)
 
     def delete(self, id: str) -> models.TemplateBatch:
         """Erases a batch that has ended, with its executions. Requires the role admin."""
@@ -338,6 +349,42 @@ class Budgets(Resource):
     def delete(self, id: str) -> models.Budget:
         """Deletes a budget."""
         return self._one(models.Budget, "DELETE", "/api/budgets/{id}", id=id)
+
+
+class Projects(Resource):
+    """`cb.projects`. A project is named by its id or its name."""
+
+    def create(self, **fields: Unpack[CreateProject]) -> models.Project:
+        """Makes a project; its maker is its first admin."""
+        body = _core.checked(models.CreateProject, fields)
+        return self._one(models.Project, "POST", "/api/projects", body=body)
+
+    def get(self, id: str) -> models.Project:
+        """Reads a project."""
+        return self._one(models.Project, "GET", "/api/projects/{id}", id=id)
+
+    def list(self) -> Pages[models.Project]:
+        """Lists the projects in which one has a role."""
+        return self._pages(models.Project, "GET", "/api/projects")
+
+    def change(self, id: str, **fields: Unpack[ChangeProject]) -> models.Project:
+        """Changes a project, puts it into the archive or takes it out."""
+        body = _core.checked(models.ChangeProject, fields)
+        return self._one(models.Project, "PATCH", "/api/projects/{id}", id=id, body=body)
+
+    def members(self, id: str) -> Pages[models.Member]:
+        """Lists the members of a project by name."""
+        return self._pages(models.Member, "GET", "/api/projects/{id}/members", id=id)
+
+    def set_member(self, id: str, user: str, role: str) -> models.Member:
+        """Gives a user, by id or e-mail, a role in a project."""
+        body = _core.checked(models.SetMember, {"role": role})
+        return self._one(
+            models.Member, "PUT", "/api/projects/{id}/members/{user}", id=id, user=user, body=body)
+
+    def remove_member(self, id: str, user: str) -> models.Member:
+        """Ends the membership of a user, by id or e-mail."""
+        return self._one(models.Member, "DELETE", "/api/projects/{id}/members/{user}", id=id, user=user)
 
 
 class Webhooks(Resource):
