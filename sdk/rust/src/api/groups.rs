@@ -33,6 +33,8 @@ groups! {
     templates Templates;
     /// Runs of plans.
     executions Executions;
+    /// Projects and their members.
+    projects Projects;
     /// Schedules of templates and plans.
     schedules Schedules;
     /// Outputs that wait for a reviewer, and the decisions.
