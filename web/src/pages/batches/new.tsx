@@ -1,11 +1,14 @@
 /** /batches/new: a template, a file, what the file has, and the upload. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError } from "../../api/client";
 import { useApi, usePage } from "../../api/hooks";
-import { count, percent, plural } from "../../lib/format";
+import { count, percent } from "../../lib/format";
 import { freshKey } from "../../lib/fresh-key";
 import { useParams } from "../../lib/search";
+import { locale } from "../../lib/texts";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Field, PageFrame, Panel } from "../../ui/basics";
@@ -20,11 +23,13 @@ import "./batches.css";
 export default function NewBatch() {
   const may = useMay();
   return (
-    <PageFrame title="New batch">
+    <PageFrame title={t`New batch`}>
       {may("batches: run") ? (
         <Form />
       ) : (
-        <Empty title="You may not create batches">An operator or an admin may.</Empty>
+        <Empty title={t`You may not create batches`}>
+          <Trans>An operator or an admin may.</Trans>
+        </Empty>
       )}
     </PageFrame>
   );
@@ -92,7 +97,7 @@ function Form() {
     try {
       const batch = await begun.done;
       navigate(`/batches/${batch.id}`);
-      toast(`${plural(batch.rows, "row is", "rows are")} stored.`);
+      toast(plural(batch.rows, { one: "# row is stored.", other: "# rows are stored." }));
     } catch (error) {
       if ((error as Error).name !== "AbortError") setRefused(error as Error);
     }
@@ -100,11 +105,11 @@ function Form() {
   };
   const missing =
     templateId === ""
-      ? "Choose a template."
+      ? t`Choose a template.`
       : !chosen
-        ? "Choose a file."
+        ? t`Choose a file.`
         : wrong
-          ? "Choose another file."
+          ? t`Choose another file.`
           : undefined;
   return (
     <form
@@ -115,9 +120,9 @@ function Form() {
       }}
     >
       <div className="stack">
-        <Panel title="Template and version">
+        <Panel title={t`Template and version`}>
           <div className="batches-pad batches-pair">
-            <Field label="Template" fault={template.error?.message}>
+            <Field label={t`Template`} fault={template.error?.message}>
               {(props) => (
                 <select
                   {...props}
@@ -125,7 +130,7 @@ function Form() {
                   value={templateId}
                   onChange={(event) => set({ template: event.target.value, version: undefined })}
                 >
-                  <option value="">Choose a template</option>
+                  <option value="">{t`Choose a template`}</option>
                   {templateId && !isList && <option value={templateId}>{templateId}</option>}
                   {templates.data?.items.map(({ id, name }) => (
                     <option key={id} value={id}>
@@ -135,7 +140,7 @@ function Form() {
                 </select>
               )}
             </Field>
-            <Field label="Version">
+            <Field label={t`Version`}>
               {(props) => (
                 <select
                   {...props}
@@ -144,7 +149,7 @@ function Form() {
                   value={version ?? ""}
                   onChange={(event) => set({ version: event.target.value || undefined })}
                 >
-                  <option value="">the highest</option>
+                  <option value="">{t`the highest`}</option>
                   {versions.data?.map((each) => (
                     <option key={each.version} value={each.version}>
                       {each.version}
@@ -157,7 +162,7 @@ function Form() {
         </Panel>
         <Drop file={chosen?.file} onFile={(file) => void choose(file)} />
         {(unreadable ?? fault) && (
-          <Failed error={new Error(unreadable ?? fault)} what="The file cannot be used" />
+          <Failed error={new Error(unreadable ?? fault)} what={t`The file cannot be used`} />
         )}
         {chosen && !wrong && found && (
           <Preview
@@ -170,14 +175,21 @@ function Form() {
           />
         )}
       </div>
-      <Panel title="Settings">
+      <Panel title={t`Settings`}>
         <div className="batches-pad stack">
-          <Line name="name" label="Name" draft={draft} set={setDraft} fault={faultOf} />
-          <Line name="tags" label="Tags" hint="with commas" draft={draft} set={setDraft} fault={faultOf} />
+          <Line name="name" label={t`Name`} draft={draft} set={setDraft} fault={faultOf} />
+          <Line
+            name="tags"
+            label={t`Tags`}
+            hint={t`with commas`}
+            draft={draft}
+            set={setDraft}
+            fault={faultOf}
+          />
           <Line
             name="concurrency"
-            label="Rows at a time"
-            hint="1 to 1,000, by default 100. A row that waits for a reviewer does not count."
+            label={t`Rows at a time`}
+            hint={t`1 to 1,000, by default 100. A row that waits for a reviewer does not count.`}
             draft={draft}
             set={setDraft}
             fault={faultOf}
@@ -185,14 +197,14 @@ function Form() {
           />
           <Line
             name="maxCost"
-            label="Most cost, in USD"
-            hint="Once so much is spent, the batch is paused."
+            label={t`Most cost, in USD`}
+            hint={t`Once so much is spent, the batch is paused.`}
             draft={draft}
             set={setDraft}
             fault={faultOf}
             mode="decimal"
           />
-          <Field label="Rows with a fault">
+          <Field label={t`Rows with a fault`}>
             {(props) => (
               <select
                 {...props}
@@ -200,20 +212,22 @@ function Form() {
                 value={draft.onInvalid ?? ""}
                 onChange={(event) => setDraft({ ...draft, onInvalid: event.target.value || undefined })}
               >
-                <option value="">are kept, the others run</option>
-                <option value="reject">refuse the whole file</option>
+                <option value="">{t`are kept, the others run`}</option>
+                <option value="reject">{t`refuse the whole file`}</option>
               </select>
             )}
           </Field>
           {refused && !isNamed && (
-            <Failed error={new Error(said(refused, found))} what="Nothing was created" />
+            <Failed error={new Error(said(refused, found))} what={t`Nothing was created`} />
           )}
           {sending ? (
             <Sending size={chosen?.file.size ?? 0} sent={sending.sent} onStop={sending.abort} />
           ) : (
             <>
               <Button type="submit" kind="primary" disabled={missing !== undefined}>
-                {found?.done && !wrong ? `Upload ${plural(found.rows, "row")}` : "Upload"}
+                {found?.done && !wrong
+                  ? plural(found.rows, { one: "Upload # row", other: "Upload # rows" })
+                  : t`Upload`}
               </Button>
               {missing && <p className="soft small">{missing}</p>}
             </>
@@ -228,7 +242,7 @@ function Form() {
 function said(refused: Error, found: Found | undefined): string {
   const [, row] = /\brow (\d+):/.exec(refused.message) ?? [];
   const line = found?.faults.find(({ number }) => number === Number(row))?.line;
-  return line === undefined ? refused.message : `line ${line}, ${refused.message}`;
+  return line === undefined ? refused.message : t`line ${line}, ${refused.message}`;
 }
 
 /** What a file has, read again for another template or key column. */
@@ -254,7 +268,7 @@ function useLook(
     look(chosen.file, chosen.media, keyColumn, of.current, tell, stop.signal).catch((error) => {
       if (stop.signal.aborted) return;
       const isOurs = error instanceof Unreadable;
-      setState({ fault: isOurs ? error.message : `The file cannot be read: ${(error as Error).message}` });
+      setState({ fault: isOurs ? error.message : t`The file cannot be read: ${(error as Error).message}` });
     });
     return () => stop.abort();
   }, [chosen, keyColumn, name, isReady]);
@@ -288,19 +302,23 @@ function Drop({ file, onFile }: { file: File | undefined; onFile: (file: File | 
         </span>
       ) : (
         <>
-          <strong>Drop a file here</strong>
+          <strong>
+            <Trans>Drop a file here</Trans>
+          </strong>
           <span className="soft">
-            CSV with commas, whose first line names the input fields, or lines of JSON. At most 100,000 rows
-            and 1 GiB.
+            <Trans>
+              CSV with commas, whose first line names the input fields, or lines of JSON. At most 100,000 rows
+              and 1 GiB.
+            </Trans>
           </span>
         </>
       )}
-      <Button onClick={() => input.current?.click()}>{file ? "Choose another" : "Choose a file"}</Button>
+      <Button onClick={() => input.current?.click()}>{file ? t`Choose another` : t`Choose a file`}</Button>
       <input
         ref={input}
         type="file"
         className="hide"
-        aria-label="File"
+        aria-label={t`File`}
         tabIndex={-1}
         accept=".csv,.txt,.jsonl,.ndjson,.json,text/csv"
         onChange={(event) => {
@@ -317,17 +335,17 @@ function Sending({ size, sent, onStop }: { size: number; sent: number; onStop: (
   const share = size > 0 ? Math.min(1, sent / size) : 0;
   return (
     <div className="stack" role="status">
-      <span className="bar" role="img" aria-label={`${percent(share)} are sent`}>
+      <span className="bar" role="img" aria-label={t`${percent(share)} are sent`}>
         <i style={{ width: `${share * 100}%` }} />
       </span>
       <span className="row between">
         <span>
           {share < 1
-            ? `${percent(share)} of ${sizeOf(size)} sent`
-            : "All is sent; the server stores the rows"}
+            ? t`${percent(share)} of ${sizeOf(size)} sent`
+            : t`All is sent; the server stores the rows`}
         </span>
         <Button size="small" onClick={onStop}>
-          Stop
+          <Trans>Stop</Trans>
         </Button>
       </span>
     </div>
@@ -335,10 +353,10 @@ function Sending({ size, sent, onStop }: { size: number; sent: number; onStop: (
 }
 
 function sizeOf(bytes: number): string {
-  const units = ["bytes", "KiB", "MiB", "GiB"];
+  const units = [t`bytes`, "KiB", "MiB", "GiB"];
   const at = bytes < 1024 ? 0 : Math.min(3, Math.floor(Math.log2(bytes) / 10));
   const value = bytes / 1024 ** at;
-  return `${at === 0 || value >= 100 ? count(value) : value.toFixed(1)} ${units[at]}`;
+  return `${at === 0 || value >= 100 ? count(value) : value.toLocaleString(locale, { maximumFractionDigits: 1, minimumFractionDigits: 1 })} ${units[at]}`;
 }
 
 function Line({

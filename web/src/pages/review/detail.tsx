@@ -1,4 +1,6 @@
 /** The open item: its output beside what it was made from, why it is held, and the decision. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import {
   lazy,
   type ReactNode,
@@ -122,7 +124,7 @@ export function Detail(props: Props) {
   const diff = () => canDiff && setView(view === "diff" ? "output" : "diff");
   useImperativeHandle(ref, () => ({ approve, reject, edit, diff }));
 
-  const title = item.stepId ?? "Task";
+  const title = item.stepId ?? t`Task`;
   return (
     <article
       className="review-detail"
@@ -131,7 +133,7 @@ export function Detail(props: Props) {
       data-rejecting={rejecting || undefined}
     >
       <header className="review-title" ref={top}>
-        <Link href={backTo} className="button review-back" data-kind="quiet" aria-label="Back to the list">
+        <Link href={backTo} className="button review-back" data-kind="quiet" aria-label={t`Back to the list`}>
           <Icon name="back" />
         </Link>
         <h2 className="cut grow">
@@ -141,10 +143,10 @@ export function Detail(props: Props) {
               item.templateId ? (
                 <TemplateName id={item.templateId} />
               ) : (
-                "plan"
+                t`plan`
               )
             ) : (
-              `queue ${item.queue}`
+              t`queue ${item.queue}`
             )}
           </span>
         </h2>
@@ -154,7 +156,7 @@ export function Detail(props: Props) {
             size="small"
             kind="quiet"
             icon="back"
-            aria-label="Previous"
+            aria-label={t`Previous`}
             hotkey={keyOf("review.previous", "k")}
             disabled={!onStep.before}
             onClick={onStep.before}
@@ -164,7 +166,7 @@ export function Detail(props: Props) {
             size="small"
             kind="quiet"
             icon="next"
-            aria-label="Next"
+            aria-label={t`Next`}
             hotkey={keyOf("review.next", "j")}
             disabled={!onStep.after}
             onClick={onStep.after}
@@ -173,7 +175,7 @@ export function Detail(props: Props) {
       </header>
       <div className="review-body">
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach that */}
-        <div className="review-scroller" tabIndex={0} role="group" aria-label="The output and its sources">
+        <div className="review-scroller" tabIndex={0} role="group" aria-label={t`The output and its sources`}>
           <div className="review-notices">
             {canDecide && unlisted}
             <Refused item={item} refusal={refusal} />
@@ -182,13 +184,13 @@ export function Detail(props: Props) {
             <Reason item={item} />
           </div>
           <div className="review-columns">
-            <section className="panel review-output" aria-label="The output and its versions">
+            <section className="panel review-output" aria-label={t`The output and its versions`}>
               <div className="review-tabs">
                 <div className="tabs" role="tablist">
-                  <Tab name="Output" shown={view === "output"} choose={() => setView("output")} />
+                  <Tab name={t`Output`} shown={view === "output"} choose={() => setView("output")} />
                   {canDecide && (
                     <Tab
-                      name={isEdited ? "Edit (changed)" : "Edit"}
+                      name={isEdited ? t`Edit (changed)` : t`Edit`}
                       hotkey={keyOf("review.edit", "e")}
                       shown={view === "edit"}
                       choose={() => setView("edit")}
@@ -196,7 +198,7 @@ export function Detail(props: Props) {
                   )}
                   {canDiff && (
                     <Tab
-                      name="Difference"
+                      name={t`Difference`}
                       hotkey={keyOf("review.diff", "d")}
                       shown={view === "diff"}
                       choose={() => setView("diff")}
@@ -213,7 +215,7 @@ export function Detail(props: Props) {
                       setView("output");
                     }}
                   >
-                    Discard the edit
+                    <Trans>Discard the edit</Trans>
                   </Button>
                 )}
               </div>
@@ -251,19 +253,19 @@ export function Detail(props: Props) {
             <div className="review-sources">
               <Sources item={item} around={around} />
             </div>
-            <aside className="review-facts" aria-label="About this output">
-              <Part title="Confidence">
+            <aside className="review-facts" aria-label={t`About this output`}>
+              <Part title={t`Confidence`}>
                 <Why item={item} />
               </Part>
               {item.planExecutionId && mayRead("executions: read") && (
-                <Part title="Where it stands">
+                <Part title={t`Where it stands`}>
                   <Neighbours item={item} around={around} />
                 </Part>
               )}
-              <Part title="Facts">
+              <Part title={t`Facts`}>
                 <Facts item={item} />
               </Part>
-              <Part title="History">
+              <Part title={t`History`}>
                 <History item={item} />
               </Part>
             </aside>
