@@ -2,11 +2,35 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { transformAsync } from "@babel/core";
+import macro from "@lingui/babel-plugin-lingui-macro";
+import { lingui } from "@lingui/vite-plugin";
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
 const server = process.env.CALLBOARD_SERVER ?? "http://127.0.0.1:8080";
+
+/** Turns the macros of texts (`t`, `Trans`, `plural`, `Plural`) into reads of the catalog of the language. */
+function texts(): Plugin {
+  return {
+    name: "texts",
+    enforce: "pre",
+    async transform(code, id) {
+      if (!/\.tsx?$/.test(id) || !code.includes("@lingui/")) return;
+      const syntax = id.endsWith("x") ? (["typescript", "jsx"] as const) : (["typescript"] as const);
+      const made = await transformAsync(code, {
+        filename: id,
+        babelrc: false,
+        configFile: false,
+        sourceMaps: true,
+        parserOpts: { plugins: [...syntax] },
+        plugins: [macro],
+      });
+      return made?.code ? { code: made.code, map: made.map } : undefined;
+    },
+  };
+}
 
 /** Empties dist, except for the file that keeps the directory in git. */
 function emptied(): Plugin {
@@ -41,7 +65,13 @@ function compressed(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [react(), emptied(), compressed()],
+  plugins: [
+    texts(),
+    lingui({ failOnMissing: true, failOnCompileError: true }),
+    react(),
+    emptied(),
+    compressed(),
+  ],
   build: { target: "es2022", emptyOutDir: false, assetsInlineLimit: 0, reportCompressedSize: false },
   server: {
     // The guides of docs/ are part of the pages.
