@@ -8,6 +8,7 @@ beforeAll(async () => {
   vi.stubGlobal("navigator", { ...navigator, languages: ["fr-CH", "de-AT", "en"] });
   vi.resetModules();
   texts = await import("./texts");
+  await import("./texts-rest");
   format = await import("./format");
   return () => vi.unstubAllGlobals();
 });

@@ -2,7 +2,7 @@
  * The language of the texts, and the locale of figures and dates: read once, before any module makes a text.
  *
  * Every module with a text imports this one (the macros of Lingui name it `#texts`), so its `await` comes first.
- * A change of the language loads the page again.
+ * A change of the language loads the page again. These are the texts of the first page; `texts-rest.ts` has the others.
  */
 import { i18n } from "@lingui/core";
 import { preference, write } from "./preferences";
@@ -20,7 +20,7 @@ export const language: Language =
 /** The language with the region of the browser, where it names one: `en-GB`, `de-AT`. */
 export const locale = navigator.languages.find((tag) => primary(tag) === language) ?? language;
 
-const catalogs = { en: () => import("../locales/en.po"), de: () => import("../locales/de.po") };
+const catalogs = { en: () => import("../locales/en.po?first"), de: () => import("../locales/de.po?first") };
 const { messages } = await catalogs[language]();
 i18n.loadAndActivate({ locale: language, locales: [locale, language], messages });
 document.documentElement.lang = language;
