@@ -1509,6 +1509,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The projects in which one has a role, oldest first; an admin of the server sees all. */
+        get: operations["projects_list"];
+        put?: never;
+        /** Make a project; whoever makes it is its first admin. */
+        post: operations["projects_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A project. */
+        get: operations["projects_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Give a project another name or description, put it into the archive, or take it out. */
+        patch: operations["projects_change"];
+        trace?: never;
+    };
+    "/api/projects/{id}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The members of a project, by name. */
+        get: operations["projects_list_members"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}/members/{user}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Give a user a role in a project. */
+        put: operations["projects_set_member"];
+        post?: never;
+        /** End a user's membership; the keys that the user answers for in the project are revoked. */
+        delete: operations["projects_remove_member"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queues": {
         parameters: {
             query?: never;
@@ -3762,6 +3833,22 @@ export interface components {
             /** @description The number of ended sessions. */
             ended: number;
         };
+        /** @description A member of a project. */
+        Member: {
+            /** @description The user's e-mail. */
+            email: string;
+            /** @description The user's name. */
+            name: string;
+            /** @description The role within the project. */
+            role: string;
+            /**
+             * Format: date-time
+             * @description The time of joining.
+             */
+            since: string;
+            /** @description The user: `usr_…` */
+            userId: string;
+        };
         /** @description An earlier turn. */
         Message: {
             /** @description The text. */
@@ -4068,6 +4155,31 @@ export interface components {
              * @description All steps.
              */
             total: number;
+        };
+        /** @description A project. */
+        Project: {
+            /**
+             * Format: date-time
+             * @description The time since which the project takes no new work.
+             */
+            archivedAt?: string;
+            /**
+             * Format: date-time
+             * @description The time of creation; `default` is as old as the server.
+             */
+            createdAt?: string;
+            /** @description The creator: the id of a user or a key. */
+            createdBy?: string;
+            /** @description The text for people. */
+            description?: string;
+            /** @description `prj_…` */
+            id: string;
+            /** @description The number of its members; `default` has every user. */
+            members: number;
+            /** @description The name. */
+            name: string;
+            /** @description The caller's role in the project; without one the caller sees no text of it. */
+            role?: string;
         };
         /** @description A queue as it is. */
         Queue: components["schemas"]["QueueSettings"] & {
@@ -5287,6 +5399,14 @@ export interface components {
              */
             new: string;
         };
+        ChangeProject: {
+            /** @description The name. */
+            name?: string | null;
+            /** @description A text for people; an empty one takes it away. */
+            description?: string | null;
+            /** @description True to take no new work any more, false to take it again. */
+            archived?: boolean | null;
+        };
         ChangeQueue: {
             /** @description True if the queue gives out no leases. */
             paused?: boolean | null;
@@ -5640,6 +5760,12 @@ export interface components {
              *      tasks that it holds.
              */
             queues?: string[] | null;
+        };
+        CreateProject: {
+            /** @description The name, which no other project has. */
+            name: string;
+            /** @description A text for people. */
+            description?: string | null;
         };
         CreateSchedule: {
             /** @description The text for people. */
@@ -6297,6 +6423,13 @@ export interface components {
             /** @description The version. */
             version: string;
         };
+        SetMember: {
+            /**
+             * @description One of admin, operator, reviewer, viewer.
+             * @enum {string}
+             */
+            role: "admin" | "operator" | "reviewer" | "viewer" | "worker" | "backup";
+        };
         SetModelLimits: {
             /** @description Requests in any minute; unlimited if left out, as each of these. */
             requestsPerMinute?: number | null;
@@ -6603,7 +6736,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "project.created" | "project.changed" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: string;
                 /** @description Only entries before this instant. */
@@ -10739,6 +10872,296 @@ export interface operations {
             500: components["responses"]["Failure"];
             503: components["responses"]["Failure"];
             507: components["responses"]["Failure"];
+        };
+    };
+    projects_list: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Project"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    projects_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateProject"];
+            };
+        };
+        responses: {
+            /** @description the project is durable and takes work */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Project"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    projects_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the project */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Project"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    projects_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the project */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeProject"];
+            };
+        };
+        responses: {
+            /** @description the change is durable and holds */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Project"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    projects_list_members: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the id of the project */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Member"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    projects_set_member: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the project */
+                id: string;
+                /** @description the id of the user */
+                user: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetMember"];
+            };
+        };
+        responses: {
+            /** @description the role is durable and counts */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Member"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    projects_remove_member: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the project */
+                id: string;
+                /** @description the id of the user */
+                user: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the user sees nothing of the project any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Member"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
         };
     };
     queues_list: {
