@@ -1,4 +1,6 @@
 /** Every page on one screen. Each is a chunk of its own, read when it is first opened. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { QueryClientProvider, useQueryClient } from "@tanstack/react-query";
 import {
   type ComponentType,
@@ -79,7 +81,7 @@ function Content() {
   if (error && !who) {
     return (
       <main className="page">
-        <Failed error={error} retry={refetch} what="The server does not answer" />
+        <Failed error={error} retry={refetch} what={t`The server does not answer`} />
       </main>
     );
   }
@@ -135,9 +137,11 @@ function Pages() {
 
 function NotFound() {
   return (
-    <PageFrame title="No such page">
-      <Empty title="Nothing is at this address">
-        <a href="/">To the start</a>
+    <PageFrame title={t`No such page`}>
+      <Empty title={t`Nothing is at this address`}>
+        <a href="/">
+          <Trans>To the start</Trans>
+        </a>
       </Empty>
     </PageFrame>
   );
@@ -154,11 +158,11 @@ class Guard extends ReactComponent<{ children: ReactNode }, { error?: Error }> {
     if (!error) return this.props.children;
     const isOld = /dynamically imported|module script/i.test(error.message);
     return (
-      <PageFrame title="This page failed">
+      <PageFrame title={t`This page failed`}>
         <Failed
-          error={isOld ? new Error("the server has a newer version of this page: load it again") : error}
+          error={isOld ? new Error(t`the server has a newer version of this page: load it again`) : error}
           retry={() => window.location.reload()}
-          what="This page failed"
+          what={t`This page failed`}
         />
       </PageFrame>
     );

@@ -1,4 +1,6 @@
 /** What is around every page: the navigation, the state of the connection, the user. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useApi, usePage } from "./api/hooks";
@@ -6,6 +8,7 @@ import { useNow } from "./lib/clock";
 import { count, short } from "./lib/format";
 import { useKeys } from "./lib/keys";
 import { usePreference } from "./lib/preferences";
+import { LANGUAGES, type Language, language, speak } from "./lib/texts";
 import { applyTheme, type Theme } from "./lib/theme";
 import { useConnection, useLive } from "./live/live";
 import { useMay, useOwn, useSignOut, useWho } from "./session/session";
@@ -20,21 +23,21 @@ const KeysHelp = lazy(() => import("./ui/keys-help"));
 
 type Entry = { path: string; name: string; icon: IconName; needs?: string; gap?: boolean };
 const ENTRIES: Entry[] = [
-  { path: "/", name: "Overview", icon: "home", needs: "tasks: read" },
-  { path: "/review", name: "Review", icon: "review", needs: "hitl: read" },
-  { path: "/executions", name: "Executions", icon: "executions", needs: "executions: read", gap: true },
-  { path: "/batches", name: "Batches", icon: "batches", needs: "batches: read" },
-  { path: "/tasks", name: "Tasks", icon: "tasks", needs: "tasks: read" },
-  { path: "/templates", name: "Templates", icon: "templates", needs: "templates: read" },
-  { path: "/plans", name: "Plans", icon: "plans", needs: "plans: read" },
-  { path: "/schedules", name: "Schedules", icon: "clock", needs: "schedules: read" },
-  { path: "/workers", name: "Workers", icon: "workers", needs: "workers: read", gap: true },
-  { path: "/queues", name: "Queues", icon: "queues", needs: "workers: read" },
-  { path: "/models", name: "Models", icon: "models", needs: "models: read" },
-  { path: "/insights", name: "Insights", icon: "insights", needs: "hitl: read statistics" },
-  { path: "/budgets", name: "Budgets", icon: "money", needs: "budgets: read" },
-  { path: "/admin", name: "Admin", icon: "admin", gap: true },
-  { path: "/docs", name: "Docs", icon: "docs", needs: "tasks: read" },
+  { path: "/", name: t`Overview`, icon: "home", needs: "tasks: read" },
+  { path: "/review", name: t`Review`, icon: "review", needs: "hitl: read" },
+  { path: "/executions", name: t`Executions`, icon: "executions", needs: "executions: read", gap: true },
+  { path: "/batches", name: t`Batches`, icon: "batches", needs: "batches: read" },
+  { path: "/tasks", name: t`Tasks`, icon: "tasks", needs: "tasks: read" },
+  { path: "/templates", name: t`Templates`, icon: "templates", needs: "templates: read" },
+  { path: "/plans", name: t`Plans`, icon: "plans", needs: "plans: read" },
+  { path: "/schedules", name: t`Schedules`, icon: "clock", needs: "schedules: read" },
+  { path: "/workers", name: t`Workers`, icon: "workers", needs: "workers: read", gap: true },
+  { path: "/queues", name: t`Queues`, icon: "queues", needs: "workers: read" },
+  { path: "/models", name: t`Models`, icon: "models", needs: "models: read" },
+  { path: "/insights", name: t`Insights`, icon: "insights", needs: "hitl: read statistics" },
+  { path: "/budgets", name: t`Budgets`, icon: "money", needs: "budgets: read" },
+  { path: "/admin", name: t`Admin`, icon: "admin", gap: true },
+  { path: "/docs", name: t`Docs`, icon: "docs", needs: "tasks: read" },
 ];
 
 export function Layout({ children }: { children: ReactNode }) {
@@ -52,12 +55,12 @@ export function Layout({ children }: { children: ReactNode }) {
     // A reader hears the new page; the focus is not left on a link that may be gone.
     if (isOther) main.current?.focus({ preventScroll: true });
   }, [path]);
-  useKeys("Everywhere", [{ id: "help", key: "?", label: "Show the shortcuts", run: () => setHelp(true) }]);
+  useKeys(t`Everywhere`, [{ id: "help", key: "?", label: t`Show the shortcuts`, run: () => setHelp(true) }]);
 
   return (
     <div className="app">
       <a className="button skip" href="#main">
-        To the content
+        <Trans>To the content</Trans>
       </a>
       <header className="topbar">
         <Brand />
@@ -68,7 +71,7 @@ export function Layout({ children }: { children: ReactNode }) {
           data-kind="quiet"
           aria-expanded={open}
           aria-controls="side"
-          aria-label="Menu"
+          aria-label={t`Menu`}
           onClick={() => setOpen(!open)}
         >
           <Icon name={open ? "cross" : "menu"} />
@@ -108,13 +111,17 @@ function PausedBanner() {
         <Icon name="clock" />
       </span>
       <div className="grow">
-        <strong>Everything is paused: no task starts</strong>
+        <strong>
+          <Trans>Everything is paused: no task starts</Trans>
+        </strong>
         <div>
-          {data.paused}. To go on:{" "}
-          <Link className="text-link" href="/queues">
-            Queues
-          </Link>
-          , or <code>callboard resume --all</code>
+          <Trans>
+            {data.paused}. To go on:{" "}
+            <Link className="text-link" href="/queues">
+              Queues
+            </Link>
+            , or <code>callboard resume --all</code>
+          </Trans>
         </div>
       </div>
     </div>
@@ -141,12 +148,17 @@ function KeyEnds() {
       </span>
       <div className="grow">
         <strong>
-          {data.total === 1 ? "An API key ends soon" : `${count(data.total)} API keys end soon`}
+          <Plural value={data.total} one="An API key ends soon" other="# API keys end soon" />
         </strong>
         <div>
           {names}
-          {more > 0 && ` and ${count(more)} more`}: the first one ends <Ago at={first.expiresAt} />. Programs
-          that use a key stop when it ends. <Link href="/admin/keys">Rotate it</Link>
+          {more > 0 && ` ${t`and ${count(more)} more`}`}:{" "}
+          <Trans>
+            the first one ends <Ago at={first.expiresAt} />. Programs that use a key stop when it ends.
+          </Trans>{" "}
+          <Link href="/admin/keys">
+            <Trans>Rotate it</Trans>
+          </Link>
         </div>
       </div>
     </div>
@@ -168,16 +180,17 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
   const [theme, setTheme] = usePreference<Theme>("theme", "system");
   const first = `/${path.split("/")[1]}`;
   const next: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+  const themes: Record<Theme, string> = { system: t`system`, light: t`light`, dark: t`dark` };
   return (
-    <aside className="side" id="side" aria-label="Navigation" data-open={open}>
+    <aside className="side" id="side" aria-label={t`Navigation`} data-open={open}>
       <Brand />
-      <nav aria-label="Pages">
+      <nav aria-label={t`Pages`}>
         <ul>
           {ENTRIES.filter((entry) => !entry.needs || may(entry.needs)).map((entry) => (
             <li key={entry.path} className={entry.gap ? "entry gap-before" : "entry"}>
               <Link href={entry.path} aria-current={first === entry.path ? "page" : undefined}>
                 <Icon name={entry.icon} />
-                {entry.path === "/admin" && !may("deliveries: read") ? "Account" : entry.name}
+                {entry.path === "/admin" && !may("deliveries: read") ? t`Account` : entry.name}
                 {entry.path === "/review" && <Waiting />}
               </Link>
             </li>
@@ -191,21 +204,33 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
         </div>
         <div className="side-actions">
           <Button size="small" kind="quiet" onClick={onHelp} hotkey="?">
-            Shortcuts
+            <Trans>Shortcuts</Trans>
           </Button>
           <Button
             size="small"
             kind="quiet"
-            data-tip="Light, dark, or as the system is"
+            data-tip={t`Light, dark, or as the system is`}
             onClick={() => {
               setTheme(next[theme]);
               applyTheme(next[theme]);
             }}
           >
-            Theme: {theme}
+            <Trans>Theme: {themes[theme]}</Trans>
           </Button>
+          <select
+            className="select side-language"
+            aria-label={t`Language`}
+            value={language}
+            onChange={(event) => speak(event.target.value as Language)}
+          >
+            {Object.entries(LANGUAGES).map(([tag, name]) => (
+              <option key={tag} value={tag} lang={tag}>
+                {name}
+              </option>
+            ))}
+          </select>
           <Button size="small" kind="quiet" onClick={() => void signOut()}>
-            Sign out
+            <Trans>Sign out</Trans>
           </Button>
         </div>
       </footer>
@@ -219,7 +244,7 @@ function Waiting() {
   const { data } = usePage("/api/hitl/pending", { query: { limit: 1, includeExpired: true } });
   if (!data?.total) return null;
   return (
-    <span className="count" data-tip={`${data.total} waiting for a reviewer`}>
+    <span className="count" data-tip={t`${data.total} waiting for a reviewer`}>
       {short(data.total)}
     </span>
   );
@@ -228,13 +253,13 @@ function Waiting() {
 function LiveChip() {
   const connection = useConnection();
   const states = {
-    live: ["good", "dot", "live", "Changes are shown as they happen."],
-    reconnecting: ["warn", "running", "reconnecting", "The connection was lost; it is being made again."],
+    live: ["good", "dot", t`live`, t`Changes are shown as they happen.`],
+    reconnecting: ["warn", "running", t`reconnecting`, t`The connection was lost; it is being made again.`],
     stale: [
       "bad",
       "warn",
-      "stale",
-      "There is no connection: what you see may be old. It is still being tried.",
+      t`stale`,
+      t`There is no connection: what you see may be old. It is still being tried.`,
     ],
   } as const;
   const [tone, icon, word, tip] = states[connection];

@@ -1,4 +1,5 @@
 /** The typed client of the HTTP interface: calls, the envelope, refusals. */
+import { t } from "@lingui/core/macro";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema";
 
@@ -70,7 +71,7 @@ async function settled<T>(call: Promise<Answer<T>>): Promise<Envelope> {
     answer = await call;
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === "AbortError") throw cause;
-    throw new ApiError(0, "UNREACHABLE", "the server cannot be reached", {}, true);
+    throw new ApiError(0, "UNREACHABLE", t`the server cannot be reached`, {}, true);
   }
   if (answer.error !== undefined || !answer.response.ok) {
     throw refusal(answer.response, answer.error);
@@ -83,7 +84,7 @@ export function refusal(response: Pick<Response, "status" | "headers">, body: un
   const envelope = body as { error?: Partial<ApiError>; meta?: { requestId?: string } } | undefined;
   const error = envelope?.error;
   const id = envelope?.meta?.requestId ?? response.headers.get("x-request-id") ?? undefined;
-  const message = error?.message ?? `the server answered ${response.status}`;
+  const message = error?.message ?? t`the server answered ${response.status}`;
   return new ApiError(
     response.status,
     error?.code ?? "UNKNOWN",

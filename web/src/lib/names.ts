@@ -1,4 +1,5 @@
 /** The names of templates and plans, so that one thing has one name on every page. */
+import { t } from "@lingui/core/macro";
 import { useCallback, useRef } from "react";
 import { usePage } from "../api/hooks";
 import { useMay } from "../session/session";
@@ -21,7 +22,7 @@ export function useNameOf(): (of: Named) => string {
         asked.current.add(id);
         queueMicrotask(() => void list.refetch());
       }
-      return known?.name ?? templateId ?? "plan";
+      return known?.name ?? templateId ?? t`plan`;
     },
     [templates, plans],
   );

@@ -1,4 +1,6 @@
 /** Questions before a sign-in that somebody else may have begun: whose account a link is, which program waits. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useEffect, useState } from "react";
 import { ApiError, api, type Schemas, unwrap } from "../api/client";
 import { Button, Loading } from "../ui/basics";
@@ -17,8 +19,10 @@ export function LinkQuestion(props: { token: string; onAccept: () => Promise<voi
   return (
     <div className="stack">
       <p>
-        This link signs you in as <Account of={link} />. If that is not you, close this page: whoever sent the
-        link would see what you enter.
+        <Trans>
+          This link signs you in as <Account of={link} />. If that is not you, close this page: whoever sent
+          the link would see what you enter.
+        </Trans>
       </p>
       <Button
         kind="primary"
@@ -28,7 +32,7 @@ export function LinkQuestion(props: { token: string; onAccept: () => Promise<voi
           await props.onAccept();
         }}
       >
-        Sign in as {link.email}
+        <Trans>Sign in as {link.email}</Trans>
       </Button>
     </div>
   );
@@ -54,18 +58,22 @@ export function ProgramQuestion({ ticket, onFail }: { ticket: string; onFail: On
   return (
     <div className="stack">
       <p>
-        A program on this computer wants to sign in as <Account of={program} />. It may then do everything
-        that you may.
+        <Trans>
+          A program on this computer wants to sign in as <Account of={program} />. It may then do everything
+          that you may.
+        </Trans>
       </p>
-      <p>Allow it only if you have just started it, and it shows this code:</p>
+      <p>
+        <Trans>Allow it only if you have just started it, and it shows this code:</Trans>
+      </p>
       <p className="comparison" translate="no">
         {program.comparison}
       </p>
       <Button kind="primary" busy={answered} onClick={() => answer(true)}>
-        The codes are the same: allow
+        <Trans>The codes are the same: allow</Trans>
       </Button>
       <Button disabled={answered} onClick={() => answer(false)}>
-        Refuse
+        <Trans>Refuse</Trans>
       </Button>
     </div>
   );
@@ -88,7 +96,7 @@ export function useOnce<T>(ask: () => Promise<T>, onFail: OnFail): T | undefined
 /** The words for a sign-in that is refused; `isBrought` if the address brought what was refused. */
 export function said(error: unknown, isBrought = true): string {
   if (error instanceof ApiError && error.status === 401 && isBrought) {
-    return "This link was used before, its time is over, or another browser began the sign-in. Sign in with your password, or begin again.";
+    return t`This link was used before, its time is over, or another browser began the sign-in. Sign in with your password, or begin again.`;
   }
   return error instanceof Error
     ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`

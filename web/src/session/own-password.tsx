@@ -1,4 +1,6 @@
 /** Setting one's own password: by an invitation, by the link of a mail; and asking for that mail. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { api, type Schemas, unwrap } from "../api/client";
 import { Button, Field, Loading } from "../ui/basics";
@@ -6,7 +8,7 @@ import { said, useOnce } from "./confirm";
 import { Notice } from "./notice";
 import { useSignIn } from "./session";
 
-const RULE = "8 to 128 characters, none of the common ones.";
+const RULE = t`8 to 128 characters, none of the common ones.`;
 
 /** The page is read anew: somebody else may have been signed in here. */
 const enter = () => window.location.replace("/");
@@ -26,13 +28,15 @@ export function Invited({ token, onFail }: { token: string; onFail: (words: stri
     return signIn(api.POST("/api/auth/invitations/accept", { body }));
   };
   return (
-    <Form verb="Make my account" run={accept}>
+    <Form verb={t`Make my account`} run={accept}>
       <p className="soft">
-        You are invited as <strong>{open.role}</strong>. Choose the password of your account.
+        <Trans>
+          You are invited as <strong>{open.role}</strong>. Choose the password of your account.
+        </Trans>
       </p>
-      <Text label="Name" autoComplete="name" value={name} set={(name) => setOwn({ ...own, name })} />
+      <Text label={t`Name`} autoComplete="name" value={name} set={(name) => setOwn({ ...own, name })} />
       <Text
-        label="E-mail"
+        label={t`E-mail`}
         type="email"
         autoComplete="username"
         required
@@ -55,9 +59,11 @@ export function Reset({ token, onFail }: { token: string; onFail: (words: string
   if (!link) return <Loading lines={2} />;
   const reset = () => signIn(api.POST("/api/auth/password/reset", { body: { token, password } }));
   return (
-    <Form verb="Set the password" run={reset}>
+    <Form verb={t`Set the password`} run={reset}>
       <p className="soft">
-        The password of <strong translate="no">{link.email}</strong>. All sessions of this account end.
+        <Trans>
+          The password of <strong translate="no">{link.email}</strong>. All sessions of this account end.
+        </Trans>
       </p>
       <NewPassword value={password} set={setPassword} />
     </Form>
@@ -71,10 +77,14 @@ export function Forgotten({ email: known, onBack }: { email: string; onBack: () 
     return (
       <div className="stack">
         <p>
-          If there is an account with <strong translate="no">{email}</strong>, a mail with a link is on its
-          way. The link counts for an hour.
+          <Trans>
+            If there is an account with <strong translate="no">{email}</strong>, a mail with a link is on its
+            way. The link counts for an hour.
+          </Trans>
         </p>
-        <Button onClick={onBack}>Back</Button>
+        <Button onClick={onBack}>
+          <Trans>Back</Trans>
+        </Button>
       </div>
     );
   }
@@ -83,8 +93,8 @@ export function Forgotten({ email: known, onBack }: { email: string; onBack: () 
     setSent(true);
   };
   return (
-    <Form verb="Send me a link" run={ask} onDone={() => {}} onBack={onBack}>
-      <Text label="E-mail" type="email" autoComplete="username" required value={email} set={setEmail} />
+    <Form verb={t`Send me a link`} run={ask} onDone={() => {}} onBack={onBack}>
+      <Text label={t`E-mail`} type="email" autoComplete="username" required value={email} set={setEmail} />
     </Form>
   );
 }
@@ -120,7 +130,7 @@ function Form(props: {
       </Button>
       {onBack && (
         <Button kind="quiet" onClick={onBack}>
-          Back
+          <Trans>Back</Trans>
         </Button>
       )}
     </form>
@@ -153,7 +163,7 @@ function Text({ label, hint, value, set, ...rest }: TextProps) {
 function NewPassword({ value, set }: { value: string; set: (value: string) => void }) {
   return (
     <Text
-      label="Password"
+      label={t`Password`}
       hint={RULE}
       type="password"
       autoComplete="new-password"

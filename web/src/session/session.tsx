@@ -1,4 +1,5 @@
 /** Who is signed in, and what they may do. The session itself is a cookie that no script can read. */
+import { t } from "@lingui/core/macro";
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useCallback, useContext } from "react";
 import { ApiError, api, type DataOf, get, unwrap } from "../api/client";
@@ -38,7 +39,7 @@ export const Signed = createContext<Who | null>(null);
 /** The user who is signed in, inside of the layout, which shows nothing without one. */
 export function useWho(): Who {
   const who = useContext(Signed);
-  if (!who) throw new Error("nobody is signed in");
+  if (!who) throw new Error(t`nobody is signed in`);
   return who;
 }
 
@@ -83,7 +84,7 @@ export function useSignOut() {
       await unwrap(api.POST("/api/auth/logout"));
     } catch (error) {
       const isOver = error instanceof ApiError && error.status === 401;
-      if (!isOver) return toastError(error, "You are still signed in");
+      if (!isOver) return toastError(error, t`You are still signed in`);
     }
     become(client, null);
   };

@@ -1,4 +1,6 @@
 /** Signing in: by password, at an identity provider, by a one-time link, for a program; and making the first admin. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { api } from "../api/client";
@@ -81,14 +83,14 @@ export default function SignIn() {
   const isSetup = setupToken !== null;
   const isAsked = Boolean(program || link || invite || reset || hasForgotten);
   const title = isSetup
-    ? "Make the first admin"
+    ? t`Make the first admin`
     : program
-      ? "Sign a program in"
+      ? t`Sign a program in`
       : invite
-        ? "Make your account"
+        ? t`Make your account`
         : reset || hasForgotten
-          ? "Set another password"
-          : "Sign in";
+          ? t`Set another password`
+          : t`Sign in`;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (setupToken !== null) {
@@ -100,7 +102,7 @@ export default function SignIn() {
 
   return (
     <main className="sign-in">
-      <title>Sign in · Callboard</title>
+      <title>{t`Sign in · Callboard`}</title>
       <div className="sign-in-box">
         <p className="brand">
           <img src="/favicon.svg" alt="" width="22" height="22" /> Callboard
@@ -122,7 +124,7 @@ export default function SignIn() {
         ) : (
           <form className="stack" onSubmit={submit}>
             {isSetup && (
-              <Field label="Name" hint="For people; may be left out.">
+              <Field label={t`Name`} hint={t`For people; may be left out.`}>
                 {(props) => (
                   <input
                     {...props}
@@ -134,7 +136,7 @@ export default function SignIn() {
                 )}
               </Field>
             )}
-            <Field label="E-mail">
+            <Field label={t`E-mail`}>
               {(props) => (
                 <input
                   {...props}
@@ -148,8 +150,8 @@ export default function SignIn() {
               )}
             </Field>
             <Field
-              label="Password"
-              hint={isSetup ? "8 to 128 characters, none of the common ones." : undefined}
+              label={t`Password`}
+              hint={isSetup ? t`8 to 128 characters, none of the common ones.` : undefined}
             >
               {(props) => (
                 <input
@@ -164,24 +166,26 @@ export default function SignIn() {
               )}
             </Field>
             <Button type="submit" kind="primary" busy={busy}>
-              {isSetup ? "Make the admin and sign in" : "Sign in"}
+              {isSetup ? t`Make the admin and sign in` : t`Sign in`}
             </Button>
           </form>
         )}
         {methods.data?.passwordReset && !isSetup && !isAsked && (
           <Button kind="quiet" onClick={() => setForgotten(true)}>
-            Forgot your password?
+            <Trans>Forgot your password?</Trans>
           </Button>
         )}
         {methods.data?.oidc && !isSetup && !isAsked && (
           <a className="button" href="/api/auth/oidc/start">
-            Sign in with your organization
+            <Trans>Sign in with your organization</Trans>
           </a>
         )}
         {methods.data?.setup && !isSetup && (
           <p className="soft small">
-            There is no admin yet. Open the setup link that <code translate="no">callboard serve</code>{" "}
-            printed when it started.
+            <Trans>
+              There is no admin yet. Open the setup link that <code translate="no">callboard serve</code>{" "}
+              printed when it started.
+            </Trans>
           </p>
         )}
       </div>

@@ -1,4 +1,6 @@
 /** Small parts of every page. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type ReactNode, useId, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { ApiError } from "../api/client";
@@ -107,7 +109,7 @@ export function Command({ children }: { children: string }) {
         {children}
       </code>
       <Button size="small" kind="quiet" icon={copied ? "check" : "copy"} onClick={copy}>
-        {copied ? "Copied" : "Copy"}
+        {copied ? t`Copied` : t`Copy`}
       </Button>
     </div>
   );
@@ -149,7 +151,7 @@ export function Failed({ error, retry, what }: { error: Error; retry?: () => voi
       </span>
       <div className="grow stack">
         <div>
-          <strong>{what ?? (api?.status === 404 ? "It does not exist" : "It cannot be shown")}</strong>
+          <strong>{what ?? (api?.status === 404 ? t`It does not exist` : t`It cannot be shown`)}</strong>
           <div>{error.message}</div>
           {api?.requestId && api.status >= 500 && (
             <div translate="no" className="faint small mono">
@@ -161,12 +163,24 @@ export function Failed({ error, retry, what }: { error: Error; retry?: () => voi
       {api?.status === 404 && <Back />}
       {retry && api?.status !== 404 && (
         <Button size="small" icon="undo" onClick={retry}>
-          Try again
+          <Trans>Try again</Trans>
         </Button>
       )}
     </div>
   );
 }
+
+const LISTS: Record<string, string> = {
+  batches: t`To all batches`,
+  budgets: t`To all budgets`,
+  executions: t`To all executions`,
+  models: t`To all models`,
+  plans: t`To all plans`,
+  review: t`To all reviews`,
+  schedules: t`To all schedules`,
+  tasks: t`To all tasks`,
+  templates: t`To all templates`,
+};
 
 /** The way out of the page of a thing that does not exist: the list that it would be in. */
 function Back() {
@@ -175,7 +189,7 @@ function Back() {
   if (!list || path === `/${list}`) return null;
   return (
     <Link className="button" data-size="small" href={`/${list}`}>
-      To all {list}
+      {LISTS[list] ?? list}
     </Link>
   );
 }
@@ -184,7 +198,7 @@ function Back() {
 export function Loading({ lines = 4 }: { lines?: number }) {
   const widths = ["w70", "w90", "w50", "w80"];
   return (
-    <div className="loading" role="status" aria-label="Loading">
+    <div className="loading" role="status" aria-label={t`Loading`}>
       {Array.from({ length: lines }, (_, line) => (
         <span key={line} className={`skeleton ${widths[line % widths.length]}`} />
       ))}

@@ -1,4 +1,6 @@
 /** Why no call of a model begins, until when, and the button that ends it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { api, type ItemOf, unwrap } from "../api/client";
 import { Button } from "./basics";
@@ -17,9 +19,9 @@ export function ClosedModel({ of: model }: { of: Model }) {
     try {
       await unwrap(api.DELETE("/api/models/{name}/pause", { params }));
       await client.invalidateQueries({ queryKey: ["/api/models"] });
-      toast(`${model.name} takes calls again.`);
+      toast(t`${model.name} takes calls again.`);
     } catch (error) {
-      toastError(error, "The pause was not ended");
+      toastError(error, t`The pause was not ended`);
     }
   };
   return (
@@ -27,17 +29,21 @@ export function ClosedModel({ of: model }: { of: Model }) {
       <span className="soft">
         {model.closedUntil ? (
           <>
-            {model.closedBecause === "unavailable"
-              ? "Its provider cannot be reached"
-              : "Its provider refused a call"}
-            ; the next call begins <Ago at={model.closedUntil} />.
+            <Trans>
+              {model.closedBecause === "unavailable"
+                ? t`Its provider cannot be reached`
+                : t`Its provider refused a call`}
+              ; the next call begins <Ago at={model.closedUntil} />.
+            </Trans>
           </>
         ) : (
-          <>Its provider refuses calls for {(model.closedQueues ?? []).map((own) => own.queue).join(", ")}.</>
+          <Trans>
+            Its provider refuses calls for {(model.closedQueues ?? []).map((own) => own.queue).join(", ")}.
+          </Trans>
         )}
       </span>
       <Button size="small" needs="models: manage" onClick={() => void open()}>
-        Call it now
+        <Trans>Call it now</Trans>
       </Button>
     </>
   );

@@ -1,4 +1,6 @@
 /** Asks before something that cannot be taken back, and says what it does. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type ReactNode, useState } from "react";
 import { Button } from "./basics";
 import { Dialog } from "./dialog";
@@ -24,7 +26,7 @@ export function Confirm({
       await run();
       onClose();
     } catch (error) {
-      toastError(error, "It was refused");
+      toastError(error, t`It was refused`);
       setBusy(false);
     }
   };
@@ -35,7 +37,9 @@ export function Confirm({
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>
+            <Trans>Leave it</Trans>
+          </Button>
           <Button type="submit" kind="danger" busy={busy}>
             {verb}
           </Button>

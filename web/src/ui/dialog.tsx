@@ -1,4 +1,5 @@
 /** A modal dialog: the browser's own, which keeps the focus inside and closes on Escape. */
+import { t } from "@lingui/core/macro";
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import { Icon } from "./icons";
 
@@ -37,7 +38,7 @@ export function Dialog({ title, onClose, children, footer, onSubmit, size }: Pro
           className="button"
           data-kind="quiet"
           data-size="small"
-          aria-label="Close"
+          aria-label={t`Close`}
           onClick={onClose}
         >
           <Icon name="cross" />

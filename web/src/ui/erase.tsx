@@ -1,4 +1,6 @@
 /** Erases the texts of what has ended, for good; the reason goes into the audit log. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { Button, Failed, Field } from "./basics";
 import { Dialog } from "./dialog";
@@ -21,7 +23,7 @@ export function Erase({ of, children, erase, onClose }: Props) {
     setBusy(true);
     try {
       await erase(reason.trim());
-      toast("The texts are erased.");
+      toast(t`The texts are erased.`);
       onClose();
     } catch (error) {
       setRefused(error as Error);
@@ -30,21 +32,23 @@ export function Erase({ of, children, erase, onClose }: Props) {
   };
   return (
     <Dialog
-      title={`Erase the texts of ${of}`}
+      title={t`Erase the texts of ${of}`}
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Keep them</Button>
+          <Button onClick={onClose}>
+            <Trans>Keep them</Trans>
+          </Button>
           <Button type="submit" kind="danger-primary" busy={busy} disabled={reason.trim() === ""}>
-            Erase
+            <Trans>Erase</Trans>
           </Button>
         </>
       }
     >
-      {refused && <Failed error={refused} what="Nothing was erased" />}
+      {refused && <Failed error={refused} what={t`Nothing was erased`} />}
       <p>{children}</p>
-      <Field label="Reason" hint="The audit log keeps it, without the texts.">
+      <Field label={t`Reason`} hint={t`The audit log keeps it, without the texts.`}>
         {(props) => (
           <input
             {...props}

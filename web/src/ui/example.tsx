@@ -1,4 +1,6 @@
 /** The button of an empty page that runs an example of what the page shows. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { api, unwrap } from "../api/client";
@@ -27,16 +29,16 @@ export function RunExample({ of }: { of: Kind }) {
     const hitl = of === "review" ? { hitl: { required: true } } : {};
     const body = { prompt: PROMPT, maxTokens: 80, tags: ["example"], ...hitl };
     await unwrap(api.POST("/api/tasks", { body }));
-    toast("Submitted. It appears here once a worker has it.");
+    toast(t`Submitted. It appears here once a worker has it.`);
   };
   const click = async () => {
     setBusy(true);
-    await run().catch((error) => toastError(error, "The example was not submitted"));
+    await run().catch((error) => toastError(error, t`The example was not submitted`));
     setBusy(false);
   };
   return (
     <Button needs={NEEDS[of]} busy={busy} onClick={() => void click()}>
-      Run an example
+      <Trans>Run an example</Trans>
     </Button>
   );
 }

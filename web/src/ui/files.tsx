@@ -1,4 +1,6 @@
 /** The files that a model saw: pictures, PDFs and texts, each beside the output. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { refusal, type Schemas } from "../api/client";
@@ -32,7 +34,13 @@ export function Files({ ids }: { ids: string[] }) {
 
 function One({ id }: { id: string }) {
   const file = useApi("/api/files/{id}", { path: { id } });
-  if (file.error?.status === 404) return <p className="faint">{id} was deleted.</p>;
+  if (file.error?.status === 404) {
+    return (
+      <p className="faint">
+        <Trans>{id} was deleted.</Trans>
+      </p>
+    );
+  }
   return (
     <Loaded query={file} lines={2}>
       {(file) => (
@@ -41,9 +49,7 @@ function One({ id }: { id: string }) {
             <a href={contentOf(id)} download={file.name ?? id} translate="no">
               {visible(file.name ?? id)}
             </a>
-            <span className="soft">
-              {file.contentType}, {count(file.bytes)} bytes
-            </span>
+            <span className="soft">{t`${file.contentType}, ${count(file.bytes)} bytes`}</span>
           </p>
           <Shown file={file} />
         </>
@@ -81,7 +87,7 @@ function Pdf({ file }: { file: FileBody }) {
   if (!isWanted) {
     return (
       <Button size="small" onClick={() => setWanted(true)}>
-        Show the PDF
+        <Trans>Show the PDF</Trans>
       </Button>
     );
   }
@@ -99,7 +105,7 @@ function Text({ file }: { file: FileBody }) {
   });
   return (
     <Loaded query={text} lines={4}>
-      {(text) => <LongText label={`Text: ${file.name ?? file.id}`} text={text} />}
+      {(text) => <LongText label={t`Text: ${file.name ?? file.id}`} text={text} />}
     </Loaded>
   );
 }

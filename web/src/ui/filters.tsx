@@ -1,4 +1,6 @@
 /** Filters of a list, kept in the address. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { ReactNode } from "react";
 import { DATE, spanOf } from "../lib/span";
 import { Button } from "./basics";
@@ -19,7 +21,9 @@ export function States({
 }) {
   return (
     <fieldset className="filter-states">
-      <legend className="hide">Status</legend>
+      <legend className="hide">
+        <Trans>Status</Trans>
+      </legend>
       {states.map((state) => {
         const isOn = chosen.includes(state);
         const next = isOn ? chosen.filter((it) => it !== state) : [...chosen, state];
@@ -40,9 +44,9 @@ export function States({
 }
 
 const SINCE: Record<string, string> = {
-  "1h": "in the last hour",
-  "24h": "in the last 24 hours",
-  "7d": "in the last 7 days",
+  "1h": t`in the last hour`,
+  "24h": t`in the last 24 hours`,
+  "7d": t`in the last 7 days`,
 };
 
 /** A time in the address: since when, or one day. "created" and "ended" are separate filters. */
@@ -64,7 +68,7 @@ export function Since({
       value={value ?? ""}
       onChange={(event) => set({ [name]: event.target.value || undefined })}
     >
-      <option value="">{word} at any time</option>
+      <option value="">{t`${word} at any time`}</option>
       {Object.entries(SINCE).map(([key, since]) => (
         <option key={key} value={key}>
           {word} {since}
@@ -72,7 +76,7 @@ export function Since({
       ))}
       {value && !SINCE[value] && (
         <option value={value}>
-          {word} {DATE.test(value) ? `on ${value}` : `since ${value}`}
+          {word} {DATE.test(value) ? t`on ${value}` : t`since ${value}`}
         </option>
       )}
     </select>
@@ -121,11 +125,11 @@ export function Filters({
   clear: () => void;
 }) {
   return (
-    <div className="filters" role="search" aria-label="Filters">
+    <div className="filters" role="search" aria-label={t`Filters`}>
       {children}
       {isFiltered && (
         <Button kind="quiet" icon="cross" onClick={clear}>
-          Clear
+          <Trans>Clear</Trans>
         </Button>
       )}
     </div>

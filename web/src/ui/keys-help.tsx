@@ -1,4 +1,6 @@
 /** The keys of this page, and how to change them or turn them off. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { activeScopes, KEYS, KEYS_OFF, keyOf } from "../lib/keys";
 import { usePreference } from "../lib/preferences";
@@ -15,9 +17,9 @@ export default function KeysHelp({ onClose }: { onClose: () => void }) {
 
   const choose = (id: string, key: string) => {
     if (key === "Escape") return setChanging(undefined);
-    if (key.length !== 1 || key === " ") return setFault("One letter, digit or sign, please.");
+    if (key.length !== 1 || key === " ") return setFault(t`One letter, digit or sign, please.`);
     const taken = all.find((each) => each.id !== id && keyOf(each.id, each.key) === key);
-    if (taken) return setFault(`${key} is taken: ${taken.label}.`);
+    if (taken) return setFault(t`${key} is taken: ${taken.label}.`);
     setOwn({ ...own, [id]: key });
     setChanging(undefined);
     setFault(undefined);
@@ -25,11 +27,11 @@ export default function KeysHelp({ onClose }: { onClose: () => void }) {
 
   return (
     <Dialog
-      title="Keyboard shortcuts"
+      title={t`Keyboard shortcuts`}
       onClose={onClose}
       footer={
         <Button kind="quiet" onClick={() => setOwn(undefined)} disabled={Object.keys(own).length === 0}>
-          Reset all
+          <Trans>Reset all</Trans>
         </Button>
       }
     >
@@ -39,9 +41,11 @@ export default function KeysHelp({ onClose }: { onClose: () => void }) {
           checked={!off}
           onChange={(event) => setOff(event.target.checked ? undefined : true)}
         />
-        Single keys act on the page
+        <Trans>Single keys act on the page</Trans>
       </label>
-      <p className="faint small">They never act while you type in a field.</p>
+      <p className="faint small">
+        <Trans>They never act while you type in a field.</Trans>
+      </p>
       {fault && (
         <p className="status" data-tone="bad" role="alert">
           {fault}
@@ -57,11 +61,11 @@ export default function KeysHelp({ onClose }: { onClose: () => void }) {
                 {changing === each.id ? (
                   <input
                     className="input key-input"
-                    aria-label={`New key for ${each.label}`}
+                    aria-label={t`New key for ${each.label}`}
                     autoFocus
                     readOnly
                     value=""
-                    placeholder="press a key"
+                    placeholder={t`press a key`}
                     onKeyDown={(event) => {
                       if (event.key === "Tab") return;
                       event.preventDefault();
@@ -74,7 +78,7 @@ export default function KeysHelp({ onClose }: { onClose: () => void }) {
                   <Button
                     size="small"
                     kind="quiet"
-                    aria-label={`${each.label}: ${keyOf(each.id, each.key)}, change`}
+                    aria-label={t`${each.label}: ${keyOf(each.id, each.key)}, change`}
                     onClick={() => setChanging(each.id)}
                   >
                     <kbd translate="no">{keyOf(each.id, each.key)}</kbd>

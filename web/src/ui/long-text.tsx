@@ -1,4 +1,5 @@
 /** Text of any length, of anybody: inert, and laid out only where it is looked at. */
+import { Trans } from "@lingui/react/macro";
 import { type ReactNode, useMemo, useState } from "react";
 import { count } from "../lib/format";
 import { pieces, visible } from "../lib/visible";
@@ -17,7 +18,9 @@ export function LongText({ text, label, end }: { text: string; label: string; en
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and the keyboard must reach that
     <div className="long-text" translate="no" role="region" aria-label={label} tabIndex={0}>
       {text === "" ? (
-        <p className="faint">(empty)</p>
+        <p className="faint">
+          <Trans>(empty)</Trans>
+        </p>
       ) : (
         parts.map((part, index) => (
           <div key={index} className="text long-text-part" data-code={isCode} dir="auto">
@@ -29,10 +32,12 @@ export function LongText({ text, label, end }: { text: string; label: string; en
       {isCut && (
         <p className="long-text-more">
           <span className="soft">
-            {count(SHOWN)} of {count(text.length)} characters
+            <Trans>
+              {count(SHOWN)} of {count(text.length)} characters
+            </Trans>
           </span>
           <Button size="small" onClick={() => setWhole(true)}>
-            Show all
+            <Trans>Show all</Trans>
           </Button>
         </p>
       )}

@@ -1,4 +1,5 @@
 /** As high as its table needs, within bounds; a `Table` fills the height it is given. */
+import { t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import "./plain.css";
 
@@ -14,7 +15,7 @@ export function Sized({ rows, children }: { rows: number; children: ReactNode })
 export function Scroll({ children }: { children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
-    <div className="sized-scroll" tabIndex={0} role="group" aria-label="Table">
+    <div className="sized-scroll" tabIndex={0} role="group" aria-label={t`Table`}>
       {children}
     </div>
   );

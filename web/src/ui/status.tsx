@@ -1,4 +1,5 @@
 /** A state as icon, word and colour, the same on every page. */
+import { t } from "@lingui/core/macro";
 import { instant } from "../lib/format";
 import { Icon, type IconName } from "./icons";
 
@@ -6,34 +7,34 @@ export type Tone = "good" | "bad" | "warn" | "run" | "mute";
 type Look = { tone: Tone; icon: IconName; word: string; spin?: boolean };
 
 const LOOKS: Record<string, Look> = {
-  pending: { tone: "mute", icon: "clock", word: "pending" },
-  scheduled: { tone: "mute", icon: "clock", word: "scheduled" },
-  loading: { tone: "run", icon: "running", word: "loading", spin: true },
-  running: { tone: "run", icon: "running", word: "running", spin: true },
-  streaming: { tone: "run", icon: "running", word: "streaming", spin: true },
-  completed: { tone: "good", icon: "check", word: "completed" },
-  approved: { tone: "good", icon: "check", word: "approved" },
-  delivered: { tone: "good", icon: "check", word: "delivered" },
-  failed: { tone: "bad", icon: "cross", word: "failed" },
-  rejected: { tone: "bad", icon: "cross", word: "rejected" },
-  dead: { tone: "bad", icon: "cross", word: "dead" },
-  lost: { tone: "bad", icon: "cross", word: "lost" },
-  revoked: { tone: "mute", icon: "stop", word: "revoked" },
-  cancelled: { tone: "mute", icon: "stop", word: "cancelled" },
-  skipped: { tone: "mute", icon: "skip", word: "skipped" },
-  awaiting_approval: { tone: "warn", icon: "hand", word: "awaiting review" },
-  assigned: { tone: "warn", icon: "hand", word: "waiting" },
-  escalated: { tone: "warn", icon: "up", word: "escalated" },
-  expired: { tone: "bad", icon: "warn", word: "overdue" },
-  invalid: { tone: "bad", icon: "warn", word: "invalid" },
-  removed: { tone: "mute", icon: "skip", word: "removed" },
-  active: { tone: "good", icon: "dot", word: "active" },
-  standby: { tone: "mute", icon: "clock", word: "standby" },
-  draining: { tone: "warn", icon: "stop", word: "draining" },
-  paused: { tone: "warn", icon: "hand", word: "paused" },
-  ok: { tone: "good", icon: "check", word: "ok" },
-  degraded: { tone: "warn", icon: "warn", word: "degraded" },
-  unavailable: { tone: "bad", icon: "cross", word: "unavailable" },
+  pending: { tone: "mute", icon: "clock", word: t`pending` },
+  scheduled: { tone: "mute", icon: "clock", word: t`scheduled` },
+  loading: { tone: "run", icon: "running", word: t`loading`, spin: true },
+  running: { tone: "run", icon: "running", word: t`running`, spin: true },
+  streaming: { tone: "run", icon: "running", word: t`streaming`, spin: true },
+  completed: { tone: "good", icon: "check", word: t`completed` },
+  approved: { tone: "good", icon: "check", word: t`approved` },
+  delivered: { tone: "good", icon: "check", word: t`delivered` },
+  failed: { tone: "bad", icon: "cross", word: t`failed` },
+  rejected: { tone: "bad", icon: "cross", word: t`rejected` },
+  dead: { tone: "bad", icon: "cross", word: t`dead` },
+  lost: { tone: "bad", icon: "cross", word: t`lost` },
+  revoked: { tone: "mute", icon: "stop", word: t`revoked` },
+  cancelled: { tone: "mute", icon: "stop", word: t`cancelled` },
+  skipped: { tone: "mute", icon: "skip", word: t`skipped` },
+  awaiting_approval: { tone: "warn", icon: "hand", word: t`awaiting review` },
+  assigned: { tone: "warn", icon: "hand", word: t`waiting` },
+  escalated: { tone: "warn", icon: "up", word: t`escalated` },
+  expired: { tone: "bad", icon: "warn", word: t`overdue` },
+  invalid: { tone: "bad", icon: "warn", word: t`invalid` },
+  removed: { tone: "mute", icon: "skip", word: t`removed` },
+  active: { tone: "good", icon: "dot", word: t`active` },
+  standby: { tone: "mute", icon: "clock", word: t`standby` },
+  draining: { tone: "warn", icon: "stop", word: t`draining` },
+  paused: { tone: "warn", icon: "hand", word: t`paused` },
+  ok: { tone: "good", icon: "check", word: t`ok` },
+  degraded: { tone: "warn", icon: "warn", word: t`degraded` },
+  unavailable: { tone: "bad", icon: "cross", word: t`unavailable` },
 };
 
 export function lookOf(state: string): Look {
@@ -58,16 +59,30 @@ export function stateOf(item: { status: string; awaitingApproval?: boolean | num
 
 /** What a state waits for, in words. */
 const WAITS: Record<string, string> = {
-  worker: "waits for a worker",
-  approval: "waits for a reviewer",
-  signal: "waits for a signal",
-  budget: "waits for a budget",
-  limit: "waits for a limit",
-  queue_paused: "its queue is paused",
-  backoff: "waits to try again",
-  schedule: "waits for its time",
+  worker: t`waits for a worker`,
+  approval: t`waits for a reviewer`,
+  signal: t`waits for a signal`,
+  budget: t`waits for a budget`,
+  limit: t`waits for a limit`,
+  paused: t`the server is paused`,
+  queue_paused: t`its queue is paused`,
+  backoff: t`waits to try again`,
+  schedule: t`waits for its time`,
 };
-export const waitOf = (waitingFor: string) => WAITS[waitingFor] ?? `waits for ${waitingFor}`;
+
+/** The same as what follows "waits for". */
+const OBSTACLES: Record<string, string> = {
+  worker: t`a worker that has room`,
+  approval: t`a reviewer`,
+  schedule: t`its time to start`,
+  backoff: t`its next attempt`,
+  limit: t`a limit of its key`,
+  budget: t`the budget`,
+  paused: t`the server, which is paused`,
+  queue_paused: t`its queue, which is paused`,
+};
+export const obstacleOf = (waitingFor: string) => OBSTACLES[waitingFor] ?? waitingFor;
+export const waitOf = (waitingFor: string) => WAITS[waitingFor] ?? t`waits for ${waitingFor}`;
 
 type Item = {
   status: string;
@@ -85,7 +100,7 @@ export function State({ of }: { of: Item }) {
   const state = of.waitingFor === "approval" ? "awaiting_approval" : "pending";
   const since = of.waitingSince ?? of.createdAt ?? of.startedAt;
   return (
-    <span data-tip={since && `since ${instant(since)}`}>
+    <span data-tip={since && t`since ${instant(since)}`}>
       <Status state={state} word={waitOf(of.waitingFor)} />
     </span>
   );

@@ -6,6 +6,8 @@
  *
  * On a phone a row becomes a card: the first column is its title, columns with `phone: false` are left out.
  */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
@@ -91,7 +93,7 @@ export function Table<T>(props: Props<T>) {
     <div className="table" style={style} {...hold}>
       {waiting > 0 && (
         <button type="button" className="button table-new" data-size="small" onClick={take}>
-          {waiting} new
+          <Trans>{waiting} new</Trans>
         </button>
       )}
       <div className="table-scroll" ref={scroller}>
@@ -107,7 +109,7 @@ export function Table<T>(props: Props<T>) {
                 <div role="columnheader" className="table-cell">
                   <input
                     type="checkbox"
-                    aria-label={`Select all ${rows.length} rows that are loaded`}
+                    aria-label={t`Select all ${rows.length} rows that are loaded`}
                     checked={all}
                     onChange={() => selection.set(all ? new Set() : new Set(rows.map(keyOf)))}
                   />
@@ -155,7 +157,7 @@ export function Table<T>(props: Props<T>) {
                     <div role="cell" className="table-cell">
                       <input
                         type="checkbox"
-                        aria-label={`Select ${nameOf?.(row) ?? id}`}
+                        aria-label={t`Select ${nameOf?.(row) ?? id}`}
                         checked={selection.chosen.has(id)}
                         onChange={() => toggle(id)}
                       />

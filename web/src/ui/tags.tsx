@@ -1,4 +1,5 @@
 /** Tags and keys of an item, each a filter of its list. */
+import { t } from "@lingui/core/macro";
 import { Link } from "wouter";
 import { visible } from "../lib/visible";
 
@@ -21,7 +22,7 @@ export function Tags({ of, list }: { of: Tagged; list: string }) {
           key={key}
           className="tag"
           href={`${list}?search=${encodeURIComponent(key)}`}
-          data-tip={key === of.concurrencyKey ? "concurrency key" : "idempotency key"}
+          data-tip={key === of.concurrencyKey ? t`concurrency key` : t`idempotency key`}
           translate="no"
         >
           {visible(key)}

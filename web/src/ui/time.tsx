@@ -1,4 +1,6 @@
 /** Times: relative, with the absolute one in a tooltip. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { useNow } from "../lib/clock";
 import { age, duration, instant, relative } from "../lib/format";
@@ -20,22 +22,26 @@ export function TimeLeft({ until }: { until: number }) {
   const [first] = useState(() => secondsUntil(until, Date.now()));
   return (
     <>
-      <span className="hide">{first} s</span>
-      <span aria-hidden="true">{Math.min(first, secondsUntil(until, now))} s</span>
+      <span className="hide">
+        <Trans>{first} s</Trans>
+      </span>
+      <span aria-hidden="true">
+        <Trans>{Math.min(first, secondsUntil(until, now))} s</Trans>
+      </span>
     </>
   );
 }
 
 const secondsUntil = (until: number, now: number) => Math.max(1, Math.ceil((until - now) / 1000));
 
+/** Two lines of a tooltip: from when, and to when if it has ended. */
+export const fromTo = (from: string | number, to?: string | number) =>
+  [t`from ${instant(from)}`, ...(to === undefined ? [] : [t`to ${instant(to)}`])].join("\n");
+
 /** The time from `from` to `to`, or until now. */
 export function Lasted({ from, to }: { from: string | undefined; to?: string }) {
   const now = useNow();
   if (!from) return <span className="faint">–</span>;
   const end = to ? Date.parse(to) : now;
-  return (
-    <span data-tip={`from ${instant(from)}${to ? `\nto ${instant(to)}` : ""}`}>
-      {duration(Math.max(0, end - Date.parse(from)))}
-    </span>
-  );
+  return <span data-tip={fromTo(from, to)}>{duration(Math.max(0, end - Date.parse(from)))}</span>;
 }

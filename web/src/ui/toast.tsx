@@ -1,4 +1,5 @@
 /** Short messages at the edge of the page. They are announced, and take no focus. */
+import { t } from "@lingui/core/macro";
 import { useSyncExternalStore } from "react";
 import { ApiError } from "../api/client";
 import { Icon } from "./icons";
@@ -73,7 +74,7 @@ export function Toasts() {
             className="button"
             data-kind="quiet"
             data-size="small"
-            aria-label="Dismiss"
+            aria-label={t`Dismiss`}
             onClick={() => change(toasts.filter((it) => it.id !== each.id))}
           >
             <Icon name="cross" size={12} />

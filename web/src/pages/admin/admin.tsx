@@ -1,4 +1,6 @@
 /** /admin: accounts, keys, sessions, the audit log, deliveries, settings, storage: what the role permits. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type ComponentType, lazy, Suspense } from "react";
 import { useParams as useRoute } from "wouter";
 import { useMay } from "../../session/session";
@@ -12,24 +14,24 @@ type Part = { id: string; name: string; needs: string; View: ComponentType; fill
 const PARTS: Part[] = [
   {
     id: "users",
-    name: "Users",
+    name: t`Users`,
     needs: "auth: manage users",
     View: lazy(() => import("./users")),
     fill: true,
   },
-  { id: "keys", name: "Keys", needs: "auth: manage keys", View: lazy(() => import("./keys")), fill: true },
-  { id: "sessions", name: "Sessions", needs: "own account", View: lazy(() => import("./sessions")) },
-  { id: "audit", name: "Audit log", needs: "audit: read", View: lazy(() => import("./audit")), fill: true },
+  { id: "keys", name: t`Keys`, needs: "auth: manage keys", View: lazy(() => import("./keys")), fill: true },
+  { id: "sessions", name: t`Sessions`, needs: "own account", View: lazy(() => import("./sessions")) },
+  { id: "audit", name: t`Audit log`, needs: "audit: read", View: lazy(() => import("./audit")), fill: true },
   {
     id: "deliveries",
-    name: "Deliveries",
+    name: t`Deliveries`,
     needs: "deliveries: read",
     View: lazy(() => import("./deliveries")),
     fill: true,
   },
-  { id: "settings", name: "Settings", needs: "audit: read", View: lazy(() => import("./settings")) },
-  { id: "nodes", name: "Nodes", needs: "cluster: manage", View: lazy(() => import("./nodes")) },
-  { id: "storage", name: "Storage", needs: "metrics: read", View: lazy(() => import("./storage")) },
+  { id: "settings", name: t`Settings`, needs: "audit: read", View: lazy(() => import("./settings")) },
+  { id: "nodes", name: t`Nodes`, needs: "cluster: manage", View: lazy(() => import("./nodes")) },
+  { id: "storage", name: t`Storage`, needs: "metrics: read", View: lazy(() => import("./storage")) },
 ];
 
 export default function Admin() {
@@ -39,17 +41,19 @@ export default function Admin() {
   const shown = part === undefined ? parts[0] : parts.find(({ id }) => id === part);
   const tabs = parts.map(({ id, name }) => ({ id, name, href: `/admin/${id}` }));
   return (
-    <PageFrame title={may("deliveries: read") ? "Admin" : "Account"} fill={shown?.fill}>
+    <PageFrame title={may("deliveries: read") ? t`Admin` : t`Account`} fill={shown?.fill}>
       {(tabs.length > 1 || !shown) && (
-        <Tabs label="Parts of the administration" tabs={tabs} current={shown?.id ?? ""} />
+        <Tabs label={t`Parts of the administration`} tabs={tabs} current={shown?.id ?? ""} />
       )}
       {shown ? (
         <Suspense fallback={<Loading />}>
           <shown.View />
         </Suspense>
       ) : (
-        <Empty title={PARTS.some(({ id }) => id === part) ? "Your role may not see this" : "Nothing is here"}>
-          What you may see is in the row above.
+        <Empty
+          title={PARTS.some(({ id }) => id === part) ? t`Your role may not see this` : t`Nothing is here`}
+        >
+          <Trans>What you may see is in the row above.</Trans>
         </Empty>
       )}
     </PageFrame>

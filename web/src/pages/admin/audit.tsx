@@ -1,4 +1,6 @@
 /** The audit log: who did what, when, from where. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { ItemOf } from "../../api/client";
 import { usePage, useRows } from "../../api/hooks";
 import { count, tail } from "../../lib/format";
@@ -23,10 +25,10 @@ export default function Audit() {
   const emails = new Map(users.data?.items.map(({ id, email }) => [id, email]));
   const isFiltered = Object.values(query).some(Boolean);
   const columns: Column<Entry>[] = [
-    { id: "at", header: "When", width: "100px", cell: (entry) => <Ago at={entry.at} /> },
+    { id: "at", header: t`When`, width: "100px", cell: (entry) => <Ago at={entry.at} /> },
     {
       id: "action",
-      header: "What",
+      header: t`What`,
       width: "minmax(150px, 1fr)",
       cell: (entry) => (
         <span translate="no" className="mono">
@@ -36,13 +38,13 @@ export default function Audit() {
     },
     {
       id: "actor",
-      header: "Who",
+      header: t`Who`,
       width: "minmax(150px, 1fr)",
       cell: (entry) => (
         <button
           type="button"
           className="admin-pick cut"
-          data-tip={`${entry.actor}\nShow only these`}
+          data-tip={`${entry.actor}\n${t`Show only these`}`}
           onClick={() => set({ actor: entry.actor })}
         >
           {emails.get(entry.actor) ?? tail(entry.actor)}
@@ -51,7 +53,7 @@ export default function Audit() {
     },
     {
       id: "target",
-      header: "On",
+      header: t`On`,
       width: "minmax(120px, 1fr)",
       cell: (entry) =>
         entry.target ? (
@@ -64,7 +66,7 @@ export default function Audit() {
     },
     {
       id: "details",
-      header: "Details",
+      header: t`Details`,
       width: "minmax(200px, 2fr)",
       cell: (entry) => {
         const text = Object.entries(entry.details ?? {})
@@ -79,7 +81,7 @@ export default function Audit() {
     },
     {
       id: "address",
-      header: "From",
+      header: t`From`,
       width: "120px",
       phone: false,
       cell: (entry) => (
@@ -90,22 +92,24 @@ export default function Audit() {
     },
     {
       id: "number",
-      header: "Number",
+      header: t`Number`,
       width: "80px",
       number: true,
       phone: false,
       cell: (entry) => (
-        <span data-tip={`hash ${entry.hash}\nafter ${entry.previousHash}`}>{count(entry.number)}</span>
+        <span data-tip={`${t`hash ${entry.hash}`}\n${t`after ${entry.previousHash}`}`}>
+          {count(entry.number)}
+        </span>
       ),
     },
   ];
   return (
     <>
       <div className="filters" role="search">
-        <Search label="Action, such as key.created" name="action" />
-        <Search label="Who, by id" name="actor" />
-        <Day label="From day" value={params.get("since")} onChange={(since) => set({ since })} />
-        <Day label="To day" value={params.get("until")} onChange={(until) => set({ until })} />
+        <Search label={t`Action, such as key.created`} name="action" />
+        <Search label={t`Who, by id`} name="actor" />
+        <Day label={t`From day`} value={params.get("since")} onChange={(since) => set({ since })} />
+        <Day label={t`To day`} value={params.get("until")} onChange={(until) => set({ until })} />
         <span className="faint small">UTC</span>
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
@@ -114,18 +118,18 @@ export default function Audit() {
       ) : !list.data ? (
         <Loading />
       ) : list.rows.length === 0 ? (
-        <Empty title="No entry matches">
+        <Empty title={t`No entry matches`}>
           {isFiltered && (
             <Button
               onClick={() => set({ actor: undefined, action: undefined, since: undefined, until: undefined })}
             >
-              Show all
+              <Trans>Show all</Trans>
             </Button>
           )}
         </Empty>
       ) : (
         <Table
-          label="Audit log"
+          label={t`Audit log`}
           rows={list.rows}
           total={list.total}
           more={list.more}

@@ -1,4 +1,6 @@
 /** Webhooks and mails: what was sent where, with what result; sent again. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -31,16 +33,16 @@ export default function Deliveries() {
     try {
       const params = { path: { id: delivery.id } };
       await unwrap(api.POST("/api/webhooks/deliveries/{id}/redeliver", { params }));
-      toast("It is sent again.");
+      toast(t`It is sent again.`);
     } catch (error) {
-      toastError(error, "It was not sent again");
+      toastError(error, t`It was not sent again`);
     }
     await client.invalidateQueries({ queryKey: ["/api/webhooks/deliveries"] });
   };
   const columns: Column<Delivery>[] = [
     {
       id: "event",
-      header: "Event",
+      header: t`Event`,
       width: "minmax(140px, 1fr)",
       cell: (delivery) => (
         <span translate="no" className="mono">
@@ -48,10 +50,15 @@ export default function Deliveries() {
         </span>
       ),
     },
-    { id: "status", header: "State", width: "110px", cell: (delivery) => <Status state={delivery.status} /> },
+    {
+      id: "status",
+      header: t`State`,
+      width: "110px",
+      cell: (delivery) => <Status state={delivery.status} />,
+    },
     {
       id: "to",
-      header: "To",
+      header: t`To`,
       width: "minmax(150px, 2fr)",
       cell: (delivery) => (
         <span translate="no" className="cut mono" data-tip={delivery.url ?? delivery.to}>
@@ -61,7 +68,7 @@ export default function Deliveries() {
     },
     {
       id: "task",
-      header: "About",
+      header: t`About`,
       width: "110px",
       cell: (delivery) => {
         const { taskId, executionId } = delivery;
@@ -75,14 +82,14 @@ export default function Deliveries() {
     },
     {
       id: "attempts",
-      header: "Attempts",
+      header: t`Attempts`,
       width: "92px",
       number: true,
       cell: (delivery) => count(delivery.attempts),
     },
     {
       id: "result",
-      header: "Last result",
+      header: t`Last result`,
       width: "minmax(140px, 1.5fr)",
       cell: (delivery) => {
         const text = [delivery.lastStatus, delivery.lastError].filter(Boolean).join(" · ");
@@ -97,14 +104,14 @@ export default function Deliveries() {
     },
     {
       id: "when",
-      header: "Sent or next",
+      header: t`Sent or next`,
       width: "116px",
       named: true,
       cell: (delivery) => <Ago at={delivery.deliveredAt ?? delivery.nextAttemptAt} />,
     },
     {
       id: "created",
-      header: "Created",
+      header: t`Created`,
       width: "90px",
       phone: false,
       cell: (delivery) => <Ago at={delivery.createdAt} />,
@@ -113,12 +120,12 @@ export default function Deliveries() {
   if (may("deliveries: redeliver")) {
     columns.push({
       id: "actions",
-      header: "Actions",
+      header: t`Actions`,
       width: "106px",
       cell: (delivery) =>
         delivery.status !== "pending" && (
           <Button size="small" onClick={() => void again(delivery)}>
-            Send again
+            <Trans>Send again</Trans>
           </Button>
         ),
     });
@@ -127,7 +134,7 @@ export default function Deliveries() {
     try {
       setSecret(await unwrap(api.GET("/api/webhooks/secret")));
     } catch (error) {
-      toastError(error, "The secret was not shown");
+      toastError(error, t`The secret was not shown`);
     }
   };
   return (
@@ -135,22 +142,26 @@ export default function Deliveries() {
       <div className="filters">
         <select
           className="select"
-          aria-label="State"
+          aria-label={t`State`}
           value={status}
           onChange={(event) => set({ status: event.target.value })}
         >
-          <option value="">every state</option>
-          <option>pending</option>
-          <option>delivered</option>
-          <option>dead</option>
+          <option value="">{t`every state`}</option>
+          <option>{t`pending`}</option>
+          <option>{t`delivered`}</option>
+          <option>{t`dead`}</option>
         </select>
         {taskId && (
           <Button size="small" icon="cross" onClick={() => set({ taskId: undefined })}>
-            Only of {tail(taskId)}
+            <Trans>Only of {tail(taskId)}</Trans>
           </Button>
         )}
         <span className="faint grow">{list.data ? count(list.total) : ""}</span>
-        {may("webhooks: read secret") && <Button onClick={() => void show()}>Show the signing secret</Button>}
+        {may("webhooks: read secret") && (
+          <Button onClick={() => void show()}>
+            <Trans>Show the signing secret</Trans>
+          </Button>
+        )}
       </div>
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
@@ -158,26 +169,30 @@ export default function Deliveries() {
         <Loading />
       ) : list.rows.length === 0 ? (
         status || taskId ? (
-          <Empty title="No delivery matches">
-            <Button onClick={() => set({ status: undefined, taskId: undefined })}>Show all</Button>
+          <Empty title={t`No delivery matches`}>
+            <Button onClick={() => set({ status: undefined, taskId: undefined })}>
+              <Trans>Show all</Trans>
+            </Button>
           </Empty>
         ) : (
           <Empty
-            title="Nothing was sent yet"
+            title={t`Nothing was sent yet`}
             command={`curl -H "Authorization: Bearer $CALLBOARD_API_KEY" -H "Content-Type: application/json" -d '{"prompt": "Say hello.", "callbackUrl": "https://example.com/hook"}' ${window.location.origin}/api/tasks`}
             needs="tasks: create"
             action={
               <Link className="button" href="/docs/webhooks">
-                How to receive webhooks
+                <Trans>How to receive webhooks</Trans>
               </Link>
             }
           >
-            When a task with a callback address ends, its result is sent there, until it was taken.
+            <Trans>
+              When a task with a callback address ends, its result is sent there, until it was taken.
+            </Trans>
           </Empty>
         )
       ) : (
         <Table
-          label="Deliveries"
+          label={t`Deliveries`}
           rows={list.rows}
           total={list.total}
           more={list.more}
@@ -187,11 +202,17 @@ export default function Deliveries() {
       )}
       {secret && (
         <Dialog
-          title="The secret that signs webhooks"
+          title={t`The secret that signs webhooks`}
           onClose={() => setSecret(undefined)}
-          footer={<Button onClick={() => setSecret(undefined)}>Close</Button>}
+          footer={
+            <Button onClick={() => setSecret(undefined)}>
+              <Trans>Close</Trans>
+            </Button>
+          }
         >
-          <p>Receivers check signatures with it. That it was shown is in the audit log.</p>
+          <p>
+            <Trans>Receivers check signatures with it. That it was shown is in the audit log.</Trans>
+          </p>
           <Command>{secret.secret}</Command>
         </Dialog>
       )}

@@ -1,4 +1,6 @@
 /** Inviting people: a link that is shown once; the open invitations, which can be revoked. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type ApiError, api, type Schemas, unwrap } from "../../api/client";
@@ -30,13 +32,23 @@ export function Invite({ onClose }: { onClose: () => void }) {
   };
   if (made) {
     return (
-      <Dialog title="The invitation" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
+      <Dialog
+        title={t`The invitation`}
+        onClose={onClose}
+        footer={
+          <Button onClick={onClose}>
+            <Trans>Done</Trans>
+          </Button>
+        }
+      >
         <p>
-          {made.mailed
-            ? `A mail with this link goes to ${made.email}.`
-            : `Send this link to ${made.email ?? "the person"}.`}{" "}
-          It makes one account as {made.role}, and counts until <Ago at={made.expiresAt} />. It is shown only
-          here.
+          <Trans>
+            {made.mailed
+              ? t`A mail with this link goes to ${made.email ?? ""}.`
+              : t`Send this link to ${made.email ?? t`the person`}.`}{" "}
+            It makes one account as {made.role}, and counts until <Ago at={made.expiresAt} />. It is shown
+            only here.
+          </Trans>
         </p>
         <Command>{made.url}</Command>
       </Dialog>
@@ -44,20 +56,22 @@ export function Invite({ onClose }: { onClose: () => void }) {
   }
   return (
     <Dialog
-      title="Invite a person"
+      title={t`Invite a person`}
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>
+            <Trans>Cancel</Trans>
+          </Button>
           <Button type="submit" kind="primary">
-            Make the link
+            <Trans>Make the link</Trans>
           </Button>
         </>
       }
     >
-      {error && error.faults.length === 0 && <Failed error={error} what="It was not made" />}
-      <Field label="E-mail" hint="May be left out: the person then chooses one." fault={fault("email")}>
+      {error && error.faults.length === 0 && <Failed error={error} what={t`It was not made`} />}
+      <Field label={t`E-mail`} hint={t`May be left out: the person then chooses one.`} fault={fault("email")}>
         {(props) => (
           <input
             {...props}
@@ -69,7 +83,7 @@ export function Invite({ onClose }: { onClose: () => void }) {
           />
         )}
       </Field>
-      <Field label="Name" hint="May be left out." fault={fault("name")}>
+      <Field label={t`Name`} hint={t`May be left out.`} fault={fault("name")}>
         {(props) => (
           <input
             {...props}
@@ -90,36 +104,48 @@ export function Invitations({ onClose }: { onClose: () => void }) {
   const revoke = async (id: string) => {
     try {
       await unwrap(api.DELETE("/api/auth/invitations/{id}", { params: { path: { id } } }));
-      toast("The invitation is revoked.");
+      toast(t`The invitation is revoked.`);
     } catch (error) {
-      toastError(error, "It was not revoked");
+      toastError(error, t`It was not revoked`);
     }
     await list.refetch();
   };
   return (
-    <Dialog title="Open invitations" onClose={onClose} footer={<Button onClick={onClose}>Close</Button>}>
+    <Dialog
+      title={t`Open invitations`}
+      onClose={onClose}
+      footer={
+        <Button onClick={onClose}>
+          <Trans>Close</Trans>
+        </Button>
+      }
+    >
       <Loaded query={list}>
         {({ items }) =>
           items.length === 0 ? (
-            <p className="soft">None is open.</p>
+            <p className="soft">
+              <Trans>None is open.</Trans>
+            </p>
           ) : (
             <ul className="stack admin-invitations">
               {items.map((open) => (
                 <li key={open.id} className="row between">
                   <span className="cut">
-                    {open.email ?? open.name ?? "anybody with the link"}{" "}
+                    {open.email ?? open.name ?? t`anybody with the link`}{" "}
                     <span className="faint">{open.role}</span>
                   </span>
                   <span className="faint small">
-                    until <Ago at={open.expiresAt} />
+                    <Trans>
+                      until <Ago at={open.expiresAt} />
+                    </Trans>
                   </span>
                   <Button
                     size="small"
                     kind="danger"
-                    aria-label={`Revoke the invitation of ${open.email ?? open.id}`}
+                    aria-label={t`Revoke the invitation of ${open.email ?? open.id}`}
                     onClick={() => void revoke(open.id)}
                   >
-                    Revoke
+                    <Trans>Revoke</Trans>
                   </Button>
                 </li>
               ))}

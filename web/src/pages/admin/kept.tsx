@@ -1,4 +1,6 @@
 /** The backups that were read from this server, and how long it keeps what has ended. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useApi, usePage } from "../../api/hooks";
@@ -19,15 +21,15 @@ function Restorable({ archive, lastBackup, restorable }: Schemas["BackupStatus"]
   if (!restorable || !lastBackup) return null;
   return (
     <p>
-      Can be restored to {archive ? "any moment from " : "the moment "}
-      <Ago at={restorable.from} />
-      {archive && (
-        <>
-          {" "}
-          until <Ago at={restorable.to} />
-        </>
+      {archive ? (
+        <Trans>
+          Can be restored to any moment from <Ago at={restorable.from} /> until <Ago at={restorable.to} />.
+        </Trans>
+      ) : (
+        <Trans>
+          Can be restored to the moment <Ago at={restorable.from} />.
+        </Trans>
       )}
-      .
     </p>
   );
 }
@@ -38,7 +40,14 @@ export function Backups() {
   const read = usePage("/api/audit", { query: { action: "backup.started", limit: SHOWN } } as never);
   const status = useApi("/api/system/backup", undefined, { staleTime: 0 });
   return (
-    <Panel title="Backups" actions={<Link href="/docs/how-to/backup">How to back up</Link>}>
+    <Panel
+      title={t`Backups`}
+      actions={
+        <Link href="/docs/how-to/backup">
+          <Trans>How to back up</Trans>
+        </Link>
+      }
+    >
       <div className="pad stack">
         <Loaded query={status} lines={1}>
           {(known) => <Restorable {...known} />}
@@ -51,7 +60,7 @@ export function Backups() {
                 <>
                   <p>
                     <Mark tone="warn" icon="warn">
-                      no backup was read from this server
+                      <Trans>no backup was read from this server</Trans>
                     </Mark>
                   </p>
                   <Command>callboard backup init --in /var/backups/callboard</Command>
@@ -64,18 +73,25 @@ export function Backups() {
               <>
                 <p>
                   <Mark tone={isOld ? "warn" : "good"} icon={isOld ? "warn" : "check"}>
-                    the last one began <Ago at={last.at} />
+                    <Trans>
+                      the last one began <Ago at={last.at} />
+                    </Trans>
                   </Mark>
                 </p>
-                <ul aria-label="Backups">
+                <ul aria-label={t`Backups`}>
                   {items.map((entry) => (
                     <li key={entry.at}>
-                      <Ago at={entry.at} /> <span className="soft">by {visible(personOf(entry.actor))}</span>
+                      <Ago at={entry.at} />{" "}
+                      <span className="soft">
+                        <Trans>by {visible(personOf(entry.actor))}</Trans>
+                      </span>
                     </li>
                   ))}
                   {total > items.length && (
                     <li>
-                      <Link href="/admin/audit?action=backup.started">all {total} in the audit log</Link>
+                      <Link href="/admin/audit?action=backup.started">
+                        <Trans>all {total} in the audit log</Trans>
+                      </Link>
                     </li>
                   )}
                 </ul>
@@ -84,8 +100,10 @@ export function Backups() {
           }}
         </Loaded>
         <p className="small soft">
-          The audit log knows the backups that were read from the running server, not those of a stopped one.
-          Whether one can be restored shows only where it is kept:
+          <Trans>
+            The audit log knows the backups that were read from the running server, not those of a stopped
+            one. Whether one can be restored shows only where it is kept:
+          </Trans>
         </p>
         <Command>callboard backup verify --in /var/backups/callboard</Command>
       </div>
@@ -94,22 +112,24 @@ export function Backups() {
 }
 
 const WORDS: Record<string, string> = {
-  "retention.ended": "Ended tasks and executions",
-  "retention.history": "Histories of approvals",
-  "events.keep": "Events",
-  "events.keep_max": "Events at most",
+  "retention.ended": t`Ended tasks and executions`,
+  "retention.history": t`Histories of approvals`,
+  "events.keep": t`Events`,
+  "events.keep_max": t`Events at most`,
 };
 
 export function Retention() {
   const read = useSettings();
   return (
-    <Panel title="What is kept, and how long">
+    <Panel title={t`What is kept, and how long`}>
       <div className="pad stack">
         <Loaded query={read} lines={2}>
           {({ items: [entry] }) => {
             const found = Object.entries(WORDS).filter(([name]) => entry?.details?.[name] !== undefined);
             return found.length === 0 ? (
-              <p className="soft">The audit log no longer has the settings of the server's start.</p>
+              <p className="soft">
+                <Trans>The audit log no longer has the settings of the server's start.</Trans>
+              </p>
             ) : (
               <dl className="facts">
                 {found.map(([name, word]) => (
@@ -123,8 +143,10 @@ export function Retention() {
           }}
         </Loaded>
         <p className="small soft">
-          Unfinished work is never removed.{" "}
-          <Link href="/docs/how-to/operate#retention">What is removed when</Link>
+          <Trans>
+            Unfinished work is never removed.{" "}
+            <Link href="/docs/how-to/operate#retention">What is removed when</Link>
+          </Trans>
         </p>
       </div>
     </Panel>

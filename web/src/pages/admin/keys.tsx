@@ -1,4 +1,6 @@
 /** Keys of programs: made, rotated, revoked. The key itself is shown once, and kept nowhere. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type ApiError, api, type ItemOf, type Schemas, unwrap } from "../../api/client";
@@ -29,13 +31,13 @@ export default function Keys() {
   const columns: Column<Key>[] = [
     {
       id: "name",
-      header: "Key",
+      header: t`Key`,
       width: "minmax(150px, 2fr)",
       cell: (key) => <span className="cut">{key.name}</span>,
     },
     {
       id: "key",
-      header: "Begins, ends",
+      header: t`Begins, ends`,
       width: "190px",
       cell: (key) => (
         <span translate="no" className="mono">
@@ -43,42 +45,49 @@ export default function Keys() {
         </span>
       ),
     },
-    { id: "role", header: "Role", width: "90px", cell: (key) => key.role },
-    { id: "environment", header: "For", width: "70px", phone: false, cell: (key) => key.environment },
-    { id: "state", header: "State", width: "110px", cell: (key) => <State state={key.status} /> },
+    { id: "role", header: t`Role`, width: "90px", cell: (key) => key.role },
+    { id: "environment", header: t`For`, width: "70px", phone: false, cell: (key) => key.environment },
+    { id: "state", header: t`State`, width: "110px", cell: (key) => <State state={key.status} /> },
     {
       id: "used",
-      header: "Last used",
+      header: t`Last used`,
       width: "100px",
       named: true,
-      cell: (key) => (key.lastUsedAt ? <Ago at={key.lastUsedAt} /> : <span className="faint">never</span>),
+      cell: (key) =>
+        key.lastUsedAt ? (
+          <Ago at={key.lastUsedAt} />
+        ) : (
+          <span className="faint">
+            <Trans>never</Trans>
+          </span>
+        ),
     },
     {
       id: "created",
-      header: "Created",
+      header: t`Created`,
       width: "90px",
       phone: false,
       cell: (key) => <Ago at={key.createdAt} />,
     },
     {
       id: "expires",
-      header: "Ends",
+      header: t`Ends`,
       width: "90px",
       named: true,
       cell: (key) => <Ago at={key.revokedAt ?? key.expiresAt} />,
     },
     {
       id: "actions",
-      header: "Actions",
+      header: t`Actions`,
       width: "160px",
       cell: (key) =>
         key.status === "active" && (
           <span className="row">
             <Button size="small" onClick={() => setAsked({ what: "rotate", key })}>
-              Rotate
+              <Trans>Rotate</Trans>
             </Button>
             <Button size="small" kind="danger" onClick={() => setAsked({ what: "revoke", key })}>
-              Revoke
+              <Trans>Revoke</Trans>
             </Button>
           </span>
         ),
@@ -88,7 +97,7 @@ export default function Keys() {
     <>
       <div className="filters">
         <Button kind="primary" icon="plus" onClick={() => setAsked({ what: "new" })}>
-          New key
+          <Trans>New key</Trans>
         </Button>
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
@@ -97,12 +106,12 @@ export default function Keys() {
       ) : !list.data ? (
         <Loading />
       ) : list.rows.length === 0 ? (
-        <Empty title="There is no key yet" command="callboard keys create --name ci --role operator">
-          Programs sign in with a key; workers need one of role worker.
+        <Empty title={t`There is no key yet`} command="callboard keys create --name ci --role operator">
+          <Trans>Programs sign in with a key; workers need one of role worker.</Trans>
         </Empty>
       ) : (
         <Table
-          label="Keys"
+          label={t`Keys`}
           rows={list.rows}
           total={list.total}
           more={list.more}
@@ -115,21 +124,23 @@ export default function Keys() {
       {asked?.what === "rotate" && <Rotate of={asked.key} onClose={close} onMade={made} />}
       {asked?.what === "revoke" && (
         <Confirm
-          title={`Revoke ${asked.key.name}`}
-          verb="Revoke"
+          title={t`Revoke ${asked.key.name}`}
+          verb={t`Revoke`}
           onClose={close}
           run={async () => {
             await unwrap(api.DELETE("/api/auth/keys/{id}", { params: { path: { id: asked.key.id } } }));
-            toast(`${asked.key.name} is revoked.`);
+            toast(t`${asked.key.name} is revoked.`);
             await again();
           }}
         >
           <p>
-            Programs with the key that ends in{" "}
-            <span translate="no" className="mono">
-              {asked.key.last4}
-            </span>{" "}
-            are refused at once, and their connections close. It cannot be taken back.
+            <Trans>
+              Programs with the key that ends in{" "}
+              <span translate="no" className="mono">
+                {asked.key.last4}
+              </span>{" "}
+              are refused at once, and their connections close. It cannot be taken back.
+            </Trans>
           </p>
         </Confirm>
       )}
@@ -141,7 +152,7 @@ function State({ state }: { state: string }) {
   if (state !== "expired") return <Status state={state} />;
   return (
     <Mark tone="mute" icon="clock">
-      expired
+      <Trans>expired</Trans>
     </Mark>
   );
 }
@@ -168,20 +179,22 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
   };
   return (
     <Dialog
-      title="New key"
+      title={t`New key`}
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>
+            <Trans>Cancel</Trans>
+          </Button>
           <Button type="submit" kind="primary">
-            Create
+            <Trans>Create</Trans>
           </Button>
         </>
       }
     >
-      {error && error.faults.length === 0 && <Failed error={error} what="It was not created" />}
-      <Field label="Name" hint="Of the program that uses it." fault={fault("name")}>
+      {error && error.faults.length === 0 && <Failed error={error} what={t`It was not created`} />}
+      <Field label={t`Name`} hint={t`Of the program that uses it.`} fault={fault("name")}>
         {(props) => (
           <input
             {...props}
@@ -192,7 +205,7 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
           />
         )}
       </Field>
-      <Field label="Role" fault={fault("role")}>
+      <Field label={t`Role`} fault={fault("role")}>
         {(props) => (
           <select
             {...props}
@@ -207,7 +220,7 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
         )}
       </Field>
       {key.role === "worker" ? (
-        <Field label="Queues" hint="Separated by commas; empty is every queue." fault={fault("queues")}>
+        <Field label={t`Queues`} hint={t`Separated by commas; empty is every queue.`} fault={fault("queues")}>
           {(props) => (
             <input
               {...props}
@@ -219,8 +232,8 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
         </Field>
       ) : (
         <Field
-          label="For"
-          hint="A test key sees the sandbox only: other queues, a simulated model, no accounts."
+          label={t`For`}
+          hint={t`A test key sees the sandbox only: other queues, a simulated model, no accounts.`}
           fault={fault("environment")}
         >
           {(props) => (
@@ -230,13 +243,13 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
               value={key.environment}
               onChange={(event) => setKey({ ...key, environment: event.target.value })}
             >
-              <option>live</option>
-              <option>test</option>
+              <option>{t`live`}</option>
+              <option>{t`test`}</option>
             </select>
           )}
         </Field>
       )}
-      <Field label="Ends after, in days" fault={fault("expiresIn")}>
+      <Field label={t`Ends after, in days`} fault={fault("expiresIn")}>
         {(props) => (
           <input
             {...props}
@@ -254,20 +267,26 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
 function Shown({ made, onClose }: { made: Made; onClose: () => void }) {
   return (
     <Dialog
-      title={`The key of ${made.name}`}
+      title={t`The key of ${made.name}`}
       onClose={onClose}
       footer={
         <Button kind="primary" onClick={onClose}>
-          I have copied it
+          <Trans>I have copied it</Trans>
         </Button>
       }
     >
-      <p>It is shown this once. The server keeps no copy, only what recognizes it.</p>
+      <p>
+        <Trans>It is shown this once. The server keeps no copy, only what recognizes it.</Trans>
+      </p>
       <Command>{made.key}</Command>
       <dl className="facts">
-        <dt>Role</dt>
+        <dt>
+          <Trans>Role</Trans>
+        </dt>
         <dd>{made.role}</dd>
-        <dt>Ends</dt>
+        <dt>
+          <Trans>Ends</Trans>
+        </dt>
         <dd>
           <Ago at={made.expiresAt} />
         </dd>
@@ -297,19 +316,21 @@ function Rotate({
   };
   return (
     <Dialog
-      title={`Rotate ${key.name}`}
+      title={t`Rotate ${key.name}`}
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>
+            <Trans>Cancel</Trans>
+          </Button>
           <Button type="submit" kind="primary">
-            Make the new key
+            <Trans>Make the new key</Trans>
           </Button>
         </>
       }
     >
-      <Field label="The old key ends" fault={error?.message}>
+      <Field label={t`The old key ends`} fault={error?.message}>
         {(props) => (
           <select
             {...props}
@@ -317,10 +338,10 @@ function Rotate({
             value={overlap}
             onChange={(event) => setOverlap(event.target.value)}
           >
-            <option value="0s">at once</option>
-            <option value="1h">in an hour</option>
-            <option value="1d">in a day</option>
-            <option value="7d">in a week</option>
+            <option value="0s">{t`at once`}</option>
+            <option value="1h">{t`in an hour`}</option>
+            <option value="1d">{t`in a day`}</option>
+            <option value="7d">{t`in a week`}</option>
           </select>
         )}
       </Field>

@@ -1,10 +1,12 @@
 /** The nodes of the cluster: which one works, for how long it may, and handing its work to another one. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { ApiError, api, type ItemOf, unwrap } from "../../api/client";
 import { usePage } from "../../api/hooks";
-import { count, duration, plural, tail } from "../../lib/format";
+import { count, duration, tail } from "../../lib/format";
 import { Button, Empty, Failed, Loading, Panel } from "../../ui/basics";
 import { Confirm } from "../../ui/confirm";
 import { Sized } from "../../ui/sized";
@@ -24,20 +26,22 @@ export default function Nodes() {
       api.PATCH("/api/cluster/nodes/{id}", { params: { path: { id: node.id } }, body: { draining } }),
     );
     await client.invalidateQueries({ queryKey: ["/api/cluster"] });
-    toast(draining ? "It hands its work over." : "It may take work again.");
+    toast(draining ? t`It hands its work over.` : t`It may take work again.`);
   };
   if (read.error instanceof ApiError && read.error.status === 409) {
     return (
       <Empty
-        title="This server is no node of a cluster"
+        title={t`This server is no node of a cluster`}
         action={
           <Link className="button" href="/docs/how-to/cluster">
-            Run several nodes
+            <Trans>Run several nodes</Trans>
           </Link>
         }
       >
-        It has a store of its own. Several nodes share a PostgreSQL database, and one takes the place of
-        another that dies.
+        <Trans>
+          It has a store of its own. Several nodes share a PostgreSQL database, and one takes the place of
+          another that dies.
+        </Trans>
       </Empty>
     );
   }
@@ -49,7 +53,7 @@ export default function Nodes() {
   const columns: Column<Node>[] = [
     {
       id: "address",
-      header: "Node",
+      header: t`Node`,
       width: "minmax(200px, 2fr)",
       cell: (node) => (
         <span className="cut" data-tip={node.id}>
@@ -62,7 +66,7 @@ export default function Nodes() {
     },
     {
       id: "status",
-      header: "State",
+      header: t`State`,
       width: "160px",
       cell: (node) => (
         <span className="row wrap">
@@ -73,21 +77,21 @@ export default function Nodes() {
     },
     {
       id: "partitions",
-      header: "Parts",
+      header: t`Parts`,
       width: "110px",
       number: true,
-      cell: (node) => `${count(node.partitions)} of ${PARTITIONS}`,
+      cell: (node) => t`${count(node.partitions)} of ${PARTITIONS}`,
     },
     {
       id: "term",
-      header: "Its term ends in",
+      header: t`Its term ends in`,
       width: "130px",
       number: true,
       cell: (node) => (node.status === "lost" ? "–" : duration(node.expiresInMs)),
     },
     {
       id: "version",
-      header: "Version",
+      header: t`Version`,
       width: "90px",
       cell: (node) => (
         <span translate="no" className="mono">
@@ -97,20 +101,22 @@ export default function Nodes() {
     },
     {
       id: "actions",
-      header: "Actions",
+      header: t`Actions`,
       width: "150px",
       cell: (node) =>
         node.status !== "lost" &&
         (node.draining ? (
           <Button
             size="small"
-            onClick={() => void change(node, false).catch((error) => toastError(error, "It was not changed"))}
+            onClick={() =>
+              void change(node, false).catch((error) => toastError(error, t`It was not changed`))
+            }
           >
-            Take work again
+            <Trans>Take work again</Trans>
           </Button>
         ) : (
           <Button size="small" onClick={() => setDrained(node)}>
-            Drain
+            <Trans>Drain</Trans>
           </Button>
         )),
     },
@@ -120,44 +126,52 @@ export default function Nodes() {
       {owned < PARTITIONS && (
         <div className="notice" data-tone="warn" role="status">
           <span>
-            {plural(PARTITIONS - owned, "part is", "parts are")} owned by no living node: another one is
-            taking over. Their tasks wait.
+            <Plural
+              value={PARTITIONS - owned}
+              one="# part is owned by no living node: another one is taking over. Its tasks wait."
+              other="# parts are owned by no living node: another one is taking over. Their tasks wait."
+            />
           </span>
         </div>
       )}
       <Panel
-        title="Nodes"
+        title={t`Nodes`}
         actions={
           <span className="row wrap">
             {versions.size > 1 && (
               <Mark tone="warn" icon="warn">
-                {plural(versions.size, "version")}
+                <Plural value={versions.size} one="# version" other="# versions" />
               </Mark>
             )}
             <Button size="small" busy={read.isFetching} onClick={() => void read.refetch()}>
-              Read again
+              <Trans>Read again</Trans>
             </Button>
           </span>
         }
       >
         <Sized rows={items.length}>
-          <Table label="Nodes" rows={items} keyOf={(node) => node.id} columns={columns} />
+          <Table label={t`Nodes`} rows={items} keyOf={(node) => node.id} columns={columns} />
         </Sized>
         <p className="pad small soft">
-          A term is renewed while the node lives; once it is over, another node takes over. What this page
-          shows is as it was when it was read.
+          <Trans>
+            A term is renewed while the node lives; once it is over, another node takes over. What this page
+            shows is as it was when it was read.
+          </Trans>
         </p>
       </Panel>
       {drained && (
         <Confirm
-          title={`Drain ${drained.address}`}
-          verb="Drain"
+          title={t`Drain ${drained.address}`}
+          verb={t`Drain`}
           onClose={() => setDrained(undefined)}
           run={() => change(drained, true)}
         >
           <p>
-            It hands its {plural(drained.partitions, "part")} to another node, and takes no work until you let
-            it. Running tasks go on; connections are made again.
+            <Plural
+              value={drained.partitions}
+              one="It hands its # part to another node, and takes no work until you let it. Running tasks go on; connections are made again."
+              other="It hands its # parts to another node, and takes no work until you let it. Running tasks go on; connections are made again."
+            />
           </p>
         </Confirm>
       )}

@@ -1,4 +1,6 @@
 /** The form by which users change their own password. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, unwrap } from "../../api/client";
@@ -17,7 +19,7 @@ export function Password({ onDone }: { onDone?: () => Promise<void> }) {
       await unwrap(api.POST("/api/auth/password", { body: { current, new: next } }));
       setCurrent("");
       setNext("");
-      toast("The password is changed. All other sessions have ended.");
+      toast(t`The password is changed. All other sessions have ended.`);
       // A password that had to be changed kept everything else away.
       sessionDoubted(client);
       await onDone?.();
@@ -26,7 +28,7 @@ export function Password({ onDone }: { onDone?: () => Promise<void> }) {
     }
   };
   return (
-    <Panel title="Change your password">
+    <Panel title={t`Change your password`}>
       <form
         className="pad stack admin-form"
         onSubmit={(event) => {
@@ -34,7 +36,7 @@ export function Password({ onDone }: { onDone?: () => Promise<void> }) {
           void submit();
         }}
       >
-        <Field label="Current password">
+        <Field label={t`Current password`}>
           {(props) => (
             <input
               {...props}
@@ -47,7 +49,7 @@ export function Password({ onDone }: { onDone?: () => Promise<void> }) {
             />
           )}
         </Field>
-        <Field label="New password" hint="All your other sessions end." fault={error?.message}>
+        <Field label={t`New password`} hint={t`All your other sessions end.`} fault={error?.message}>
           {(props) => (
             <input
               {...props}
@@ -61,7 +63,9 @@ export function Password({ onDone }: { onDone?: () => Promise<void> }) {
           )}
         </Field>
         <div>
-          <Button type="submit">Change</Button>
+          <Button type="submit">
+            <Trans>Change</Trans>
+          </Button>
         </div>
       </form>
     </Panel>

@@ -1,4 +1,5 @@
 /** The roles, in words. */
+import { t } from "@lingui/core/macro";
 import type { Schemas } from "../../api/client";
 import { Field } from "../../ui/basics";
 
@@ -12,18 +13,18 @@ export const ROLES = [
   "backup",
 ] as const satisfies Role[];
 export const MAY: Record<Role, string> = {
-  admin: "may do everything",
-  operator: "submits, cancels, deploys, reviews",
-  reviewer: "reads and decides held outputs, nothing else",
+  admin: t`may do everything`,
+  operator: t`submits, cancels, deploys, reviews`,
+  reviewer: t`reads and decides held outputs, nothing else`,
   viewer: "reads",
-  worker: "runs tasks",
-  backup: "makes backups",
+  worker: t`runs tasks`,
+  backup: t`makes backups`,
 };
 
 export function RoleField(props: { role: Role; set: (role: Role) => void; fault?: string }) {
   const { role, set, fault } = props;
   return (
-    <Field label="Role" hint={MAY[role]} fault={fault}>
+    <Field label={t`Role`} hint={MAY[role]} fault={fault}>
       {(props) => (
         <select
           {...props}

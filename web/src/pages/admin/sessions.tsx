@@ -1,8 +1,10 @@
 /** One's own sessions and password; for an admin, the sessions of anybody. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { api, type ItemOf, unwrap } from "../../api/client";
 import { usePage, useRows } from "../../api/hooks";
-import { plural, tail } from "../../lib/format";
+import { tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { useMay, useWho } from "../../session/session";
 import { Button, Failed, Loading, Panel } from "../../ui/basics";
@@ -30,27 +32,31 @@ export default function Sessions() {
   const end = async (session: Session) => {
     try {
       await unwrap(api.DELETE("/api/auth/sessions/{id}", { params: { path: { id: session.id } } }));
-      toast("The session is ended.");
+      toast(t`The session is ended.`);
     } catch (error) {
-      toastError(error, "It was not ended");
+      toastError(error, t`It was not ended`);
     }
     await again();
   };
   const columns: Column<Session>[] = [
     {
       id: "user",
-      header: "User",
+      header: t`User`,
       width: "minmax(160px, 2fr)",
       cell: (session) => (
         <span className="cut">
           {emails.get(session.userId) ?? tail(session.userId)}
-          {session.current && <span className="tag admin-tag">this one</span>}
+          {session.current && (
+            <span className="tag admin-tag">
+              <Trans>this one</Trans>
+            </span>
+          )}
         </span>
       ),
     },
     {
       id: "id",
-      header: "Session",
+      header: t`Session`,
       width: "120px",
       phone: false,
       cell: (session) => (
@@ -61,33 +67,33 @@ export default function Sessions() {
     },
     {
       id: "created",
-      header: "Signed in",
+      header: t`Signed in`,
       width: "110px",
       named: true,
       cell: (session) => <Ago at={session.createdAt} />,
     },
     {
       id: "refreshed",
-      header: "Refreshed",
+      header: t`Refreshed`,
       width: "110px",
       named: true,
       cell: (session) => <Ago at={session.refreshedAt} />,
     },
     {
       id: "expires",
-      header: "Ends",
+      header: t`Ends`,
       width: "110px",
       named: true,
       cell: (session) => <Ago at={session.expiresAt} />,
     },
     {
       id: "actions",
-      header: "Actions",
+      header: t`Actions`,
       width: "90px",
       cell: (session) =>
         !session.current && (
           <Button size="small" kind="danger" onClick={() => void end(session)}>
-            End
+            <Trans>End</Trans>
           </Button>
         ),
     },
@@ -98,11 +104,11 @@ export default function Sessions() {
         <div className="filters">
           <select
             className="select"
-            aria-label="User"
+            aria-label={t`User`}
             value={user ?? ""}
             onChange={(event) => set({ user: event.target.value })}
           >
-            <option value="">everybody</option>
+            <option value="">{t`everybody`}</option>
             {users.data?.items.map(({ id, email }) => (
               <option key={id} value={id}>
                 {email}
@@ -112,19 +118,27 @@ export default function Sessions() {
         </div>
       )}
       <Panel
-        title="Open sessions"
-        actions={list.data && <span className="soft small">{plural(list.total, "session")}</span>}
+        title={t`Open sessions`}
+        actions={
+          list.data && (
+            <span className="soft small">
+              <Plural value={list.total} one="# session" other="# sessions" />
+            </span>
+          )
+        }
       >
         {list.error ? (
           <Failed error={list.error} retry={() => void list.refetch()} />
         ) : !list.data ? (
           <Loading />
         ) : list.rows.length === 0 ? (
-          <p className="pad soft">There is none.</p>
+          <p className="pad soft">
+            <Trans>There is none.</Trans>
+          </p>
         ) : (
           <Sized rows={list.rows.length}>
             <Table
-              label="Sessions"
+              label={t`Sessions`}
               rows={list.rows}
               total={list.total}
               more={list.more}

@@ -1,5 +1,7 @@
 /** The settings that the server wrote into the audit log when it read them last. */
 
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { usePage } from "../../api/hooks";
 import { Empty, Loaded, Panel } from "../../ui/basics";
 import { Ago } from "../../ui/time";
@@ -16,15 +18,17 @@ export default function Settings() {
     <Loaded query={read}>
       {({ items: [entry] }) =>
         entry === undefined ? (
-          <Empty title="The audit log no longer has the server's start" command="callboard serve --help">
-            The settings are written there when the server starts.
+          <Empty title={t`The audit log no longer has the server's start`} command="callboard serve --help">
+            <Trans>The settings are written there when the server starts.</Trans>
           </Empty>
         ) : (
           <>
             <p className="soft">
-              As the server read them last, <Ago at={entry.at} />. Settings are changed in its file or its
-              environment, and hold from the next start; limits, prices, certificates and the log also from a
-              SIGHUP.
+              <Trans>
+                As the server read them last, <Ago at={entry.at} />. Settings are changed in its file or its
+                environment, and hold from the next start; limits, prices, certificates and the log also from
+                a SIGHUP.
+              </Trans>
             </p>
             {sections(entry.details ?? {}).map(([section, settings]) => (
               <Panel key={section} title={section}>
@@ -49,7 +53,13 @@ function Setting({ name, value }: { name: string; value: string }) {
         {name}
       </dt>
       <dd translate="no" className="mono">
-        {value === "" ? <span className="faint">empty</span> : value}
+        {value === "" ? (
+          <span className="faint">
+            <Trans>empty</Trans>
+          </span>
+        ) : (
+          value
+        )}
       </dd>
     </>
   );

@@ -1,6 +1,9 @@
 /** The state of the server's parts, and what it stores. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useApi } from "../../api/hooks";
 import { count, duration } from "../../lib/format";
+import { locale } from "../../lib/texts";
 import { useMay } from "../../session/session";
 import { Button, Loaded, Panel } from "../../ui/basics";
 import { Status } from "../../ui/status";
@@ -14,7 +17,7 @@ export default function Storage() {
   return (
     <>
       <Panel
-        title="State"
+        title={t`State`}
         actions={
           <Button
             size="small"
@@ -24,18 +27,22 @@ export default function Storage() {
               void health.refetch();
             }}
           >
-            Read again
+            <Trans>Read again</Trans>
           </Button>
         }
       >
         <Loaded query={health}>
           {({ status, version, uptimeMs, components }) => (
             <dl className="facts pad">
-              <dt>Server</dt>
+              <dt>
+                <Trans>Server</Trans>
+              </dt>
               <dd>
                 <Status state={status} />{" "}
                 <span className="soft">
-                  version {version}, up for {duration(uptimeMs)}
+                  <Trans>
+                    version {version}, up for {duration(uptimeMs)}
+                  </Trans>
                 </span>
               </dd>
               {Object.entries(components).map(([name, component]) => (
@@ -52,7 +59,7 @@ export default function Storage() {
   );
 }
 
-const NAMES: Record<string, string> = { vectorStore: "Vector store" };
+const NAMES: Record<string, string> = { vectorStore: t`Vector store` };
 
 function Part({ name, status, detail }: { name: string; status: string; detail?: string }) {
   return (
@@ -76,25 +83,25 @@ function Stored({ samples }: { samples: Sample[] }) {
   const files = value(samples, "process_open_fds");
   const used = free !== undefined && size ? 1 - free / size : undefined;
   const facts: [string, string | undefined][] = [
-    ["Rows", bytes(rows)],
-    ["Journal", bytes(journal)],
+    [t`Rows`, bytes(rows)],
+    [t`Journal`, bytes(journal)],
     [
-      "Free on the file system",
-      free === undefined ? undefined : `${bytes(free)}${size ? ` of ${bytes(size)}` : ""}`,
+      t`Free on the file system`,
+      free === undefined ? undefined : `${bytes(free)}${size ? t` of ${bytes(size) ?? ""}` : ""}`,
     ],
-    ["Commits since the start", commits === undefined ? undefined : count(commits)],
-    ["Syncs of the journal since the start", syncs === undefined ? undefined : count(syncs)],
-    ["Memory of the process", bytes(memory)],
-    ["Open files and sockets", files === undefined ? undefined : count(files)],
+    [t`Commits since the start`, commits === undefined ? undefined : count(commits)],
+    [t`Syncs of the journal since the start`, syncs === undefined ? undefined : count(syncs)],
+    [t`Memory of the process`, bytes(memory)],
+    [t`Open files and sockets`, files === undefined ? undefined : count(files)],
   ];
   return (
-    <Panel title="Storage and process">
+    <Panel title={t`Storage and process`}>
       <div className="pad stack">
         {used !== undefined && (
           <div
             className="bar admin-disk"
             role="img"
-            aria-label={`${Math.round(used * 100)} % of the file system is used`}
+            aria-label={t`${Math.round(used * 100)} % of the file system is used`}
           >
             <i style={{ width: `${used * 100}%` }} />
           </div>
@@ -110,8 +117,10 @@ function Stored({ samples }: { samples: Sample[] }) {
           )}
         </dl>
         <p className="small soft">
-          <code translate="no">callboard compact</code> makes the data directory as small as what is in it,
-          while the server is stopped.
+          <Trans>
+            <code translate="no">callboard compact</code> makes the data directory as small as what is in it,
+            while the server is stopped.
+          </Trans>
         </p>
       </div>
     </Panel>
@@ -133,5 +142,6 @@ export function bytes(value: number | undefined): string | undefined {
   let size = value;
   let unit = 0;
   for (; size >= 1024 && unit < units.length - 1; unit++) size /= 1024;
-  return `${size.toFixed(unit > 0 && size < 10 ? 1 : 0)} ${units[unit]}`;
+  const digits = unit > 0 && size < 10 ? 1 : 0;
+  return `${size.toLocaleString(locale, { maximumFractionDigits: digits, minimumFractionDigits: digits })} ${units[unit]}`;
 }

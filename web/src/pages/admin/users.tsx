@@ -1,4 +1,6 @@
 /** Users: who they are, their role; made, changed, deleted. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -30,29 +32,33 @@ export default function Users() {
   const change = async (user: User, role: Role) => {
     const body = { role };
     await unwrap(api.PATCH("/api/auth/users/{id}", { params: { path: { id: user.id } }, body }));
-    toast(`${user.email} is ${role} from now on.`);
+    toast(t`${user.email} is ${role} from now on.`);
     await again();
   };
   const columns: Column<User>[] = [
     {
       id: "email",
-      header: "User",
+      header: t`User`,
       width: "minmax(200px, 2fr)",
       cell: (user) => (
         <span className="cut">
           {user.email} <span className="faint">{user.name}</span>
-          {user.id === who.user.id && <span className="tag admin-tag">you</span>}
+          {user.id === who.user.id && (
+            <span className="tag admin-tag">
+              <Trans>you</Trans>
+            </span>
+          )}
         </span>
       ),
     },
     {
       id: "role",
-      header: "Role",
+      header: t`Role`,
       width: "130px",
       cell: (user) => (
         <select
           className="select admin-select"
-          aria-label={`Role of ${user.email}`}
+          aria-label={t`Role of ${user.email}`}
           value={user.role}
           onChange={(event) => setAsked({ what: "role", user, role: event.target.value as Role })}
         >
@@ -66,33 +72,44 @@ export default function Users() {
     },
     {
       id: "plan",
-      header: "Plan",
+      header: t`Plan`,
       width: "100px",
-      cell: (user) => user.plan ?? <span className="faint">default</span>,
+      cell: (user) =>
+        user.plan ?? (
+          <span className="faint">
+            <Trans>default</Trans>
+          </span>
+        ),
     },
     {
       id: "password",
-      header: "Password",
+      header: t`Password`,
       width: "130px",
       phone: false,
       cell: (user) =>
-        user.passwordChangeRequired ? <span>must be changed</span> : <span className="faint">–</span>,
+        user.passwordChangeRequired ? (
+          <span>
+            <Trans>must be changed</Trans>
+          </span>
+        ) : (
+          <span className="faint">–</span>
+        ),
     },
-    { id: "created", header: "Created", width: "110px", cell: (user) => <Ago at={user.createdAt} /> },
+    { id: "created", header: t`Created`, width: "110px", cell: (user) => <Ago at={user.createdAt} /> },
     {
       id: "actions",
-      header: "Actions",
+      header: t`Actions`,
       width: "250px",
       cell: (user) => (
         <span className="row">
           <Link className="button" data-size="small" href={`/admin/sessions?user=${user.id}`}>
-            Sessions
+            <Trans>Sessions</Trans>
           </Link>
           <Button size="small" onClick={() => setAsked({ what: "password", user })}>
-            Password
+            <Trans>Password</Trans>
           </Button>
           <Button size="small" kind="danger" onClick={() => setAsked({ what: "delete", user })}>
-            Delete
+            <Trans>Delete</Trans>
           </Button>
         </span>
       ),
@@ -102,11 +119,13 @@ export default function Users() {
     <>
       <div className="filters">
         <Button kind="primary" icon="plus" onClick={() => setAsked({ what: "invite" })}>
-          Invite
+          <Trans>Invite</Trans>
         </Button>
-        <Button onClick={() => setAsked({ what: "new" })}>New user</Button>
+        <Button onClick={() => setAsked({ what: "new" })}>
+          <Trans>New user</Trans>
+        </Button>
         <Button kind="quiet" onClick={() => setAsked({ what: "invitations" })}>
-          Open invitations
+          <Trans>Open invitations</Trans>
         </Button>
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
@@ -116,7 +135,7 @@ export default function Users() {
         <Loading />
       ) : (
         <Table
-          label="Users"
+          label={t`Users`}
           rows={list.rows}
           total={list.total}
           more={list.more}
@@ -129,15 +148,17 @@ export default function Users() {
       {asked?.what === "invitations" && <Invitations onClose={() => setAsked(undefined)} />}
       {asked?.what === "role" && (
         <Confirm
-          title={`Make ${asked.user.email} ${asked.role}`}
-          verb={`Make ${asked.role}`}
+          title={t`Make ${asked.user.email} ${asked.role}`}
+          verb={t`Make ${asked.role}`}
           onClose={() => setAsked(undefined)}
           run={() => change(asked.user, asked.role)}
         >
           <p>
-            {asked.user.name} was {asked.user.role} ({MAY[asked.user.role as Role]}), and then{" "}
-            {MAY[asked.role]}. It counts from the next request on. Keys that the new role could not give are
-            revoked.
+            <Trans>
+              {asked.user.name} was {asked.user.role} ({MAY[asked.user.role as Role]}), and then{" "}
+              {MAY[asked.role]}. It counts from the next request on. Keys that the new role could not give are
+              revoked.
+            </Trans>
           </p>
         </Confirm>
       )}
@@ -173,21 +194,23 @@ function Delete({
   const [work, setWork] = useState("");
   return (
     <Confirm
-      title={`Delete ${user.email}`}
-      verb="Delete"
+      title={t`Delete ${user.email}`}
+      verb={t`Delete`}
       onClose={onClose}
       run={async () => {
         const params = { path: { id: user.id }, query: work ? { work } : {} };
         await unwrap(api.DELETE("/api/auth/users/{id}", { params }));
-        toast(`${user.email} is deleted.`);
+        toast(t`${user.email} is deleted.`);
         await onDone();
       }}
     >
       <p>
-        All sessions of {user.email} end, and the keys that nobody else could have given. What they did stays
-        in the audit log and in the histories of reviews.
+        <Trans>
+          All sessions of {user.email} end, and the keys that nobody else could have given. What they did
+          stays in the audit log and in the histories of reviews.
+        </Trans>
       </p>
-      <Field label="Unfinished work">
+      <Field label={t`Unfinished work`}>
         {(props) => (
           <select
             {...props}
@@ -195,11 +218,11 @@ function Delete({
             value={work}
             onChange={(event) => setWork(event.target.value)}
           >
-            <option value="">There is none</option>
-            <option value="cancel">Cancel it</option>
+            <option value="">{t`There is none`}</option>
+            <option value="cancel">{t`Cancel it`}</option>
             {others.map((other) => (
               <option key={other.id} value={other.id}>
-                Hand it over to {other.email}
+                {t`Hand it over to ${other.email}`}
               </option>
             ))}
           </select>
@@ -225,7 +248,7 @@ function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
     try {
       const body: Schemas["CreateUser"] = { ...user, name: user.name || undefined };
       await unwrap(api.POST("/api/auth/users", { body }));
-      toast(`${user.email} can sign in.`);
+      toast(t`${user.email} can sign in.`);
       await onDone();
       onClose();
     } catch (refused) {
@@ -235,20 +258,22 @@ function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
   };
   return (
     <Dialog
-      title="New user"
+      title={t`New user`}
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>
+            <Trans>Cancel</Trans>
+          </Button>
           <Button type="submit" kind="primary" busy={busy}>
-            Create
+            <Trans>Create</Trans>
           </Button>
         </>
       }
     >
-      {error && error.faults.length === 0 && <Failed error={error} what="It was not created" />}
-      <Field label="E-mail" fault={fault("email")}>
+      {error && error.faults.length === 0 && <Failed error={error} what={t`It was not created`} />}
+      <Field label={t`E-mail`} fault={fault("email")}>
         {(props) => (
           <input
             {...props}
@@ -261,7 +286,7 @@ function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
           />
         )}
       </Field>
-      <Field label="Name" fault={fault("name")}>
+      <Field label={t`Name`} fault={fault("name")}>
         {(props) => (
           <input
             {...props}
@@ -272,7 +297,7 @@ function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
           />
         )}
       </Field>
-      <Field label="First password" fault={fault("password")}>
+      <Field label={t`First password`} fault={fault("password")}>
         {(props) => (
           <input
             {...props}
@@ -291,7 +316,7 @@ function New({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
           checked={user.mustChangePassword}
           onChange={(event) => setUser({ ...user, mustChangePassword: event.target.checked })}
         />
-        They choose another one at the first sign-in
+        <Trans>They choose another one at the first sign-in</Trans>
       </label>
       <RoleField role={user.role} set={(role) => setUser({ ...user, role })} fault={fault("role")} />
     </Dialog>
@@ -313,7 +338,7 @@ function Password({
     try {
       const params = { path: { id: user.id } };
       await unwrap(api.PATCH("/api/auth/users/{id}", { params, body: { password } }));
-      toast(`${user.email} must choose another password at the next sign-in.`);
+      toast(t`${user.email} must choose another password at the next sign-in.`);
       await onDone();
       onClose();
     } catch (error) {
@@ -322,19 +347,21 @@ function Password({
   };
   return (
     <Dialog
-      title={`Password of ${user.email}`}
+      title={t`Password of ${user.email}`}
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>
+            <Trans>Cancel</Trans>
+          </Button>
           <Button type="submit" kind="primary">
-            Set
+            <Trans>Set</Trans>
           </Button>
         </>
       }
     >
-      <Field label="New password" hint="Until it is changed, they can do nothing else." fault={fault}>
+      <Field label={t`New password`} hint={t`Until it is changed, they can do nothing else.`} fault={fault}>
         {(props) => (
           <input
             {...props}

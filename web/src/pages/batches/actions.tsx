@@ -1,9 +1,11 @@
 /** What may be done with a batch, and its export. */
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { api, unwrap } from "../../api/client";
-import { count, plural } from "../../lib/format";
+import { count } from "../../lib/format";
 import { Button } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { toast, toastError } from "../../ui/toast";
@@ -45,9 +47,9 @@ export function Actions({ batch }: { batch: Batch }) {
           const now = await unwrap(api.POST("/api/batches/{id}/retry", { params, body }));
           retried += now.retried ?? 0;
         }
-        toast(`${plural(retried, "row runs", "rows run")} again.`);
+        toast(plural(retried, { one: "# row runs again.", other: "# rows run again." }));
       },
-      "They were not run again",
+      t`They were not run again`,
     );
   const remove = () =>
     run(
@@ -55,9 +57,9 @@ export function Actions({ batch }: { batch: Batch }) {
       async () => {
         await unwrap(api.DELETE("/api/batches/{id}", { params }));
         navigate("/batches");
-        toast("The batch was deleted.");
+        toast(t`The batch was deleted.`);
       },
-      "It was not deleted",
+      t`It was not deleted`,
     );
   return (
     <>
@@ -66,16 +68,16 @@ export function Actions({ batch }: { batch: Batch }) {
           icon="hand"
           needs="batches: run"
           busy={busy === "pause"}
-          data-tip="No further row starts; rows that run go on."
+          data-tip={t`No further row starts; rows that run go on.`}
           onClick={() =>
             void run(
               "pause",
               () => unwrap(api.POST("/api/batches/{id}/pause", { params })),
-              "It was not paused",
+              t`It was not paused`,
             )
           }
         >
-          Pause
+          <Trans>Pause</Trans>
         </Button>
       )}
       {status === "paused" && (
@@ -88,11 +90,11 @@ export function Actions({ batch }: { batch: Batch }) {
             void run(
               "resume",
               () => unwrap(api.POST("/api/batches/{id}/resume", { params })),
-              "It was not resumed",
+              t`It was not resumed`,
             )
           }
         >
-          Resume
+          <Trans>Resume</Trans>
         </Button>
       )}
       {status !== "cancelled" && progress.failed + progress.rejected > 0 && (
@@ -100,10 +102,10 @@ export function Actions({ batch }: { batch: Batch }) {
           icon="undo"
           needs="batches: run"
           busy={busy === "retry"}
-          data-tip="Steps that have succeeded keep their results, and are not paid again."
+          data-tip={t`Steps that have succeeded keep their results, and are not paid again.`}
           onClick={() => setAsks("retry")}
         >
-          Retry failed
+          <Trans>Retry failed</Trans>
         </Button>
       )}
       {!isOver && (
@@ -114,7 +116,7 @@ export function Actions({ batch }: { batch: Batch }) {
           busy={busy === "cancel"}
           onClick={() => setAsks("cancel")}
         >
-          Cancel
+          <Trans>Cancel</Trans>
         </Button>
       )}
       {isOver && (
@@ -124,7 +126,7 @@ export function Actions({ batch }: { batch: Batch }) {
           busy={busy === "delete"}
           onClick={() => setAsks("delete")}
         >
-          Delete
+          <Trans>Delete</Trans>
         </Button>
       )}
       {asks === "cancel" && (
@@ -135,7 +137,7 @@ export function Actions({ batch }: { batch: Batch }) {
             void run(
               "cancel",
               () => unwrap(api.POST("/api/batches/{id}/cancel", { params })),
-              "It was not cancelled",
+              t`It was not cancelled`,
             )
           }
         />
@@ -160,22 +162,27 @@ function CancelQuestion({ batch, onClose, onYes }: Question & { onYes: () => voi
   const left = batch.rows - endedOf(batch);
   return (
     <Dialog
-      title="Cancel this batch?"
+      title={t`Cancel this batch?`}
       onClose={onClose}
       onSubmit={onYes}
       footer={
         <>
-          <Button onClick={onClose}>Keep it</Button>
+          <Button onClick={onClose}>
+            <Trans>Keep it</Trans>
+          </Button>
           <Button kind="danger" icon="stop" type="submit">
-            Cancel {plural(left, "row")}
+            <Plural value={left} one="Cancel # row" other="Cancel # rows" />
           </Button>
         </>
       }
     >
       <p>
-        {plural(left, "row has", "rows have")} not ended. No further one starts, and those that run or wait
-        for a reviewer are cancelled. The results of the {count(endedOf(batch))} others stay. A cancelled
-        batch cannot go on: to stop it for a while, pause it.
+        <Plural value={left} one="# row has not ended." other="# rows have not ended." />{" "}
+        <Trans>
+          No further one starts, and those that run or wait for a reviewer are cancelled. The results of the{" "}
+          {count(endedOf(batch))} others stay. A cancelled batch cannot go on: to stop it for a while, pause
+          it.
+        </Trans>
       </p>
     </Dialog>
   );
@@ -191,22 +198,27 @@ function RetryQuestion({
   const number = failed + (withRejected ? rejected : 0);
   return (
     <Dialog
-      title="Run failed rows again?"
+      title={t`Run failed rows again?`}
       onClose={onClose}
       onSubmit={() => number > 0 && onYes(withRejected && rejected > 0, failed > 0)}
       footer={
         <>
-          <Button onClick={onClose}>Leave them</Button>
+          <Button onClick={onClose}>
+            <Trans>Leave them</Trans>
+          </Button>
           <Button kind="primary" icon="undo" type="submit" disabled={number === 0}>
-            Retry {plural(number, "row")}
+            <Plural value={number} one="Retry # row" other="Retry # rows" />
           </Button>
         </>
       }
     >
       {failed > 0 && (
         <p>
-          {plural(failed, "row has", "rows have")} failed. Each goes on from the steps that have succeeded,
-          which are not paid again.
+          <Plural
+            value={failed}
+            one="# row has failed. It goes on from the steps that have succeeded, which are not paid again."
+            other="# rows have failed. Each goes on from the steps that have succeeded, which are not paid again."
+          />
         </p>
       )}
       {rejected > 0 && (
@@ -216,7 +228,11 @@ function RetryQuestion({
             checked={withRejected}
             onChange={(event) => setRejected(event.target.checked)}
           />
-          The {plural(rejected, "row", "rows")} that a reviewer has rejected, too
+          <Plural
+            value={rejected}
+            one="The # row that a reviewer has rejected, too"
+            other="The # rows that a reviewer has rejected, too"
+          />
         </label>
       )}
     </Dialog>
@@ -226,21 +242,25 @@ function RetryQuestion({
 function DeleteQuestion({ batch, onClose, onYes }: Question & { onYes: () => void }) {
   return (
     <Dialog
-      title="Delete this batch?"
+      title={t`Delete this batch?`}
       onClose={onClose}
       onSubmit={onYes}
       footer={
         <>
-          <Button onClick={onClose}>Keep it</Button>
+          <Button onClick={onClose}>
+            <Trans>Keep it</Trans>
+          </Button>
           <Button kind="danger-primary" type="submit">
-            Delete {plural(batch.rows, "row")}
+            <Plural value={batch.rows} one="Delete # row" other="Delete # rows" />
           </Button>
         </>
       }
     >
       <p>
-        The batch, its executions, their tasks and all of their texts are deleted. This cannot be undone. To
-        keep the results, export them first.
+        <Trans>
+          The batch, its executions, their tasks and all of their texts are deleted. This cannot be undone. To
+          keep the results, export them first.
+        </Trans>
       </p>
     </Dialog>
   );
@@ -254,11 +274,11 @@ export function Exports({ batch, status }: { batch: Batch; status: string[] }) {
       format,
       ...(status.length > 0 && { status: status.join(",") }),
     })}`;
-  const what = status.length > 0 ? "The rows of the chosen statuses" : "All rows";
+  const what = status.length > 0 ? t`The rows of the chosen statuses` : t`All rows`;
   return (
     <span className="row batches-export">
       <span className="soft small" id="batches-export">
-        Export
+        <Trans>Export</Trans>
       </span>
       <a
         className="button"
@@ -266,7 +286,7 @@ export function Exports({ batch, status }: { batch: Batch; status: string[] }) {
         href={to("csv")}
         download={`${name}.csv`}
         aria-describedby="batches-export"
-        data-tip={`${what}, a column for each member of the output, for a spreadsheet or pandas.`}
+        data-tip={t`${what}, a column for each member of the output, for a spreadsheet or pandas.`}
       >
         CSV
       </a>
@@ -276,9 +296,9 @@ export function Exports({ batch, status }: { batch: Batch; status: string[] }) {
         href={to("jsonl")}
         download={`${name}.jsonl`}
         aria-describedby="batches-export"
-        data-tip={`${what}, an object on each line, with steps and decisions.`}
+        data-tip={t`${what}, an object on each line, with steps and decisions.`}
       >
-        JSON lines
+        <Trans>JSON lines</Trans>
       </a>
     </span>
   );

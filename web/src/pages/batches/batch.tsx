@@ -1,7 +1,9 @@
 /** One batch: how far it is, what it costs, its rows, and how sure they are. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link, useParams as useRoute } from "wouter";
 import { useApi } from "../../api/hooks";
-import { count, plural, tail } from "../../lib/format";
+import { count, tail } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
 import { useNames } from "../../lib/people";
 import { useParams } from "../../lib/search";
@@ -33,7 +35,7 @@ export default function BatchPage() {
   const nameOf = useNameOf();
   const read = useApi("/api/batches/{id}", { path: { id } });
   const batch = read.data;
-  const title = batch ? (batch.name ?? `${nameOf(batch)} ${tail(id)}`) : "Batch";
+  const title = batch ? (batch.name ?? `${nameOf(batch)} ${tail(id)}`) : t`Batch`;
   return (
     <PageFrame title={visible(title)} fill actions={batch && <Actions batch={batch} />}>
       <Loaded query={read} lines={8}>
@@ -83,9 +85,12 @@ function Shown({ batch }: { batch: Batch }) {
           <RowFilters params={params} set={set} steps={steps} />
           <span className="soft" role="status">
             {query === undefined
-              ? plural(batch.rows, "row")
+              ? plural(batch.rows, { one: "# row", other: "# rows" })
               : read.total !== undefined
-                ? `${plural(read.total, "row")} of ${count(batch.rows)}`
+                ? plural(read.total, {
+                    one: `# row of ${count(batch.rows)}`,
+                    other: `# rows of ${count(batch.rows)}`,
+                  })
                 : ""}
           </span>
         </Filters>
@@ -119,11 +124,19 @@ function Summary({ batch }: { batch: Batch }) {
           </span>
         </Link>
         <span>
-          created <Ago at={batch.createdAt} /> by {visible(personOf(batch.createdBy))}
+          <Trans>
+            created <Ago at={batch.createdAt} /> by {visible(personOf(batch.createdBy))}
+          </Trans>
         </span>
         {batch.tags && batch.tags.length > 0 && <Tags of={batch} list="/batches" />}
-        <Link href={`/batches/compare?a=${batch.id}`}>Compare with another</Link>
-        {batch.progress.awaitingApproval > 0 && <Link href="/review">Review what waits</Link>}
+        <Link href={`/batches/compare?a=${batch.id}`}>
+          <Trans>Compare with another</Trans>
+        </Link>
+        {batch.progress.awaitingApproval > 0 && (
+          <Link href="/review">
+            <Trans>Review what waits</Trans>
+          </Link>
+        )}
       </div>
       {batch.reason && (
         <div className="notice" data-tone="warn" role="status">
@@ -131,7 +144,7 @@ function Summary({ batch }: { batch: Batch }) {
             <Icon name="clock" />
           </span>
           <div className="grow executions-wrap">
-            <strong>{batch.status === "paused" ? "It is paused" : "Rows wait"}</strong>
+            <strong>{batch.status === "paused" ? t`It is paused` : t`Rows wait`}</strong>
             <div>{visible(batch.reason)}</div>
           </div>
         </div>

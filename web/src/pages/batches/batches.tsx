@@ -1,8 +1,10 @@
 /** Every batch, the newest first. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import type { ParamsOf } from "../../api/client";
 import { usePage, useRows } from "../../api/hooks";
-import { count, money, plural } from "../../lib/format";
+import { count, money } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
 import { useNames } from "../../lib/people";
 import { useParams } from "../../lib/search";
@@ -43,7 +45,7 @@ export default function Batches() {
   const columns: Column<Batch>[] = [
     {
       id: "name",
-      header: "Batch",
+      header: t`Batch`,
       width: "minmax(180px, 3fr)",
       cell: (it) => (
         <Link href={`/batches/${it.id}`} className="cut" data-tip={it.id}>
@@ -53,7 +55,7 @@ export default function Batches() {
     },
     {
       id: "template",
-      header: "Template",
+      header: t`Template`,
       width: "minmax(150px, 2fr)",
       cell: (it) => (
         <span className="cut">
@@ -66,38 +68,40 @@ export default function Batches() {
         </span>
       ),
     },
-    { id: "status", header: "Status", width: "116px", cell: (it) => <Status state={it.status} /> },
+    { id: "status", header: t`Status`, width: "116px", cell: (it) => <Status state={it.status} /> },
     {
       id: "progress",
-      header: "Rows",
+      header: t`Rows`,
       width: "minmax(190px, 1.6fr)",
       cell: (it) => (
         <span className="batches-progress">
           <Bar batch={it} small />
           <span className="num">
-            {count(endedOf(it))} of {count(it.rows)}
+            <Trans>
+              {count(endedOf(it))} of {count(it.rows)}
+            </Trans>
           </span>
-          {it.progress.failed > 0 && <Status state="failed" word={`${count(it.progress.failed)} failed`} />}
+          {it.progress.failed > 0 && <Status state="failed" word={t`${count(it.progress.failed)} failed`} />}
         </span>
       ),
     },
     {
       id: "cost",
-      header: "Cost",
+      header: t`Cost`,
       width: "92px",
       number: true,
       cell: (it) => money(it.cost.actual),
     },
     {
       id: "by",
-      header: "By",
+      header: t`By`,
       width: "minmax(90px, 1fr)",
       phone: false,
       cell: (it) => <span className="cut">{visible(personOf(it.createdBy))}</span>,
     },
     {
       id: "created",
-      header: "Created",
+      header: t`Created`,
       width: "96px",
       number: true,
       cell: (it) => <Ago at={it.createdAt} />,
@@ -105,17 +109,21 @@ export default function Batches() {
   ];
   return (
     <PageFrame
-      title="Batches"
+      title={t`Batches`}
       fill
       actions={
         <>
-          {data && <span className="soft executions-total">{plural(total, "batch", "batches")}</span>}
+          {data && (
+            <span className="soft executions-total">
+              <Plural value={total} one="# batch" other="# batches" />
+            </span>
+          )}
           <Link className="button" href="/batches/compare">
-            Compare
+            <Trans>Compare</Trans>
           </Link>
           {may("batches: run") && (
             <Link className="button" data-kind="primary" href="/batches/new">
-              New batch
+              <Trans>New batch</Trans>
             </Link>
           )}
         </>
@@ -128,11 +136,11 @@ export default function Batches() {
         <States states={STATES} chosen={status} set={set} />
         <select
           className="select"
-          aria-label="Template"
+          aria-label={t`Template`}
           value={templateId}
           onChange={(event) => set({ templateId: event.target.value || undefined })}
         >
-          <option value="">of every template</option>
+          <option value="">{t`of every template`}</option>
           {templateId && !isListed && <option value={templateId}>{templateId}</option>}
           {templates.data?.items.map(({ id, name }) => (
             <option key={id} value={id}>
@@ -140,7 +148,7 @@ export default function Batches() {
             </option>
           ))}
         </select>
-        <TextFilter name="tags" label="Tags" params={params} set={set} />
+        <TextFilter name="tags" label={t`Tags`} params={params} set={set} />
       </Filters>
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
@@ -150,7 +158,7 @@ export default function Batches() {
         <Nothing isFiltered={isFiltered} />
       ) : (
         <Table
-          label="Batches"
+          label={t`Batches`}
           rows={rows}
           total={total}
           more={more}
@@ -165,27 +173,34 @@ export default function Batches() {
 
 function Nothing({ isFiltered }: { isFiltered: boolean }) {
   const may = useMay();
-  if (isFiltered) return <Empty title="No batch matches">Clear the filters to see all.</Empty>;
+  if (isFiltered)
+    return (
+      <Empty title={t`No batch matches`}>
+        <Trans>Clear the filters to see all.</Trans>
+      </Empty>
+    );
   return (
     <Empty
-      title="No batch was created yet"
+      title={t`No batch was created yet`}
       command="callboard batches create mails.csv --template support-reply-v1 --key id --watch"
       needs="batches: run"
       action={
         <div className="row wrap">
           {may("batches: run") && (
             <Link className="button" href="/batches/new">
-              Choose a file
+              <Trans>Choose a file</Trans>
             </Link>
           )}
           <Link className="button" data-kind="quiet" href="/docs/how-to/batch">
-            How it goes, step by step
+            <Trans>How it goes, step by step</Trans>
           </Link>
         </div>
       }
     >
-      A batch runs one template for each row of a file: CSV, or lines of JSON. Each row becomes an execution;
-      the results come back as a table.
+      <Trans>
+        A batch runs one template for each row of a file: CSV, or lines of JSON. Each row becomes an
+        execution; the results come back as a table.
+      </Trans>
     </Empty>
   );
 }

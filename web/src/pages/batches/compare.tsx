@@ -1,10 +1,12 @@
 /** /batches/compare: two batches side by side, by field and by row; what differs is marked. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type InfiniteData, useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo, useRef } from "react";
 import { Link } from "wouter";
 import { ApiError, api, unwrap } from "../../api/client";
 import { useApi, usePage } from "../../api/hooks";
-import { count, instant, money, percent, plural } from "../../lib/format";
+import { count, instant, money, percent } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
@@ -23,12 +25,12 @@ import "./batches.css";
 const OUTCOMES = ["differs", "equal", "unfinished", "failed", "onlyA", "onlyB"] as const;
 type Outcome = (typeof OUTCOMES)[number];
 const WORDS: Record<Outcome, string> = {
-  differs: "differ",
-  equal: "equal",
-  unfinished: "not finished",
-  failed: "failed",
-  onlyA: "only in A",
-  onlyB: "only in B",
+  differs: t`differ`,
+  equal: t`equal`,
+  unfinished: t`not finished`,
+  failed: t`failed`,
+  onlyA: t`only in A`,
+  onlyB: t`only in B`,
 };
 
 type Side = Partial<BatchRow> & Pick<BatchRow, "row" | "key">;
@@ -56,21 +58,25 @@ export default function ComparePage() {
   useLive(["batch.*"]);
   const [a, b] = [params.get("a") ?? "", params.get("b") ?? ""];
   return (
-    <PageFrame title="Compare batches" fill>
+    <PageFrame title={t`Compare batches`} fill>
       <div className="filters batches-choose">
         <Choice label="A" value={a} onChange={(id) => set({ a: id || undefined })} />
         <Choice label="B" value={b} onChange={(id) => set({ b: id || undefined })} />
       </div>
       {a && b ? (
         a === b ? (
-          <Empty title="It is the same batch twice">Choose another one beside it.</Empty>
+          <Empty title={t`It is the same batch twice`}>
+            <Trans>Choose another one beside it.</Trans>
+          </Empty>
         ) : (
           <Compared key={`${a} ${b}`} a={a} b={b} />
         )
       ) : (
-        <Empty title="Choose two batches">
-          Rows with the same key are set side by side: which outputs differ, in which fields, and which of the
-          two the reviewers' decisions agree with.
+        <Empty title={t`Choose two batches`}>
+          <Trans>
+            Rows with the same key are set side by side: which outputs differ, in which fields, and which of
+            the two the reviewers' decisions agree with.
+          </Trans>
         </Empty>
       )}
     </PageFrame>
@@ -86,7 +92,7 @@ function Choice(props: { label: string; value: string; onChange: (id: string) =>
   const words = (batch: Batch) =>
     visible(`${batch.name ?? nameOf(batch)} · ${batch.version} · ${instant(batch.createdAt)}`);
   return (
-    <Field label={`Batch ${label}`}>
+    <Field label={t`Batch ${label}`}>
       {(field) => (
         <select
           {...field}
@@ -94,7 +100,7 @@ function Choice(props: { label: string; value: string; onChange: (id: string) =>
           value={value}
           onChange={(event) => onChange(event.target.value)}
         >
-          <option value="">Choose a batch</option>
+          <option value="">{t`Choose a batch`}</option>
           {value && !isListed && <option value={value}>{one.data ? words(one.data) : value}</option>}
           {list.data?.items.map((batch) => (
             <option key={batch.id} value={batch.id}>
@@ -170,13 +176,15 @@ function Compared({ a, b }: { a: string; b: string }) {
           <p role="status">
             {!first.isComplete && (
               <Mark tone="run" icon="running">
-                {count(first.compared)} rows are compared so far.{" "}
+                <Trans>{count(first.compared)} rows are compared so far.</Trans>{" "}
               </Mark>
             )}
             {sentence(first)}
           </p>
           <fieldset className="batches-counts">
-            <legend className="hide">Rows by outcome</legend>
+            <legend className="hide">
+              <Trans>Rows by outcome</Trans>
+            </legend>
             {OUTCOMES.map(
               (outcome) =>
                 (numbers[outcome] > 0 || shown.includes(outcome)) && (
@@ -204,11 +212,11 @@ function Compared({ a, b }: { a: string; b: string }) {
         )}
       </div>
       {items.length === 0 && !hasNextPage ? (
-        <Empty title={`No row is ${shown.map((it) => WORDS[it as Outcome] ?? it).join(" or ")}`} />
+        <Empty title={t`No row is ${shown.map((it) => WORDS[it as Outcome] ?? it).join(` ${t`or`} `)}`} />
       ) : (
         <Table
           key={shown.join()}
-          label="Rows of both"
+          label={t`Rows of both`}
           rows={items}
           more={() => {
             if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
@@ -225,13 +233,34 @@ function sentence({ rows, equal, differs, unfinished, failed }: Comparison): str
   const compared = equal + differs;
   const said = [
     compared === 0
-      ? `No output can be compared in ${plural(rows.both, "common row")}.`
+      ? plural(rows.both, {
+          one: "No output can be compared in # common row.",
+          other: "No output can be compared in # common rows.",
+        })
       : differs === 0
-        ? `The outputs of ${plural(compared, "row")} are equal.`
-        : `${count(differs)} of ${plural(compared, "output")} differ, ${percent(differs / compared, 1)}.`,
+        ? plural(compared, {
+            one: "The outputs of # row are equal.",
+            other: "The outputs of # rows are equal.",
+          })
+        : plural(compared, {
+            one: `${count(differs)} of # output differ, ${percent(differs / compared, 1)}.`,
+            other: `${count(differs)} of # outputs differ, ${percent(differs / compared, 1)}.`,
+          }),
   ];
-  if (unfinished > 0) said.push(`${plural(unfinished, "row has", "rows have")} not ended on both sides.`);
-  if (failed.either > 0) said.push(`${plural(failed.either, "row has", "rows have")} no output to compare.`);
+  if (unfinished > 0)
+    said.push(
+      plural(unfinished, {
+        one: "# row has not ended on both sides.",
+        other: "# rows have not ended on both sides.",
+      }),
+    );
+  if (failed.either > 0)
+    said.push(
+      plural(failed.either, {
+        one: "# row has no output to compare.",
+        other: "# rows have no output to compare.",
+      }),
+    );
   return said.join(" ");
 }
 
@@ -254,22 +283,26 @@ function OutcomeMark({ outcome }: { outcome: Outcome }) {
 
 function Sums({ comparison: { cost, agreement, failed } }: { comparison: Comparison }) {
   const share = (of: Agreement | undefined) =>
-    of && of.decided > 0 ? `${percent(of.agrees / of.decided)}, ${of.agrees} of ${of.decided}` : "–";
+    of && of.decided > 0 ? t`${percent(of.agrees / of.decided)}, ${of.agrees} of ${of.decided}` : "–";
   const isDecided = agreement && agreement.a.decided + agreement.b.decided > 0;
   const rows: [name: string, a: string, b: string][] = [
-    ["Cost", money(cost.a), money(cost.b)],
-    ["Without an output", count(failed.a), count(failed.b)],
+    [t`Cost`, money(cost.a), money(cost.b)],
+    [t`Without an output`, count(failed.a), count(failed.b)],
     ...(isDecided
-      ? ([["As reviewers decided", share(agreement.a), share(agreement.b)]] as [string, string, string][])
+      ? ([[t`As reviewers decided`, share(agreement.a), share(agreement.b)]] as [string, string, string][])
       : []),
   ];
   return (
     <table className="plain-table batches-sums">
-      <caption className="hide">Figures of both batches</caption>
+      <caption className="hide">
+        <Trans>Figures of both batches</Trans>
+      </caption>
       <thead>
         <tr>
           <th scope="col">
-            <span className="hide">Figure</span>
+            <span className="hide">
+              <Trans>Figure</Trans>
+            </span>
           </th>
           <th scope="col" className="num">
             A
@@ -304,19 +337,23 @@ function ByField({
   set: (names: string[]) => void;
 }) {
   return (
-    <Panel title="By field">
+    <Panel title={t`By field`}>
       <Scroll>
         <table className="plain-table">
           <thead>
             <tr>
-              <th scope="col">Compare</th>
-              <th scope="col" className="num">
-                Equal
+              <th scope="col">
+                <Trans>Compare</Trans>
               </th>
               <th scope="col" className="num">
-                Differ
+                <Trans>Equal</Trans>
               </th>
-              <th scope="col">Share that differs</th>
+              <th scope="col" className="num">
+                <Trans>Differ</Trans>
+              </th>
+              <th scope="col">
+                <Trans>Share that differs</Trans>
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -344,7 +381,13 @@ function ByField({
                       <span className="bar batches-share" aria-hidden="true">
                         <i style={{ width: `${share * 100}%` }} />
                       </span>
-                      {found ? percent(share, 1) : <span className="faint">left out</span>}
+                      {found ? (
+                        percent(share, 1)
+                      ) : (
+                        <span className="faint">
+                          <Trans>left out</Trans>
+                        </span>
+                      )}
                     </span>
                   </td>
                 </tr>
@@ -367,7 +410,7 @@ function nextFields(all: string[], chosen: string[], field: string): string[] {
 const COLUMNS: Column<Item>[] = [
   {
     id: "key",
-    header: "Key",
+    header: t`Key`,
     width: "minmax(90px, 1fr)",
     cell: ({ key }) => (
       <span translate="no" className="cut mono">
@@ -375,7 +418,12 @@ const COLUMNS: Column<Item>[] = [
       </span>
     ),
   },
-  { id: "outcome", header: "Rows", width: "110px", cell: ({ outcome }) => <OutcomeMark outcome={outcome} /> },
+  {
+    id: "outcome",
+    header: t`Rows`,
+    width: "110px",
+    cell: ({ outcome }) => <OutcomeMark outcome={outcome} />,
+  },
   {
     id: "a",
     header: "A",
@@ -397,7 +445,12 @@ const OTHERS = 4;
 const CELL = 400;
 
 function Cells({ of, item: { outcome, fields } }: { of: Side | undefined; item: Item }) {
-  if (!of) return <span className="faint">no such row</span>;
+  if (!of)
+    return (
+      <span className="faint">
+        <Trans>no such row</Trans>
+      </span>
+    );
   const { output, status, executionId } = of;
   return (
     <div className="batches-side">
@@ -409,7 +462,12 @@ function Cells({ of, item: { outcome, fields } }: { of: Side | undefined; item: 
             <div key={name} className="batches-value" data-differs={fields.includes(name)}>
               <dt translate="no">
                 {visible(name)}
-                {fields.includes(name) && <span className="hide"> differs</span>}
+                {fields.includes(name) && (
+                  <span className="hide">
+                    {" "}
+                    <Trans>differs</Trans>
+                  </span>
+                )}
               </dt>
               <dd translate="no" dir="auto">
                 <Line value={output[name]} />
@@ -426,7 +484,7 @@ function Cells({ of, item: { outcome, fields } }: { of: Side | undefined; item: 
       )}
       {executionId && status !== "removed" && (
         <Link href={`/executions/${executionId}`} className="small">
-          execution of row {count(of.row)}
+          <Trans>execution of row {count(of.row)}</Trans>
         </Link>
       )}
     </div>
@@ -441,5 +499,11 @@ function namesOf(output: Record<string, unknown>, fields: string[]): string[] {
 
 function Line({ value }: { value: unknown }) {
   const line = lineOf(value);
-  return line === undefined ? <span className="faint">none</span> : visible(line.slice(0, CELL));
+  return line === undefined ? (
+    <span className="faint">
+      <Trans>none</Trans>
+    </span>
+  ) : (
+    visible(line.slice(0, CELL))
+  );
 }

@@ -1,8 +1,10 @@
 /** How sure the rows are: counted from the export, for any number of rows. A bar chooses its rows. */
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "../../api/client";
-import { count, percent, plural, ratio } from "../../lib/format";
+import { count, percent, ratio } from "../../lib/format";
 import type { useParams } from "../../lib/search";
 import { Button, Failed, Loading, Panel } from "../../ui/basics";
 import type { Batch } from "./read";
@@ -57,7 +59,7 @@ async function counted(id: string, step: string, signal: AbortSignal): Promise<H
     throw new ApiError(
       answer.status,
       "UNKNOWN",
-      `the server answered ${answer.status}`,
+      t`the server answered ${answer.status}`,
       {},
       answer.status >= 500,
     );
@@ -97,22 +99,22 @@ export function Confidence({
       : undefined;
   return (
     <Panel
-      title={`Confidence of ${step}`}
+      title={t`Confidence of ${step}`}
       actions={
         <>
           {!isOver && read.data && (
             <Button size="small" kind="quiet" busy={read.isFetching} onClick={() => void read.refetch()}>
-              Count again
+              <Trans>Count again</Trans>
             </Button>
           )}
           <Button
             size="small"
             icon="review"
             needs="batches: run"
-            data-tip="Outputs that have passed are reviewed afterwards: nothing waits for it."
+            data-tip={t`Outputs that have passed are reviewed afterwards: nothing waits for it.`}
             onClick={() => setReviews(true)}
           >
-            Review some
+            <Trans>Review some</Trans>
           </Button>
         </>
       }
@@ -122,7 +124,7 @@ export function Confidence({
         {read.error && !read.data ? (
           <Failed
             error={read.error}
-            what="The confidences were not counted"
+            what={t`The confidences were not counted`}
             retry={() => void read.refetch()}
           />
         ) : read.data ? (
@@ -130,7 +132,9 @@ export function Confidence({
         ) : read.isFetching ? (
           <Loading lines={3} />
         ) : (
-          <Button onClick={() => setAsked(true)}>Count {plural(batch.rows, "row")}</Button>
+          <Button onClick={() => setAsked(true)}>
+            <Plural value={batch.rows} one="Count # row" other="Count # rows" />
+          </Button>
         )}
       </div>
     </Panel>
@@ -150,9 +154,11 @@ function Bars({
   const all = bins.reduce((sum, number) => sum + number, 0);
   return (
     <>
-      <ul className="batches-bars" aria-label={`Rows by confidence, ${count(all)} in all`}>
+      <ul className="batches-bars" aria-label={t`Rows by confidence, ${count(all)} in all`}>
         {bins.map((number, at) => {
           const [from, to] = [at / BINS, (at + 1) / BINS];
+          const range = t`${ratio(from)} to ${ratio(to)}`;
+          const said = plural(number, { one: "# row", other: "# rows" });
           // A filter has both of its ends: the upper one of a bar belongs to the next.
           const last = at === BINS - 1 ? to : to - 1e-6;
           const isOn = chosen !== undefined && from >= chosen[0] - 1e-9 && last <= chosen[1] + 1e-9;
@@ -162,13 +168,17 @@ function Bars({
                 type="button"
                 aria-pressed={isOn}
                 disabled={number === 0}
-                aria-label={`${ratio(from)} to ${ratio(to)}: ${plural(number, "row")}`}
-                data-tip={`${ratio(from)} to ${ratio(to)}\n${plural(number, "row")}, ${percent(all ? number / all : 0)}`}
+                aria-label={`${range}: ${said}`}
+                data-tip={`${range}\n${said}, ${percent(all ? number / all : 0)}`}
                 onClick={() =>
                   set(
                     isOn && chosen && chosen[1] - chosen[0] < 1.5 / BINS
                       ? { min: undefined, max: undefined, order: undefined }
-                      : { min: ratio(from), max: String(Number(last.toFixed(6))), order: "confidence.asc" },
+                      : {
+                          min: from.toFixed(2),
+                          max: String(Number(last.toFixed(6))),
+                          order: "confidence.asc",
+                        },
                   )
                 }
               >
@@ -179,11 +189,15 @@ function Bars({
         })}
       </ul>
       <div className="batches-axis faint small" aria-hidden="true">
-        <span>0.00</span>
-        <span>0.50</span>
-        <span>1.00</span>
+        <span>{ratio(0)}</span>
+        <span>{ratio(0.5)}</span>
+        <span>{ratio(1)}</span>
       </div>
-      {none > 0 && <p className="faint small">{plural(none, "row has", "rows have")} none.</p>}
+      {none > 0 && (
+        <p className="faint small">
+          <Plural value={none} one="# row has none." other="# rows have none." />
+        </p>
+      )}
     </>
   );
 }

@@ -4,9 +4,11 @@
  *
  *     bytes ─▶ text ─▶ records with their lines ─▶ rows ─▶ faults
  */
+import { t } from "@lingui/core/macro";
 import { type Fault, valueChecker } from "../../ui/form/check";
 
 export type Media = "text/csv" | "application/x-ndjson";
+const SAMPLE = '{"key": "a", "input": {…}}';
 export const MAX_ROWS = 100_000;
 const MAX_BYTES = 1 << 30;
 const MAX_ROW = 2 << 20;
@@ -41,7 +43,7 @@ export function mediaOf(name: string, start: string): Media {
   if (/\.(jsonl|ndjson)$/i.test(name)) return "application/x-ndjson";
   const begins = start.replace(/^\ufeff/, "").trimStart();
   if (begins.startsWith("["))
-    throw new Unreadable('This is a list in JSON. Write one object on each line: {"key": …, "input": {…}}.');
+    throw new Unreadable(t`This is a list in JSON. Write one object on each line: ${SAMPLE}.`);
   return begins.startsWith("{") ? "application/x-ndjson" : "text/csv";
 }
 
@@ -114,7 +116,7 @@ export class CsvRows {
   *finish(): Generator<FileRow> {
     for (const record of this.csv.finish()) yield* this.row(record);
     if (this.columns.length === 0)
-      throw new Unreadable("The file is empty: its first line must name the columns.");
+      throw new Unreadable(t`The file is empty: its first line must name the columns.`);
   }
 
   private *row({ line, cells }: CsvRecord): Generator<FileRow> {
@@ -124,7 +126,7 @@ export class CsvRows {
     }
     const row: FileRow = { number: ++this.number, line };
     if (cells.length !== this.columns.length) {
-      row.fault = `It has ${cells.length} cells, and the header ${this.columns.length} columns: put a text with a comma or a line break into double quotes.`;
+      row.fault = t`It has ${cells.length} cells, and the header ${this.columns.length} columns: put a text with a comma or a line break into double quotes.`;
       yield row;
       return;
     }
@@ -143,14 +145,14 @@ export class CsvRows {
   private begin(cells: string[]) {
     const [only = ""] = cells;
     if (cells.length === 1 && /[;\t]/.test(only)) {
-      const sign = only.includes(";") ? "semicolons" : "tabs";
+      const sign = only.includes(";") ? t`semicolons` : t`tabs`;
       throw new Unreadable(
-        `The columns are separated by ${sign}, and must be by commas: save the file as "CSV UTF-8 (comma delimited)".`,
+        t`The columns are separated by ${sign}, and must be by commas: save the file as "CSV UTF-8 (comma delimited)".`,
       );
     }
     for (const [at, name] of cells.entries()) {
-      if (name.trim() === "") throw new Unreadable(`Column ${at + 1} has no name in the first line.`);
-      if (cells.indexOf(name) < at) throw new Unreadable(`The first line names the column ${name} twice.`);
+      if (name.trim() === "") throw new Unreadable(t`Column ${at + 1} has no name in the first line.`);
+      if (cells.indexOf(name) < at) throw new Unreadable(t`The first line names the column ${name} twice.`);
     }
     this.columns = cells;
     this.keyAt = this.keyColumn === undefined ? -1 : cells.indexOf(this.keyColumn);
@@ -167,7 +169,7 @@ export function typed(cell: string, type: string | undefined): { value: unknown 
   try {
     return { value: JSON.parse(text) };
   } catch {
-    return { fault: `must be of type ${type}, not ${JSON.stringify(text.slice(0, 80))}.` };
+    return { fault: t`must be of type ${type}, not ${JSON.stringify(text.slice(0, 80))}.` };
   }
 }
 
@@ -186,7 +188,7 @@ export class LineRows {
 
   *finish(): Generator<FileRow> {
     yield* this.row(this.rest);
-    if (this.number === 0) throw new Unreadable("The file has no row.");
+    if (this.number === 0) throw new Unreadable(t`The file has no row.`);
   }
 
   private *row(text: string): Generator<FileRow> {
@@ -207,18 +209,18 @@ function lineOf(text: string): Pick<FileRow, "key" | "input" | "fault"> {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return { fault: `This is not JSON: ${(error as Error).message}` };
+    return { fault: t`This is not JSON: ${(error as Error).message}` };
   }
-  if (!isObject(value)) return { fault: 'It must be an object: {"key": "a", "input": {…}}.' };
+  if (!isObject(value)) return { fault: t`It must be an object: ${SAMPLE}.` };
   const { key, input, ...others } = value;
   const [other] = Object.keys(others);
   const found: Pick<FileRow, "key" | "input" | "fault"> = {};
   if (typeof key === "string" || typeof key === "number") found.key = String(key);
-  else if (key !== undefined && key !== null) return { fault: "key must be a text." };
+  else if (key !== undefined && key !== null) return { fault: t`key must be a text.` };
   if (other !== undefined)
-    found.fault = `It has the members key and input, not ${other}: put that into input.`;
-  else if (input === undefined) found.fault = "input is missing.";
-  else if (!isObject(input)) found.fault = "input must be an object.";
+    found.fault = t`It has the members key and input, not ${other}: put that into input.`;
+  else if (input === undefined) found.fault = t`input is missing.`;
+  else if (!isObject(input)) found.fault = t`input must be an object.`;
   else found.input = input;
   return found;
 }
@@ -248,9 +250,9 @@ export function rowChecker(schema: unknown): (row: FileRow) => string | undefine
   const check = valueChecker(schema, "input");
   const keys = new Set<string>();
   return ({ number, key = String(number), input, fault }) => {
-    if (key === "") return "The key is empty.";
-    if ([...key].length > MAX_KEY) return `The key has more than ${MAX_KEY} characters.`;
-    if (keys.has(key)) return `An earlier row has the key ${key}.`;
+    if (key === "") return t`The key is empty.`;
+    if ([...key].length > MAX_KEY) return t`The key has more than ${MAX_KEY} characters.`;
+    if (keys.has(key)) return t`An earlier row has the key ${key}.`;
     keys.add(key);
     if (fault) return fault;
     const [first] = input ? check(input).filter(({ mild }) => !mild) : [];
@@ -259,7 +261,7 @@ export function rowChecker(schema: unknown): (row: FileRow) => string | undefine
 }
 
 const saidOf = ({ field, message }: Fault) =>
-  `${field.replace(/^input\.?/, "") || "The row"}: ${message.charAt(0).toLowerCase()}${message.slice(1)}`;
+  `${field.replace(/^input\.?/, "") || t`The row`}: ${message.charAt(0).toLowerCase()}${message.slice(1)}`;
 
 /** Reads a file to its end, and tells what it has found so far. */
 export async function look(
@@ -270,7 +272,7 @@ export async function look(
   tell: (found: Found) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  if (file.size > MAX_BYTES) throw new Unreadable("The file is larger than 1 GiB.");
+  if (file.size > MAX_BYTES) throw new Unreadable(t`The file is larger than 1 GiB.`);
   const types = typesOf(schema);
   const reader =
     media === "text/csv"
@@ -294,7 +296,7 @@ export async function look(
     for (const row of rows) {
       take(row);
       if (found.rows > MAX_ROWS)
-        throw new Unreadable("The file has more than 100,000 rows: split it into several batches.");
+        throw new Unreadable(t`The file has more than 100,000 rows: split it into several batches.`);
       if (performance.now() < until) continue;
       tell({ ...found, columns: reader.columns });
       await new Promise((resolve) => setTimeout(resolve));
@@ -309,7 +311,7 @@ export async function look(
     try {
       text = decoder.decode(bytes, { stream: true });
     } catch {
-      throw new Unreadable('The file is not UTF-8: save it as "CSV UTF-8".');
+      throw new Unreadable(t`The file is not UTF-8: save it as "CSV UTF-8".`);
     }
     await takeAll(reader.feed(text));
   }

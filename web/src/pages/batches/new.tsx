@@ -1,11 +1,14 @@
 /** /batches/new: a template, a file, what the file has, and the upload. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError } from "../../api/client";
 import { useApi, usePage } from "../../api/hooks";
-import { count, instant, money, percent, plural } from "../../lib/format";
+import { count, instant, money, percent } from "../../lib/format";
 import { freshKey } from "../../lib/fresh-key";
 import { useParams } from "../../lib/search";
+import { locale } from "../../lib/texts";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Field, PageFrame, Panel } from "../../ui/basics";
@@ -20,11 +23,13 @@ import "./batches.css";
 export default function NewBatch() {
   const may = useMay();
   return (
-    <PageFrame title="New batch">
+    <PageFrame title={t`New batch`}>
       {may("batches: run") ? (
         <Form />
       ) : (
-        <Empty title="You may not create batches">An operator or an admin may.</Empty>
+        <Empty title={t`You may not create batches`}>
+          <Trans>An operator or an admin may.</Trans>
+        </Empty>
       )}
     </PageFrame>
   );
@@ -97,7 +102,7 @@ function Form() {
     try {
       const batch = await begun.done;
       navigate(`/batches/${batch.id}`);
-      toast(`${plural(batch.rows, "row is", "rows are")} stored.`);
+      toast(plural(batch.rows, { one: "# row is stored.", other: "# rows are stored." }));
     } catch (error) {
       if ((error as Error).name !== "AbortError") setRefused(error as Error);
     }
@@ -105,11 +110,11 @@ function Form() {
   };
   const missing =
     templateId === ""
-      ? "Choose a template."
+      ? t`Choose a template.`
       : !chosen
-        ? "Choose a file."
+        ? t`Choose a file.`
         : wrong
-          ? "Choose another file."
+          ? t`Choose another file.`
           : undefined;
   return (
     <form
@@ -120,9 +125,9 @@ function Form() {
       }}
     >
       <div className="stack">
-        <Panel title="Template and version">
+        <Panel title={t`Template and version`}>
           <div className="batches-pad batches-pair">
-            <Field label="Template" fault={template.error?.message}>
+            <Field label={t`Template`} fault={template.error?.message}>
               {(props) => (
                 <select
                   {...props}
@@ -130,7 +135,7 @@ function Form() {
                   value={templateId}
                   onChange={(event) => set({ template: event.target.value, version: undefined })}
                 >
-                  <option value="">Choose a template</option>
+                  <option value="">{t`Choose a template`}</option>
                   {templateId && !isList && <option value={templateId}>{templateId}</option>}
                   {templates.data?.items.map(({ id, name }) => (
                     <option key={id} value={id}>
@@ -140,7 +145,7 @@ function Form() {
                 </select>
               )}
             </Field>
-            <Field label="Version">
+            <Field label={t`Version`}>
               {(props) => (
                 <select
                   {...props}
@@ -149,7 +154,7 @@ function Form() {
                   value={version ?? ""}
                   onChange={(event) => set({ version: event.target.value || undefined })}
                 >
-                  <option value="">the highest</option>
+                  <option value="">{t`the highest`}</option>
                   {versions.data?.map((each) => (
                     <option key={each.version} value={each.version}>
                       {each.version}
@@ -162,7 +167,7 @@ function Form() {
         </Panel>
         <Drop file={chosen?.file} onFile={(file) => void choose(file)} />
         {(unreadable ?? fault) && (
-          <Failed error={new Error(unreadable ?? fault)} what="The file cannot be used" />
+          <Failed error={new Error(unreadable ?? fault)} what={t`The file cannot be used`} />
         )}
         {chosen && !wrong && found && (
           <Preview
@@ -175,14 +180,21 @@ function Form() {
           />
         )}
       </div>
-      <Panel title="Settings">
+      <Panel title={t`Settings`}>
         <div className="batches-pad stack">
-          <Line name="name" label="Name" draft={draft} set={setDraft} fault={faultOf} />
-          <Line name="tags" label="Tags" hint="with commas" draft={draft} set={setDraft} fault={faultOf} />
+          <Line name="name" label={t`Name`} draft={draft} set={setDraft} fault={faultOf} />
+          <Line
+            name="tags"
+            label={t`Tags`}
+            hint={t`with commas`}
+            draft={draft}
+            set={setDraft}
+            fault={faultOf}
+          />
           <Line
             name="concurrency"
-            label="Rows at a time"
-            hint="1 to 1,000, by default 100. A row that waits for a reviewer does not count."
+            label={t`Rows at a time`}
+            hint={t`1 to 1,000, by default 100. A row that waits for a reviewer does not count.`}
             draft={draft}
             set={setDraft}
             fault={faultOf}
@@ -190,14 +202,14 @@ function Form() {
           />
           <Line
             name="maxCost"
-            label="Most cost, in USD"
-            hint="Once so much is spent, the batch is paused."
+            label={t`Most cost, in USD`}
+            hint={t`Once so much is spent, the batch is paused.`}
             draft={draft}
             set={setDraft}
             fault={faultOf}
             mode="decimal"
           />
-          <Field label="Rows with a fault">
+          <Field label={t`Rows with a fault`}>
             {(props) => (
               <select
                 {...props}
@@ -205,14 +217,14 @@ function Form() {
                 value={draft.onInvalid ?? ""}
                 onChange={(event) => setDraft({ ...draft, onInvalid: event.target.value || undefined })}
               >
-                <option value="">are kept, the others run</option>
-                <option value="reject">refuse the whole file</option>
+                <option value="">{t`are kept, the others run`}</option>
+                <option value="reject">{t`refuse the whole file`}</option>
               </select>
             )}
           </Field>
           <Field
-            label="Reuse answers"
-            hint="Rows that ask the same as the row with their key there take over its answers, at no cost."
+            label={t`Reuse answers`}
+            hint={t`Rows that ask the same as the row with their key there take over its answers, at no cost.`}
           >
             {(props) => (
               <select
@@ -221,8 +233,8 @@ function Form() {
                 value={draft.reuse ?? ""}
                 onChange={(event) => setDraft({ ...draft, reuse: event.target.value || undefined })}
               >
-                <option value="">of no batch</option>
-                <option value="latest">of the latest batch of the template</option>
+                <option value="">{t`of no batch`}</option>
+                <option value="latest">{t`of the latest batch of the template`}</option>
                 {batches.data?.items.map(({ id, name, createdAt }) => (
                   <option key={id} value={id}>
                     {`${visible(name ?? id)}, ${instant(createdAt)}`}
@@ -235,11 +247,9 @@ function Form() {
             <input
               type="checkbox"
               checked={draft.dedupe === "true"}
-              onChange={(event) =>
-                setDraft({ ...draft, dedupe: event.target.checked ? "true" : undefined })
-              }
+              onChange={(event) => setDraft({ ...draft, dedupe: event.target.checked ? "true" : undefined })}
             />
-            Answer rows that ask the same once
+            <Trans>Answer rows that ask the same once</Trans>
           </label>
           {chosen && !missing && !sending && (
             <Estimate
@@ -250,14 +260,16 @@ function Form() {
             />
           )}
           {refused && !isNamed && (
-            <Failed error={new Error(said(refused, found))} what="Nothing was created" />
+            <Failed error={new Error(said(refused, found))} what={t`Nothing was created`} />
           )}
           {sending ? (
             <Sending size={chosen?.file.size ?? 0} sent={sending.sent} onStop={sending.abort} />
           ) : (
             <>
               <Button type="submit" kind="primary" disabled={missing !== undefined}>
-                {found?.done && !wrong ? `Upload ${plural(found.rows, "row")}` : "Upload"}
+                {found?.done && !wrong
+                  ? plural(found.rows, { one: "Upload # row", other: "Upload # rows" })
+                  : t`Upload`}
               </Button>
               {missing && <p className="soft small">{missing}</p>}
             </>
@@ -287,21 +299,26 @@ function Estimate({ ask }: { ask: (signal: AbortSignal) => ReturnType<typeof est
     }
   };
   const { busy, found, error } = state;
+  const reused = found?.reused ?? 0;
+  const rows = plural(found?.rows ?? 0, { one: "# row", other: "# rows" });
+  const basis =
+    found?.basis === "history"
+      ? plural(found.pastRuns, { one: "by # past run", other: "by # past runs" })
+      : t`by prices: there are no past runs of every step`;
   return (
     <div className="stack" role="status">
       <Button busy={busy} onClick={() => void run()}>
-        Estimate the cost
+        <Trans>Estimate the cost</Trans>
       </Button>
-      {error && <Failed error={error} what="The cost was not estimated" />}
+      {error && <Failed error={error} what={t`The cost was not estimated`} />}
       {found && (
         <p className="small">
-          About <strong>{money(found.cost.expected)}</strong> for {plural(found.rows, "row")}, between{" "}
-          {money(found.cost.low)} and {money(found.cost.high)}
-          {found.basis === "history"
-            ? `, by ${plural(found.pastRuns, "past run")}`
-            : ", by prices: there are no past runs of every step"}
-          .{(found.reused ?? 0) > 0 && ` ${plural(found.reused ?? 0, "row costs", "rows cost")} nothing.`}
-          {found.priceUnknown && " A model has no price, and counts as 0."}
+          <Trans>
+            About <strong>{money(found.cost.expected)}</strong> for {rows}, between {money(found.cost.low)}{" "}
+            and {money(found.cost.high)}, {basis}.
+          </Trans>
+          {reused > 0 && ` ${plural(reused, { one: "# row costs nothing.", other: "# rows cost nothing." })}`}
+          {found.priceUnknown && t` A model has no price, and counts as $0.`}
         </p>
       )}
     </div>
@@ -312,7 +329,7 @@ function Estimate({ ask }: { ask: (signal: AbortSignal) => ReturnType<typeof est
 function said(refused: Error, found: Found | undefined): string {
   const [, row] = /\brow (\d+):/.exec(refused.message) ?? [];
   const line = found?.faults.find(({ number }) => number === Number(row))?.line;
-  return line === undefined ? refused.message : `line ${line}, ${refused.message}`;
+  return line === undefined ? refused.message : t`line ${line}, ${refused.message}`;
 }
 
 /** What a file has, read again for another template or key column. */
@@ -338,7 +355,7 @@ function useLook(
     look(chosen.file, chosen.media, keyColumn, of.current, tell, stop.signal).catch((error) => {
       if (stop.signal.aborted) return;
       const isOurs = error instanceof Unreadable;
-      setState({ fault: isOurs ? error.message : `The file cannot be read: ${(error as Error).message}` });
+      setState({ fault: isOurs ? error.message : t`The file cannot be read: ${(error as Error).message}` });
     });
     return () => stop.abort();
   }, [chosen, keyColumn, name, isReady]);
@@ -372,19 +389,23 @@ function Drop({ file, onFile }: { file: File | undefined; onFile: (file: File | 
         </span>
       ) : (
         <>
-          <strong>Drop a file here</strong>
+          <strong>
+            <Trans>Drop a file here</Trans>
+          </strong>
           <span className="soft">
-            CSV with commas, whose first line names the input fields, or lines of JSON. At most 100,000 rows
-            and 1 GiB.
+            <Trans>
+              CSV with commas, whose first line names the input fields, or lines of JSON. At most 100,000 rows
+              and 1 GiB.
+            </Trans>
           </span>
         </>
       )}
-      <Button onClick={() => input.current?.click()}>{file ? "Choose another" : "Choose a file"}</Button>
+      <Button onClick={() => input.current?.click()}>{file ? t`Choose another` : t`Choose a file`}</Button>
       <input
         ref={input}
         type="file"
         className="hide"
-        aria-label="File"
+        aria-label={t`File`}
         tabIndex={-1}
         accept=".csv,.txt,.jsonl,.ndjson,.json,text/csv"
         onChange={(event) => {
@@ -401,17 +422,17 @@ function Sending({ size, sent, onStop }: { size: number; sent: number; onStop: (
   const share = size > 0 ? Math.min(1, sent / size) : 0;
   return (
     <div className="stack" role="status">
-      <span className="bar" role="img" aria-label={`${percent(share)} are sent`}>
+      <span className="bar" role="img" aria-label={t`${percent(share)} are sent`}>
         <i style={{ width: `${share * 100}%` }} />
       </span>
       <span className="row between">
         <span>
           {share < 1
-            ? `${percent(share)} of ${sizeOf(size)} sent`
-            : "All is sent; the server stores the rows"}
+            ? t`${percent(share)} of ${sizeOf(size)} sent`
+            : t`All is sent; the server stores the rows`}
         </span>
         <Button size="small" onClick={onStop}>
-          Stop
+          <Trans>Stop</Trans>
         </Button>
       </span>
     </div>
@@ -419,10 +440,10 @@ function Sending({ size, sent, onStop }: { size: number; sent: number; onStop: (
 }
 
 function sizeOf(bytes: number): string {
-  const units = ["bytes", "KiB", "MiB", "GiB"];
+  const units = [t`bytes`, "KiB", "MiB", "GiB"];
   const at = bytes < 1024 ? 0 : Math.min(3, Math.floor(Math.log2(bytes) / 10));
   const value = bytes / 1024 ** at;
-  return `${at === 0 || value >= 100 ? count(value) : value.toFixed(1)} ${units[at]}`;
+  return `${at === 0 || value >= 100 ? count(value) : value.toLocaleString(locale, { maximumFractionDigits: 1, minimumFractionDigits: 1 })} ${units[at]}`;
 }
 
 function Line({

@@ -1,5 +1,7 @@
 /** What a file has: which columns become which fields, the first rows, and its faults by line. */
-import { count, plural } from "../../lib/format";
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
+import { count } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { Field, Panel } from "../../ui/basics";
 import { Scroll } from "../../ui/sized";
@@ -27,10 +29,10 @@ export function Preview({ found, media, keyColumn, onKeyColumn, types, schema }:
   return (
     <>
       <Panel
-        title="First rows"
+        title={t`First rows`}
         actions={
           <span className="soft" role="status">
-            {done ? plural(rows, "row") : `${count(rows)} rows so far`}
+            {done ? plural(rows, { one: "# row", other: "# rows" }) : t`${count(rows)} rows so far`}
           </span>
         }
       >
@@ -39,9 +41,13 @@ export function Preview({ found, media, keyColumn, onKeyColumn, types, schema }:
             <thead>
               <tr>
                 <th scope="col" className="num">
-                  Line
+                  <Trans>Line</Trans>
                 </th>
-                {hasKeys && <th scope="col">Key</th>}
+                {hasKeys && (
+                  <th scope="col">
+                    <Trans>Key</Trans>
+                  </th>
+                )}
                 {inputs.map((name) => (
                   <th key={name} scope="col" translate="no">
                     {visible(name)}
@@ -65,12 +71,12 @@ export function Preview({ found, media, keyColumn, onKeyColumn, types, schema }:
           </table>
         </Scroll>
       </Panel>
-      <Panel title="Columns">
+      <Panel title={t`Columns`}>
         <div className="batches-pad stack">
           {isCsv && (
             <Field
-              label="Key column"
-              hint="By its key you find a row again: an id. Each key stands there once."
+              label={t`Key column`}
+              hint={t`By its key you find a row again: an id. Each key stands there once.`}
             >
               {(props) => (
                 <select
@@ -79,7 +85,7 @@ export function Preview({ found, media, keyColumn, onKeyColumn, types, schema }:
                   value={keyColumn ?? ""}
                   onChange={(event) => onKeyColumn(event.target.value || undefined)}
                 >
-                  <option value="">none: the number of the row</option>
+                  <option value="">{t`none: the number of the row`}</option>
                   {columns.map((name) => (
                     <option key={name} value={name}>
                       {visible(name)}
@@ -116,7 +122,7 @@ function Fields({ names, types, schema }: { names: string[]; types: Map<string, 
   const lacks = required.filter((name) => !names.includes(name));
   return (
     <>
-      <ul className="batches-columns" aria-label="Fields of the input">
+      <ul className="batches-columns" aria-label={t`Fields of the input`}>
         {names.map((name) => (
           <li key={name}>
             {types.has(name) ? (
@@ -124,9 +130,12 @@ function Fields({ names, types, schema }: { names: string[]; types: Map<string, 
                 <span translate="no">{visible(name)}</span> <span className="faint">{types.get(name)}</span>
               </Mark>
             ) : (
-              <span data-tip="The template's inputSchema does not declare it.">
+              <span data-tip={t`The template's inputSchema does not declare it.`}>
                 <Mark tone="mute" icon="dot">
-                  <span translate="no">{visible(name)}</span> <span className="faint">not declared</span>
+                  <span translate="no">{visible(name)}</span>{" "}
+                  <span className="faint">
+                    <Trans>not declared</Trans>
+                  </span>
                 </Mark>
               </span>
             )}
@@ -135,14 +144,16 @@ function Fields({ names, types, schema }: { names: string[]; types: Map<string, 
         {lacks.map((name) => (
           <li key={name}>
             <Mark tone="bad" icon="cross">
-              <span translate="no">{visible(name)}</span> is required, and no column has this name
+              <Trans>
+                <span translate="no">{visible(name)}</span> is required, and no column has this name
+              </Trans>
             </Mark>
           </li>
         ))}
       </ul>
       {types.size === 0 && (
         <p className="soft small">
-          The template declares no input: each column is a field of that name, a text.
+          <Trans>The template declares no input: each column is a field of that name, a text.</Trans>
         </p>
       )}
     </>
@@ -154,20 +165,28 @@ function Faults({ found: { faults, faulty, done, rows } }: { found: Found }) {
     return done ? (
       <p>
         <Mark tone="good" icon="check">
-          No fault was found in {plural(rows, "row")}.
+          <Plural value={rows} one="No fault was found in # row." other="No fault was found in # rows." />
         </Mark>
       </p>
     ) : null;
   }
   return (
     <Panel
-      title={`${plural(faulty, "row has", "rows have")} a fault`}
-      actions={faulty > faults.length && <span className="soft small">the first {faults.length}</span>}
+      title={plural(faulty, { one: "# row has a fault", other: "# rows have a fault" })}
+      actions={
+        faulty > faults.length && (
+          <span className="soft small">
+            <Trans>the first {faults.length}</Trans>
+          </span>
+        )
+      }
     >
-      <ol className="batches-faults" aria-label="Faults">
+      <ol className="batches-faults" aria-label={t`Faults`}>
         {faults.map((row) => (
           <li key={row.number}>
-            <span className="faint">line {count(row.line)}</span>
+            <span className="faint">
+              <Trans>line {count(row.line)}</Trans>
+            </span>
             <Words row={row} />
           </li>
         ))}

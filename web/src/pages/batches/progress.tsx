@@ -1,4 +1,6 @@
 /** How far a batch is: a bar of its rows by status, and the figures. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useNow } from "../../lib/clock";
 import { count, duration, money, percent, short } from "../../lib/format";
 import { lookOf, Status } from "../../ui/status";
@@ -34,7 +36,7 @@ export function Bar({ batch, small = false }: { batch: Batch; small?: boolean })
       className="batches-bar"
       data-small={small}
       role="img"
-      aria-label={`${count(endedOf(batch))} of ${count(rows)} rows have ended: ${said.join(", ")}`}
+      aria-label={t`${count(endedOf(batch))} of ${count(rows)} rows have ended: ${said.join(", ")}`}
     >
       {shares
         .filter(([status, number]) => number > 0 && status !== "pending")
@@ -64,7 +66,9 @@ export function Counts({
 }) {
   return (
     <fieldset className="batches-counts">
-      <legend className="hide">Status of the rows</legend>
+      <legend className="hide">
+        <Trans>Status of the rows</Trans>
+      </legend>
       {STATUSES.map(([status, member]) => {
         const number = batch.progress[member];
         const isOn = chosen.includes(status);
@@ -87,53 +91,53 @@ export function Figures({ batch }: { batch: Batch }) {
   const ended = endedOf(batch);
   return (
     <dl className="batches-figures">
-      <Figure name="Ended" under={`of ${count(rows)}, ${percent(rows ? ended / rows : 0)}`}>
+      <Figure name={t`Ended`} under={t`of ${count(rows)}, ${percent(rows ? ended / rows : 0)}`}>
         {count(ended)}
       </Figure>
       <Figure
-        name="Cost so far"
+        name={t`Cost so far`}
         under={
           usage.priceUnknown
-            ? "a model has no price"
+            ? t`a model has no price`
             : !isOver && cost.estimated !== undefined
-              ? `about ${money(cost.estimated)} in all`
-              : `${short(usage.total)} tokens`
+              ? t`about ${money(cost.estimated)} in all`
+              : t`${short(usage.total)} tokens`
         }
-        tip="Held outputs and failed attempts are counted when they are paid. The sum in all is the estimate of the upload, and later that at the mean cost of the rows so far."
+        tip={t`Held outputs and failed attempts are counted when they are paid. The sum in all is the estimate of the upload, and later that at the mean cost of the rows so far.`}
       >
         {money(cost.actual)}
       </Figure>
       {(batch.reuse !== undefined || batch.dedupe) && (
         <Figure
-          name="Saved"
-          under={`${count(batch.progress.reused)} rows taken over`}
-          tip="The cost that the answers had which were taken over."
+          name={t`Saved`}
+          under={plural(batch.progress.reused, { one: "# row taken over", other: "# rows taken over" })}
+          tip={t`The cost that the answers had which were taken over.`}
         >
           {money(cost.saved)}
         </Figure>
       )}
       {cost.max !== undefined && (
-        <Figure name="Most" under={`${percent(cost.max ? cost.actual / cost.max : 1)} used`}>
+        <Figure name={t`Most`} under={t`${percent(cost.max ? cost.actual / cost.max : 1)} used`}>
           {money(cost.max)}
         </Figure>
       )}
       {isOver ? (
-        <Figure name="Took" under="from start to end">
+        <Figure name={t`Took`} under={t`from start to end`}>
           {startedAt && completedAt ? duration(Date.parse(completedAt) - Date.parse(startedAt)) : "–"}
         </Figure>
       ) : (
         <>
-          <Figure name="Rate" under="rows a minute">
+          <Figure name={t`Rate`} under={t`rows a minute`}>
             {ratePerMinute === undefined ? "–" : short(Math.round(ratePerMinute))}
           </Figure>
-          <Figure name="Time left" under="at this rate">
+          <Figure name={t`Time left`} under={t`at this rate`}>
             {estimatedEnd
               ? duration(Math.max(0, Math.round((Date.parse(estimatedEnd) - now) / 1000) * 1000))
               : "–"}
           </Figure>
         </>
       )}
-      <Figure name="At a time" under="rows at most">
+      <Figure name={t`At a time`} under={t`rows at most`}>
         {count(batch.concurrency)}
       </Figure>
     </dl>

@@ -1,8 +1,10 @@
 /** Asking for reviews of outputs of a batch that have passed. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, unwrap } from "../../api/client";
-import { plural } from "../../lib/format";
+import { count } from "../../lib/format";
 import { Button, Field } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { toast, toastError } from "../../ui/toast";
@@ -26,11 +28,13 @@ export function Reviews({ id, step, onClose }: { id: string; step: string; onClo
       const { asked, left } = await unwrap(
         api.POST("/api/batches/{id}/review", { params: { path: { id } }, body }),
       );
-      const others = left > 0 ? ` ${plural(left, "output")} more without one.` : "";
-      toast(`${plural(asked, "review")} asked for.${others}`);
+      const said = [plural(asked, { one: "# review asked for.", other: "# reviews asked for." })];
+      if (left > 0)
+        said.push(plural(left, { one: "# output more without one.", other: "# outputs more without one." }));
+      toast(said.join(" "));
       onClose();
     } catch (error) {
-      toastError(error, "The reviews were not asked for");
+      toastError(error, t`The reviews were not asked for`);
     }
     setBusy(false);
     void client.invalidateQueries({
@@ -39,23 +43,29 @@ export function Reviews({ id, step, onClose }: { id: string; step: string; onClo
   };
   return (
     <Dialog
-      title={`Review outputs of ${step}?`}
+      title={t`Review outputs of ${step}?`}
       onClose={onClose}
       onSubmit={() => void ask()}
       footer={
         <>
-          <Button onClick={onClose}>Leave them</Button>
+          <Button onClick={onClose}>
+            <Trans>Leave them</Trans>
+          </Button>
           <Button kind="primary" icon="review" type="submit" busy={busy} disabled={!isRight}>
-            {isRight ? `Ask for ${plural(number, "review")}` : "Ask for reviews"}
+            {isRight
+              ? plural(number, { one: "Ask for # review", other: "Ask for # reviews" })
+              : t`Ask for reviews`}
           </Button>
         </>
       }
     >
       <p>
-        Outputs that have passed go to the reviewers. Nothing waits for the decisions: they show how good such
-        outputs are, and a reviewer's text stands beside the output in the export.
+        <Trans>
+          Outputs that have passed go to the reviewers. Nothing waits for the decisions: they show how good
+          such outputs are, and a reviewer's text stands beside the output in the export.
+        </Trans>
       </p>
-      <Field label="Number of reviews" fault={isRight ? undefined : `must be 1 to ${MOST}`}>
+      <Field label={t`Number of reviews`} fault={isRight ? undefined : t`must be 1 to ${count(MOST)}`}>
         {(props) => (
           <input
             {...props}
@@ -67,26 +77,26 @@ export function Reviews({ id, step, onClose }: { id: string; step: string; onClo
           />
         )}
       </Field>
-      <Field label="First">
+      <Field label={t`First`}>
         {(props) => (
           <select
             {...props}
             value={orderBy}
             onChange={(event) => setOrderBy(event.target.value === "random" ? "random" : "confidence")}
           >
-            <option value="confidence">the least sure outputs</option>
-            <option value="random">any, by chance</option>
+            <option value="confidence">{t`the least sure outputs`}</option>
+            <option value="random">{t`any, by chance`}</option>
           </select>
         )}
       </Field>
-      <Field label="Field to judge" hint="A member of the output; the whole output if it is empty.">
+      <Field label={t`Field to judge`} hint={t`A member of the output; the whole output if it is empty.`}>
         {(props) => (
           <input {...props} value={field} maxLength={64} onChange={(event) => setField(event.target.value)} />
         )}
       </Field>
       <label className="check">
         <input type="checkbox" checked={blind} onChange={(event) => setBlind(event.target.checked)} />
-        Reviewers answer without seeing the output
+        <Trans>Reviewers answer without seeing the output</Trans>
       </label>
     </Dialog>
   );

@@ -1,4 +1,6 @@
 /** The rows of a batch as a table: the members of the output are its columns, and a row opens its execution. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useRef } from "react";
 import { Link } from "wouter";
 import { money, ratio } from "../../lib/format";
@@ -28,19 +30,19 @@ type Change = ReturnType<typeof useParams>[1];
 export const NAMES = ["status", "error", "decision", "min", "max", "step", "differs", "order"];
 
 const ORDERS: Record<string, string> = {
-  "": "in the order of the file",
-  "confidence.asc": "least certain first",
-  "confidence.desc": "most certain first",
-  "cost.desc": "dearest first",
-  "duration.desc": "slowest first",
-  "key.asc": "by key",
+  "": t`in the order of the file`,
+  "confidence.asc": t`least certain first`,
+  "confidence.desc": t`most certain first`,
+  "cost.desc": t`dearest first`,
+  "duration.desc": t`slowest first`,
+  "key.asc": t`by key`,
 };
 const DECISIONS: Record<string, string> = {
-  "": "decided or not",
+  "": t`decided or not`,
   "approved,edited": "approved",
-  edited: "approved, edited",
+  edited: t`approved, edited`,
   rejected: "rejected",
-  none: "not decided",
+  none: t`not decided`,
 };
 
 /** The query of the filters in the address; undefined if all rows are asked for, in their order. */
@@ -76,13 +78,13 @@ export function RowFilters({ params, set, steps }: { params: Params; set: Change
   const step = params.get("step") ?? "";
   return (
     <>
-      <Select name="error" label="Cause" params={params} set={set}>
-        <option value="">any cause</option>
+      <Select name="error" label={t`Cause`} params={params} set={set}>
+        <option value="">{t`any cause`}</option>
         {CODES.map((code) => (
           <option key={code}>{code}</option>
         ))}
       </Select>
-      <Select name="decision" label="Decision" params={params} set={set}>
+      <Select name="decision" label={t`Decision`} params={params} set={set}>
         {Object.entries(DECISIONS).map(([value, words]) => (
           <option key={value} value={value}>
             {words}
@@ -90,24 +92,28 @@ export function RowFilters({ params, set, steps }: { params: Params; set: Change
         ))}
       </Select>
       {(steps.length > 1 || step) && (
-        <Select name="step" label="Step" params={params} set={set}>
-          <option value="">of the last step</option>
+        <Select name="step" label={t`Step`} params={params} set={set}>
+          <option value="">{t`of the last step`}</option>
           {(steps.includes(step) || !step ? steps : [step, ...steps]).map((id) => (
             <option key={id}>{id}</option>
           ))}
         </Select>
       )}
-      <Select name="order" label="Order" params={params} set={set}>
+      <Select name="order" label={t`Order`} params={params} set={set}>
         {Object.entries(ORDERS).map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>
         ))}
       </Select>
-      {params.has("differs") && <TextFilter name="differs" label="Differs from" params={params} set={set} />}
+      {params.has("differs") && (
+        <TextFilter name="differs" label={t`Differs from`} params={params} set={set} />
+      )}
       {(min || max) && (
         <span className="soft small">
-          confidence {ratio(Number(min ?? 0))} to {ratio(Number(max ?? 1))}
+          <Trans>
+            confidence {ratio(Number(min ?? 0))} to {ratio(Number(max ?? 1))}
+          </Trans>
         </span>
       )}
     </>
@@ -158,17 +164,26 @@ export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }:
   const may = useMay();
   if (read.error) return <Failed error={read.error} retry={read.refetch} />;
   if (batch.status === "loading") {
-    return <Empty title="The rows arrive">Each is stored as it comes; they start once all are there.</Empty>;
+    return (
+      <Empty title={t`The rows arrive`}>
+        <Trans>Each is stored as it comes; they start once all are there.</Trans>
+      </Empty>
+    );
   }
   if (read.isPending) return <Loading lines={8} />;
-  if (read.places.length === 0) return <Empty title="No row matches">Clear the filters to see all.</Empty>;
+  if (read.places.length === 0)
+    return (
+      <Empty title={t`No row matches`}>
+        <Trans>Clear the filters to see all.</Trans>
+      </Empty>
+    );
   const mayOpen = may("executions: read");
   const href = ({ row }: Place) =>
     mayOpen && row?.executionId && row.status !== "removed" ? `/executions/${row.executionId}` : undefined;
   const of = step ?? steps.at(-1);
   return (
     <Table
-      label="Rows"
+      label={t`Rows`}
       rows={read.places}
       total={read.total}
       more={read.more}
@@ -180,7 +195,7 @@ export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }:
         keyColumn(href),
         {
           id: "status",
-          header: "Status",
+          header: t`Status`,
           width: "124px",
           cell: ({ row }) => row && <Status state={row.status} />,
         },
@@ -190,7 +205,7 @@ export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }:
           : [
               {
                 id: "confidence",
-                header: "Confidence",
+                header: t`Confidence`,
                 width: "104px",
                 number: true,
                 cell: ({ row }: Place) => row && ratio(row.steps?.[of]?.confidence),
@@ -198,14 +213,14 @@ export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }:
             ]),
         {
           id: "cost",
-          header: "Cost",
+          header: t`Cost`,
           width: "80px",
           number: true,
           cell: ({ row }) => row && money(row.cost),
         },
         {
           id: "error",
-          header: "Fault",
+          header: t`Fault`,
           width: "minmax(150px, 2fr)",
           cell: ({ row }) => row && <Fault row={row} />,
         },
@@ -221,18 +236,18 @@ const merged = (known: string[], more: string[]) =>
 function keyColumn(href: (place: Place) => string | undefined): Column<Place> {
   return {
     id: "key",
-    header: "Key",
+    header: t`Key`,
     width: "minmax(110px, 1fr)",
     cell: (place) => {
       const { row, number } = place;
-      if (!row) return <span className="skeleton w50" role="img" aria-label={`Row ${number} is read`} />;
+      if (!row) return <span className="skeleton w50" role="img" aria-label={t`Row ${number} is read`} />;
       const to = href(place);
       const key = (
         <span translate="no" className="mono">
           {visible(row.key) || "–"}
         </span>
       );
-      const tip = `row ${number}`;
+      const tip = t`row ${number}`;
       return to ? (
         <Link href={to} className="cut" data-tip={tip}>
           {key}
@@ -249,7 +264,7 @@ function keyColumn(href: (place: Place) => string | undefined): Column<Place> {
 function outputColumns(fields: string[]): Column<Place>[] {
   if (fields.length === 0) {
     const cell = ({ row }: Place) => row && <Cell value={row.output} />;
-    return [{ id: "output", header: "Output", width: "minmax(220px, 4fr)", cell }];
+    return [{ id: "output", header: t`Output`, width: "minmax(220px, 4fr)", cell }];
   }
   return fields.map((name) => ({
     id: `output.${name}`,

@@ -1,4 +1,5 @@
 /** The upload of a file of rows, as a stream of the browser: a page holds none of it. */
+import { t } from "@lingui/core/macro";
 import { ApiError, refusal, type Schemas } from "../../api/client";
 import type { Media } from "./file";
 import type { Batch } from "./read";
@@ -65,9 +66,9 @@ export function upload(
     };
     request.onerror = () =>
       reject(
-        new ApiError(0, "UNREACHABLE", "the server cannot be reached, or it has ended the upload", {}, true),
+        new ApiError(0, "UNREACHABLE", t`the server cannot be reached, or it has ended the upload`, {}, true),
       );
-    request.onabort = () => reject(new DOMException("the upload was stopped", "AbortError"));
+    request.onabort = () => reject(new DOMException(t`the upload was stopped`, "AbortError"));
   });
   request.send(file);
   return { done, abort: () => request.abort() };

@@ -1,4 +1,6 @@
 /** One budget: how it stands, what it is for, and its changes. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation, useParams as useRoute } from "wouter";
@@ -21,7 +23,7 @@ export default function BudgetPage() {
   const of = read.data;
   return (
     <PageFrame
-      title={of ? `${money(of.limit)} ${PERIODS[of.period] ?? of.period}` : "Budget"}
+      title={of ? `${money(of.limit)} ${PERIODS[of.period] ?? of.period}` : t`Budget`}
       actions={of && <Actions of={of} />}
     >
       <Loaded query={read} lines={6}>
@@ -35,7 +37,7 @@ function Shown({ of }: { of: Budget }) {
   const { rate, isMean } = useRate(of);
   return (
     <>
-      <Panel title="As it stands">
+      <Panel title={t`As it stands`}>
         <div className="pad stack">
           <SpentBar of={of} marks />
           <p className="budgets-legend small soft">
@@ -43,71 +45,99 @@ function Shown({ of }: { of: Budget }) {
               <span className="budgets-bar">
                 <i data-tone="good" style={{ width: "100%" }} />
               </span>
-              spent
+              <Trans>spent</Trans>
             </span>
             <span>
               <span className="budgets-bar">
                 <i data-tone="reserved" style={{ width: "100%" }} />
               </span>
-              reserved for what runs
+              <Trans>reserved for what runs</Trans>
             </span>
             {of.alertAt.length > 0 && (
-              <span>the lines: an alert is sent at {of.alertAt.map((at) => percent(at)).join(", ")}</span>
+              <span>
+                <Trans>the lines: an alert is sent at {of.alertAt.map((at) => percent(at)).join(", ")}</Trans>
+              </span>
             )}
           </p>
           <dl className="figures budgets-figures">
             <div>
-              <dt>Spent</dt>
+              <dt>
+                <Trans>Spent</Trans>
+              </dt>
               <dd>{money(of.spent)}</dd>
-              <dd className="faint small">of {money(of.limit)}</dd>
+              <dd className="faint small">
+                <Trans>of {money(of.limit)}</Trans>
+              </dd>
             </div>
             <div>
-              <dt>Reserved</dt>
+              <dt>
+                <Trans>Reserved</Trans>
+              </dt>
               <dd>{money(of.reserved ?? 0)}</dd>
-              <dd className="faint small">the most that running tasks can cost</dd>
+              <dd className="faint small">
+                <Trans>the most that running tasks can cost</Trans>
+              </dd>
             </div>
             <div>
-              <dt>Left</dt>
+              <dt>
+                <Trans>Left</Trans>
+              </dt>
               <dd>{money(leftOf(of))}</dd>
             </div>
             <div>
-              <dt>Runs out</dt>
+              <dt>
+                <Trans>Runs out</Trans>
+              </dt>
               <dd>
                 <RunsOut of={of} />
               </dd>
               <dd className="faint small">
-                at {money(rate)} a day, {isMean ? "the mean of the period" : "as in the last 24 hours"}
+                <Trans>
+                  at {money(rate)} a day, {isMean ? t`the mean of the period` : t`as in the last 24 hours`}
+                </Trans>
               </dd>
             </div>
           </dl>
         </div>
       </Panel>
-      <Panel title="What it is">
+      <Panel title={t`What it is`}>
         <dl className="facts pad">
-          <dt>For</dt>
+          <dt>
+            <Trans>For</Trans>
+          </dt>
           <dd>
             <Match of={of} />
           </dd>
-          <dt>Period</dt>
+          <dt>
+            <Trans>Period</Trans>
+          </dt>
           <dd>
             {of.periodStart && of.periodEnd ? (
-              <>
+              <Trans>
                 {instant(of.periodStart)} to {instant(of.periodEnd)}, midnights of {of.timezone}
-              </>
+              </Trans>
             ) : (
-              "in all: it never begins anew"
+              t`in all: it never begins anew`
             )}
           </dd>
-          <dt>What does not fit</dt>
+          <dt>
+            <Trans>What does not fit</Trans>
+          </dt>
           <dd>{RULES[of.onExceed] ?? of.onExceed}</dd>
-          <dt>Created</dt>
+          <dt>
+            <Trans>Created</Trans>
+          </dt>
           <dd>
-            <Ago at={of.createdAt} />: earlier costs do not count
+            <Trans>
+              <Ago at={of.createdAt} />: earlier costs do not count
+            </Trans>
           </dd>
         </dl>
         {of.onExceed === "wait" && (
           <p className="pad small soft">
-            What waits for it is among <Link href="/executions/stuck">what is stuck</Link>.
+            <Trans>
+              What waits for it is among <Link href="/executions/stuck">what is stuck</Link>.
+            </Trans>
           </p>
         )}
       </Panel>
@@ -122,26 +152,28 @@ function Actions({ of }: { of: Budget }) {
   return (
     <>
       <Button needs="budgets: manage" onClick={() => setAsks("edit")}>
-        Edit
+        <Trans>Edit</Trans>
       </Button>
       <Button needs="budgets: manage" kind="danger" onClick={() => setAsks("delete")}>
-        Delete
+        <Trans>Delete</Trans>
       </Button>
       {asks === "edit" && <EditBudget of={of} onClose={() => setAsks(undefined)} />}
       {asks === "delete" && (
         <Confirm
-          title="Delete this budget"
-          verb="Delete"
+          title={t`Delete this budget`}
+          verb={t`Delete`}
           onClose={() => setAsks(undefined)}
           run={async () => {
             await unwrap(api.DELETE("/api/budgets/{id}", { params: { path: { id: of.id } } }));
             await client.invalidateQueries({ queryKey: ["/api/budgets"] });
             navigate("/budgets");
-            toast("The budget was deleted.");
+            toast(t`The budget was deleted.`);
           }}
         >
           <p>
-            Nothing bounds these tasks any more, unless another budget does. Tasks that wait for it go on.
+            <Trans>
+              Nothing bounds these tasks any more, unless another budget does. Tasks that wait for it go on.
+            </Trans>
           </p>
         </Confirm>
       )}

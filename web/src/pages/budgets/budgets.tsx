@@ -1,8 +1,10 @@
 /** /budgets: what tasks may cost, what is spent of it, and when it runs out. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { Link } from "wouter";
 import { useRows } from "../../api/hooks";
-import { money, plural } from "../../lib/format";
+import { money } from "../../lib/format";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
 import { type Column, Table } from "../../ui/table";
@@ -19,7 +21,7 @@ export default function Budgets() {
   const columns: Column<Budget>[] = [
     {
       id: "limit",
-      header: "Budget",
+      header: t`Budget`,
       width: "minmax(150px, 1fr)",
       cell: (it) => (
         <Link href={`/budgets/${it.id}`} data-tip={it.id}>
@@ -27,25 +29,25 @@ export default function Budgets() {
         </Link>
       ),
     },
-    { id: "match", header: "For", width: "minmax(170px, 2fr)", cell: (it) => <Match of={it} /> },
+    { id: "match", header: t`For`, width: "minmax(170px, 2fr)", cell: (it) => <Match of={it} /> },
     {
       id: "bar",
-      header: "Spent and reserved",
+      header: t`Spent and reserved`,
       width: "minmax(140px, 1.4fr)",
       cell: (it) => <SpentBar of={it} />,
     },
-    { id: "spent", header: "Spent", width: "92px", number: true, cell: (it) => money(it.spent) },
-    { id: "left", header: "Left", width: "92px", number: true, cell: (it) => money(leftOf(it)) },
+    { id: "spent", header: t`Spent`, width: "92px", number: true, cell: (it) => money(it.spent) },
+    { id: "left", header: t`Left`, width: "92px", number: true, cell: (it) => money(leftOf(it)) },
     {
       id: "out",
-      header: "Runs out",
+      header: t`Runs out`,
       width: "164px",
       named: true,
       cell: (it) => <RunsOut of={it} />,
     },
     {
       id: "end",
-      header: "Next period",
+      header: t`Next period`,
       width: "100px",
       number: true,
       phone: false,
@@ -54,16 +56,20 @@ export default function Budgets() {
   ];
   return (
     <PageFrame
-      title="Budgets"
+      title={t`Budgets`}
       fill
       actions={
         <>
-          {data && <span className="soft">{plural(total, "budget")}</span>}
+          {data && (
+            <span className="soft">
+              <Plural value={total} one="# budget" other="# budgets" />
+            </span>
+          )}
           <Link className="button" href="/insights?tab=cost">
-            What was spent
+            <Trans>What was spent</Trans>
           </Link>
           <Button needs="budgets: manage" kind="primary" onClick={() => setMakes(true)}>
-            New budget
+            <Trans>New budget</Trans>
           </Button>
         </>
       }
@@ -74,24 +80,30 @@ export default function Budgets() {
         <Loading />
       ) : total === 0 ? (
         <Empty
-          title="No budget bounds what tasks may cost"
+          title={t`No budget bounds what tasks may cost`}
           command="callboard budgets create 50 --period month --tag team:search --on-exceed reject"
           needs="budgets: manage"
           action={
             <div className="row wrap">
-              {may("budgets: manage") && <Button onClick={() => setMakes(true)}>New budget</Button>}
+              {may("budgets: manage") && (
+                <Button onClick={() => setMakes(true)}>
+                  <Trans>New budget</Trans>
+                </Button>
+              )}
               <Link className="button" data-kind="quiet" href="/docs/reference/control#budgets">
-                How budgets work
+                <Trans>How budgets work</Trans>
               </Link>
             </div>
           }
         >
-          A budget is an amount for a day, a week, a month or in all. Tasks that do not fit wait, are refused,
-          or only announced.
+          <Trans>
+            A budget is an amount for a day, a week, a month or in all. Tasks that do not fit wait, are
+            refused, or only announced.
+          </Trans>
         </Empty>
       ) : (
         <Table
-          label="Budgets"
+          label={t`Budgets`}
           rows={rows}
           total={total}
           more={more}

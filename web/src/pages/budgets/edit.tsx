@@ -1,4 +1,6 @@
 /** The forms of a budget: all of a new one; of an existing one what may change. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
@@ -65,11 +67,11 @@ export function NewBudget({ onClose }: { onClose: () => void }) {
       onExceed,
     } as Schemas["CreateBudget"];
     const made = (await unwrap(api.POST("/api/budgets", { body }))) as Budget;
-    toast("The budget was created.");
+    toast(t`The budget was created.`);
     navigate(`/budgets/${made.id}`);
   };
   return (
-    <Form title="New budget" verb="Create" save={save} onClose={onClose} draft={draft} set={setDraft}>
+    <Form title={t`New budget`} verb={t`Create`} save={save} onClose={onClose} draft={draft} set={setDraft}>
       {(faultOf) => <Scope draft={draft} set={setDraft} faultOf={faultOf} />}
     </Form>
   );
@@ -88,10 +90,17 @@ export function EditBudget({ of, onClose }: { of: Budget; onClose: () => void })
       onExceed: draft.onExceed,
     } as Schemas["ChangeBudget"];
     await unwrap(api.PATCH("/api/budgets/{id}", { params: { path: { id: of.id } }, body }));
-    toast("The budget was changed. What was spent stays.");
+    toast(t`The budget was changed. What was spent stays.`);
   };
   return (
-    <Form title="Edit the budget" verb="Save" save={save} onClose={onClose} draft={draft} set={setDraft} />
+    <Form
+      title={t`Edit the budget`}
+      verb={t`Save`}
+      save={save}
+      onClose={onClose}
+      draft={draft}
+      set={setDraft}
+    />
   );
 }
 
@@ -141,15 +150,21 @@ function Form<D extends Draft>({
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>
+            <Trans>Leave it</Trans>
+          </Button>
           <Button type="submit" kind="primary" busy={busy}>
             {verb}
           </Button>
         </>
       }
     >
-      {refused && faults.length === 0 && <Failed error={refused} what="It was not saved" />}
-      <Field label="Limit, in USD" hint="0 stops every task that costs something." fault={faultOf("limit")}>
+      {refused && faults.length === 0 && <Failed error={refused} what={t`It was not saved`} />}
+      <Field
+        label={t`Limit, in USD`}
+        hint={t`0 stops every task that costs something.`}
+        fault={faultOf("limit")}
+      >
         {(props) => (
           <input
             {...props}
@@ -163,7 +178,7 @@ function Form<D extends Draft>({
       </Field>
       {children?.(faultOf)}
       <div className="budgets-pair">
-        <Field label="What does not fit" fault={faultOf("onExceed")}>
+        <Field label={t`What does not fit`} fault={faultOf("onExceed")}>
           {(props) => (
             <select
               {...props}
@@ -179,7 +194,11 @@ function Form<D extends Draft>({
             </select>
           )}
         </Field>
-        <Field label="Alerts, in % of the limit" hint="With commas; at most 8." fault={faultOf("alertAt")}>
+        <Field
+          label={t`Alerts, in % of the limit`}
+          hint={t`With commas; at most 8.`}
+          fault={faultOf("alertAt")}
+        >
           {(props) => (
             <input
               {...props}
@@ -226,7 +245,7 @@ function Scope({ draft, set, faultOf }: { draft: New; set: (draft: New) => void;
   return (
     <>
       <div className="budgets-pair">
-        <Field label="Period" fault={faultOf("period")}>
+        <Field label={t`Period`} fault={faultOf("period")}>
           {(props) => (
             <select
               {...props}
@@ -242,19 +261,21 @@ function Scope({ draft, set, faultOf }: { draft: New; set: (draft: New) => void;
             </select>
           )}
         </Field>
-        {text("timezone", "Time zone", "Its midnights count.")}
+        {text("timezone", t`Time zone`, t`Its midnights count.`)}
       </div>
       <fieldset className="form-group">
-        <legend>For tasks with all of these; if nothing is entered, for every task</legend>
+        <legend>
+          <Trans>For tasks with all of these; if nothing is entered, for every task</Trans>
+        </legend>
         <div className="budgets-pair">
-          {text("tags", "Tags", "With commas: tasks have all of them.")}
+          {text("tags", t`Tags`, t`With commas: tasks have all of them.`)}
           {text(
             "model",
-            "Model",
+            t`Model`,
             undefined,
             models.data?.items.map(({ name }) => name),
           )}
-          <Field label="Template" fault={faultOf("match.templateId")}>
+          <Field label={t`Template`} fault={faultOf("match.templateId")}>
             {(props) => (
               <select
                 {...props}
@@ -262,7 +283,7 @@ function Scope({ draft, set, faultOf }: { draft: New; set: (draft: New) => void;
                 value={draft.templateId}
                 onChange={(event) => set({ ...draft, templateId: event.target.value })}
               >
-                <option value="">any, and tasks of none</option>
+                <option value="">{t`any, and tasks of none`}</option>
                 {templates.data?.items.map(({ id, name }) => (
                   <option key={id} value={id}>
                     {visible(name)}
@@ -271,7 +292,7 @@ function Scope({ draft, set, faultOf }: { draft: New; set: (draft: New) => void;
               </select>
             )}
           </Field>
-          <Field label="Account that submits" fault={faultOf("match.account")}>
+          <Field label={t`Account that submits`} fault={faultOf("match.account")}>
             {(props) => (
               <select
                 {...props}
@@ -279,7 +300,7 @@ function Scope({ draft, set, faultOf }: { draft: New; set: (draft: New) => void;
                 value={draft.account}
                 onChange={(event) => set({ ...draft, account: event.target.value })}
               >
-                <option value="">any</option>
+                <option value="">{t`any`}</option>
                 {users.data?.items.map(({ id, name }) => (
                   <option key={id} value={id}>
                     {visible(name)}
@@ -287,7 +308,7 @@ function Scope({ draft, set, faultOf }: { draft: New; set: (draft: New) => void;
                 ))}
                 {keys.data?.items.map(({ id, name }) => (
                   <option key={id} value={id}>
-                    key {visible(name)}
+                    {t`key ${visible(name)}`}
                   </option>
                 ))}
               </select>

@@ -1,9 +1,12 @@
 /** What the list and the page of a budget show alike. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import { useApi } from "../../api/hooks";
 import { useNow } from "../../lib/clock";
 import { money } from "../../lib/format";
 import { useNames } from "../../lib/people";
+import { locale } from "../../lib/texts";
 import { visible } from "../../lib/visible";
 import { useAgain } from "../../live/again";
 import { Mark } from "../../ui/status";
@@ -13,15 +16,15 @@ import "../../ui/plain.css";
 import "./budgets.css";
 
 export const PERIODS: Record<string, string> = {
-  day: "a day",
-  week: "a week",
-  month: "a month",
-  total: "in all",
+  day: t`a day`,
+  week: t`a week`,
+  month: t`a month`,
+  total: t`in all`,
 };
 export const RULES: Record<string, string> = {
-  wait: "tasks wait until there is room",
-  reject: "tasks are refused",
-  alert: "tasks run; only events say so",
+  wait: t`tasks wait until there is room`,
+  reject: t`tasks are refused`,
+  alert: t`tasks run; only events say so`,
 };
 
 const ENDS = ["task.completed", "task.rejected", "task.failed"];
@@ -38,7 +41,7 @@ export function Match({ of: { match } }: { of: Budget }) {
   const personOf = useNames();
   const { account, templateId, model } = match;
   const tags = match.tags ?? [];
-  if (tags.length === 0 && !account && !templateId && !model) return <>every task</>;
+  if (tags.length === 0 && !account && !templateId && !model) return <Trans>every task</Trans>;
   return (
     <span className="budgets-match">
       {tags.map((tag) => (
@@ -48,21 +51,29 @@ export function Match({ of: { match } }: { of: Budget }) {
       ))}
       {templateId && (
         <span>
-          template{" "}
-          <Link href={`/templates/${templateId}`}>
-            <TemplateName id={templateId} />
-          </Link>
+          <Trans>
+            template{" "}
+            <Link href={`/templates/${templateId}`}>
+              <TemplateName id={templateId} />
+            </Link>
+          </Trans>
         </span>
       )}
       {model && (
         <span>
-          model{" "}
-          <Link translate="no" href={`/tasks?model=${encodeURIComponent(model)}`}>
-            {visible(model)}
-          </Link>
+          <Trans>
+            model{" "}
+            <Link translate="no" href={`/tasks?model=${encodeURIComponent(model)}`}>
+              {visible(model)}
+            </Link>
+          </Trans>
         </span>
       )}
-      {account && <span data-tip={account}>of {visible(personOf(account))}</span>}
+      {account && (
+        <span data-tip={account}>
+          <Trans>of {visible(personOf(account))}</Trans>
+        </span>
+      )}
     </span>
   );
 }
@@ -71,7 +82,7 @@ export function Match({ of: { match } }: { of: Budget }) {
 export function SpentBar({ of, marks = false }: { of: Budget; marks?: boolean }) {
   const { spent, reserved } = sharesOf(of);
   const tone = spent + reserved >= 1 ? "bad" : of.alertAt.some((at) => spent >= at) ? "warn" : "good";
-  const label = `${money(of.spent)} spent, ${money(of.reserved ?? 0)} reserved, ${money(leftOf(of))} left of ${money(of.limit)}`;
+  const label = t`${money(of.spent)} spent, ${money(of.reserved ?? 0)} reserved, ${money(leftOf(of))} left of ${money(of.limit)}`;
   return (
     <span className="budgets-bar" role="img" aria-label={label} data-tip={label} data-large={marks}>
       <i data-tone={tone} style={{ width: `${spent * 100}%` }} />
@@ -100,7 +111,7 @@ export function useRate(of: Budget): { rate: number | undefined; isMean: boolean
   return { rate: sum?.totalCost ?? 0, isMean: false };
 }
 
-const dayFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+const dayFormat = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year: "numeric" });
 
 /** The day on which nothing is left, at the rate of today. */
 export function RunsOut({ of }: { of: Budget }) {
@@ -108,11 +119,11 @@ export function RunsOut({ of }: { of: Budget }) {
   const { rate, isMean } = useRate(of);
   if (rate === undefined) return <span className="faint">…</span>;
   const found = runsOut(of, rate, now);
-  const tip = `At ${money(rate)} a day: ${isMean ? "the mean of the period" : "the last 24 hours"}`;
+  const tip = t`At ${money(rate)} a day: ${isMean ? t`the mean of the period` : t`the last 24 hours`}`;
   if (found === "spent") {
     return (
       <Mark tone="bad" icon="warn">
-        nothing is left
+        <Trans>nothing is left</Trans>
       </Mark>
     );
   }
@@ -120,14 +131,14 @@ export function RunsOut({ of }: { of: Budget }) {
     return (
       <span data-tip={tip}>
         <Mark tone="warn" icon="clock">
-          on {dayFormat.format(found.at)}
+          <Trans>on {dayFormat.format(found.at)}</Trans>
         </Mark>
       </span>
     );
   }
   return (
     <span className="soft" data-tip={tip}>
-      {found === "never" ? "nothing is spent" : "not in this period"}
+      {found === "never" ? t`nothing is spent` : t`not in this period`}
     </span>
   );
 }

@@ -1,4 +1,5 @@
 /** The editor of definitions, and the difference of two, by CodeMirror; a chunk of its own. */
+
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
@@ -13,6 +14,7 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { t } from "@lingui/core/macro";
 import { useEffect, useRef } from "react";
 import { useNarrow } from "../../lib/narrow";
 import type { Placed } from "./faults";
@@ -171,7 +173,7 @@ export function YamlDiff({
       const view = new EditorView({
         doc: after,
         extensions: [
-          common(`${left} to ${right}`),
+          common(t`${left} to ${right}`),
           fixed,
           unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged: folded }),
         ],

@@ -1,4 +1,5 @@
 /** A definition as text, and what two versions of it differ in. */
+import { t } from "@lingui/core/macro";
 import { parse, stringify } from "yaml";
 
 /** The members that an author writes, in the order in which the built-in templates have them. */
@@ -81,7 +82,7 @@ export function changes(before: object, after: object): Change[] {
     if (same(a, b)) continue;
     const names = new Set([...Object.keys(a ?? {}), ...Object.keys(b ?? {})]);
     const differing = a && b ? [...names].filter((name) => !same(a[name], b[name])) : [];
-    found.push({ what: `step ${id}`, kind: kindOf(a, b), members: differing });
+    found.push({ what: t`step ${id}`, kind: kindOf(a, b), members: differing });
   }
   return found;
 }

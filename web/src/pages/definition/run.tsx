@@ -1,4 +1,6 @@
 /** Starts a template or a plan: input, what differs for this run, and a dry run before the button. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
@@ -66,7 +68,7 @@ export function Run({
       if (isDry) return setDry({ of: text, result: result as DryRun });
       setInput(undefined);
       setKey(freshKey());
-      toast("It runs.");
+      toast(t`It runs.`);
       navigate(`/executions/${(result as Schemas["Execution"]).id}`);
     } catch (refused) {
       setError(refused as Error);
@@ -74,7 +76,7 @@ export function Run({
       setBusy(undefined);
     }
   };
-  const verb = target.kind === "template" ? "Deploy" : "Run";
+  const verb = target.kind === "template" ? t`Deploy` : t`Run`;
   const needs = target.kind === "template" ? "templates: deploy" : "plans: execute";
   return (
     <div className="definition-run">
@@ -99,22 +101,26 @@ export function Run({
         />
       </div>
       <div className="definition-aside">
-        <Panel title="Before it runs">
+        <Panel title={t`Before it runs`}>
           <div className="pad stack">
-            {error && !isOfInput && <Failed error={error} what="It was refused" />}
+            {error && !isOfInput && <Failed error={error} what={t`It was refused`} />}
             {error && isOfInput && (
-              <Failed error={new Error("see the fields")} what="The input is not accepted" />
+              <Failed error={new Error(t`see the fields`)} what={t`The input is not accepted`} />
             )}
             {current ? (
               <Estimate run={current} />
             ) : (
               <p className="soft">
-                A dry run checks everything, renders the prompts, and says what it would cost and how long it
-                would take. It stores and starts nothing.
+                <Trans>
+                  A dry run checks everything, renders the prompts, and says what it would cost and how long
+                  it would take. It stores and starts nothing.
+                </Trans>
               </p>
             )}
             {lacks.length > 0 && (
-              <p className="small soft">Still needed: {lacks.map(({ path }) => path.join(".")).join(", ")}</p>
+              <p className="small soft">
+                <Trans>Still needed: {lacks.map(({ path }) => path.join(".")).join(", ")}</Trans>
+              </p>
             )}
             <div className="row wrap">
               <Button
@@ -124,7 +130,7 @@ export function Run({
                 disabled={isWrong}
                 onClick={() => void send(true)}
               >
-                {current ? "Dry run again" : "Dry run"}
+                {current ? t`Dry run again` : t`Dry run`}
               </Button>
               <Button
                 kind={current ? "primary" : undefined}
@@ -137,7 +143,11 @@ export function Run({
                 {current ? `${verb} · ${costs(current.estimate)}` : verb}
               </Button>
             </div>
-            {dry && !current && <p className="small soft">It was changed since the dry run.</p>}
+            {dry && !current && (
+              <p className="small soft">
+                <Trans>It was changed since the dry run.</Trans>
+              </p>
+            )}
           </div>
         </Panel>
       </div>
@@ -167,7 +177,7 @@ function InputPanel({
   const rest = faults.filter(({ field }) => field === "input");
   return (
     <Panel
-      title="Input"
+      title={t`Input`}
       actions={
         fields && (
           <Button
@@ -178,7 +188,7 @@ function InputPanel({
               setAsJson(!asJson);
             }}
           >
-            {asJson ? "As a form" : "As JSON"}
+            {asJson ? t`As a form` : t`As JSON`}
           </Button>
         )
       }
@@ -225,16 +235,24 @@ function Overrides({
   return (
     <details className="panel definition-details">
       <summary>
-        Model and queue of each step{" "}
-        <span className="faint">{many > 0 ? `${many} changed` : "as defined"}</span>
+        <Trans>
+          Model and queue of each step{" "}
+          <span className="faint">{many > 0 ? t`${many} changed` : t`as defined`}</span>
+        </Trans>
       </summary>
       <Scroll>
         <table className="plain-table">
           <thead>
             <tr>
-              <th scope="col">Step</th>
-              <th scope="col">Model</th>
-              <th scope="col">Queue</th>
+              <th scope="col">
+                <Trans>Step</Trans>
+              </th>
+              <th scope="col">
+                <Trans>Model</Trans>
+              </th>
+              <th scope="col">
+                <Trans>Queue</Trans>
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -245,12 +263,14 @@ function Overrides({
                 </th>
                 <td>
                   {calls ? (
-                    <span className="soft">calls {calls}</span>
+                    <span className="soft">
+                      <Trans>calls {calls}</Trans>
+                    </span>
                   ) : (
                     <input
                       className="input"
-                      aria-label={`Model of ${id}`}
-                      placeholder={model ?? "default"}
+                      aria-label={t`Model of ${id}`}
+                      placeholder={model ?? t`default`}
                       value={models[id] ?? ""}
                       onChange={(event) => setModels({ ...models, [id]: event.target.value })}
                     />
@@ -259,8 +279,8 @@ function Overrides({
                 <td>
                   <input
                     className="input"
-                    aria-label={`Queue of ${id}`}
-                    placeholder={queue ?? "default"}
+                    aria-label={t`Queue of ${id}`}
+                    placeholder={queue ?? t`default`}
                     value={queues[id] ?? ""}
                     onChange={(event) => setQueues({ ...queues, [id]: event.target.value })}
                   />
@@ -293,15 +313,17 @@ function Limits({
   return (
     <details className="panel definition-details">
       <summary>
-        Review and limits{" "}
-        <span className="faint">
-          {JSON.stringify(options) === JSON.stringify(NO_OPTIONS) ? "as defined" : "changed"}
-        </span>
+        <Trans>
+          Review and limits{" "}
+          <span className="faint">
+            {JSON.stringify(options) === JSON.stringify(NO_OPTIONS) ? t`as defined` : t`changed`}
+          </span>
+        </Trans>
       </summary>
       <div className="pad form">
         <Field
-          label="Most it may cost, in USD"
-          hint="It stops before it would cost more."
+          label={t`Most it may cost, in USD`}
+          hint={t`It stops before it would cost more.`}
           fault={fault("options.maxCost")}
         >
           {(props) => (
@@ -314,7 +336,7 @@ function Limits({
             />
           )}
         </Field>
-        <Field label="Most it may take, in minutes" fault={fault("options.timeoutMs")}>
+        <Field label={t`Most it may take, in minutes`} fault={fault("options.timeoutMs")}>
           {(props) => (
             <input
               {...props}
@@ -331,9 +353,9 @@ function Limits({
             checked={options.failFast}
             onChange={(event) => set({ ...options, failFast: event.target.checked })}
           />
-          End at once when a step fails
+          <Trans>End at once when a step fails</Trans>
         </label>
-        <Field label="Which outputs wait for a reviewer">
+        <Field label={t`Which outputs wait for a reviewer`}>
           {(props) => (
             <select
               {...props}
@@ -341,14 +363,16 @@ function Limits({
               value={options.gates}
               onChange={(event) => set({ ...options, gates: event.target.value as Options["gates"] })}
             >
-              <option value="as">as defined</option>
-              <option value="own">these, in place of what is defined</option>
+              <option value="as">{t`as defined`}</option>
+              <option value="own">{t`these, in place of what is defined`}</option>
             </select>
           )}
         </Field>
         {options.gates === "own" && (
           <fieldset className="form-group">
-            <legend>Always reviewed</legend>
+            <legend>
+              <Trans>Always reviewed</Trans>
+            </legend>
             <div className="definition-checks">
               {steps.map(({ id }) => (
                 <label key={id} className="check">
@@ -367,8 +391,8 @@ function Limits({
             </div>
             {held.length === 0 && (
               <Field
-                label="Else, outputs below this confidence"
-                hint="0 to 1."
+                label={t`Else, outputs below this confidence`}
+                hint={t`0 to 1.`}
                 fault={fault("hitl.confidenceThreshold")}
               >
                 {(props) => (
@@ -396,30 +420,44 @@ function Estimate({ run }: { run: DryRun }) {
     <div className="stack" role="status">
       <dl className="figures">
         <div>
-          <dt>Cost</dt>
+          <dt>
+            <Trans>Cost</Trans>
+          </dt>
           <dd>{costs(estimate)}</dd>
-          <dd className="faint small">at most {money(estimate.costHigh)}</dd>
+          <dd className="faint small">
+            <Trans>at most {money(estimate.costHigh)}</Trans>
+          </dd>
         </div>
         <div>
-          <dt>Time</dt>
+          <dt>
+            <Trans>Time</Trans>
+          </dt>
           <dd>{duration(estimate.durationMs)}</dd>
-          <dd className="faint small">without queues and reviewers</dd>
+          <dd className="faint small">
+            <Trans>without queues and reviewers</Trans>
+          </dd>
         </div>
         <div>
-          <dt>Reviews</dt>
+          <dt>
+            <Trans>Reviews</Trans>
+          </dt>
           <dd>{held}</dd>
-          <dd className="faint small">of {steps.length} steps, for certain</dd>
+          <dd className="faint small">
+            <Trans>of {steps.length} steps, for certain</Trans>
+          </dd>
         </div>
       </dl>
       <OverBudget run={run} />
       <p className="small soft">
         {estimate.basis === "history"
-          ? "From runs of the past."
-          : "From prices and lengths; it has no past runs."}
-        {estimate.priceUnknown && " A model has no price, and counts as $0."}
+          ? t`From runs of the past.`
+          : t`From prices and lengths; it has no past runs.`}
+        {estimate.priceUnknown && t` A model has no price, and counts as $0.`}
       </p>
       <div>
-        <h3>Critical path</h3>
+        <h3>
+          <Trans>Critical path</Trans>
+        </h3>
         <ol className="definition-path">
           {criticalPath.map((id) => (
             <li key={id} translate="no" className="mono">
@@ -435,19 +473,29 @@ function Estimate({ run }: { run: DryRun }) {
 function DrySteps({ run }: { run: DryRun }) {
   const critical = new Set(run.criticalPath);
   return (
-    <Panel title="What would run">
+    <Panel title={t`What would run`}>
       <Scroll>
         <table className="plain-table">
           <thead>
             <tr>
-              <th scope="col">Step</th>
-              <th scope="col">Model</th>
-              <th scope="col">Queue</th>
-              <th scope="col">Review</th>
-              <th scope="col" className="num">
-                Cost
+              <th scope="col">
+                <Trans>Step</Trans>
               </th>
-              <th scope="col">Prompt</th>
+              <th scope="col">
+                <Trans>Model</Trans>
+              </th>
+              <th scope="col">
+                <Trans>Queue</Trans>
+              </th>
+              <th scope="col">
+                <Trans>Review</Trans>
+              </th>
+              <th scope="col" className="num">
+                <Trans>Cost</Trans>
+              </th>
+              <th scope="col">
+                <Trans>Prompt</Trans>
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -455,7 +503,11 @@ function DrySteps({ run }: { run: DryRun }) {
               <tr key={step.id}>
                 <th scope="row" translate="no" className="mono">
                   {step.id}
-                  {critical.has(step.id) && <span className="tag definition-tag">critical</span>}
+                  {critical.has(step.id) && (
+                    <span className="tag definition-tag">
+                      <Trans>critical</Trans>
+                    </span>
+                  )}
                 </th>
                 <td>{step.model}</td>
                 <td>{step.queue}</td>
@@ -468,7 +520,9 @@ function DrySteps({ run }: { run: DryRun }) {
                   </details>
                   {step.promptTruncated && (
                     <p className="soft small" data-cut>
-                      The first {count(step.prompt.length)} characters; the run has the whole prompt.
+                      <Trans>
+                        The first {count(step.prompt.length)} characters; the run has the whole prompt.
+                      </Trans>
                     </p>
                   )}
                 </td>

@@ -1,4 +1,6 @@
 /** The steps of a plan or a template, in the order of the document. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { memo } from "react";
 import type { Schemas } from "../../api/client";
 import { duration } from "../../lib/format";
@@ -55,56 +57,74 @@ const StepRow = memo(function StepRow({
             {step.id}
           </strong>
           <Gate gate={gate} />
-          {step.condition && <span className="tag">conditional</span>}
+          {step.condition && (
+            <span className="tag">
+              <Trans>conditional</Trans>
+            </span>
+          )}
         </div>
         <div className="row wrap small soft">
           {step.dependsOn.length > 0 ? (
             <span>
-              after{" "}
-              <span translate="no" className="mono">
-                {step.dependsOn.join(", ")}
-              </span>
+              <Trans>
+                after{" "}
+                <span translate="no" className="mono">
+                  {step.dependsOn.join(", ")}
+                </span>
+              </Trans>
             </span>
           ) : (
-            <span>starts at once</span>
+            <span>
+              <Trans>starts at once</Trans>
+            </span>
           )}
           <span className="faint">·</span>
           {step.function ? (
             <span>
-              calls{" "}
-              <span translate="no" className="mono">
-                {step.function}
-              </span>
+              <Trans>
+                calls{" "}
+                <span translate="no" className="mono">
+                  {step.function}
+                </span>
+              </Trans>
             </span>
           ) : (
-            <span>{model ?? "default model"}</span>
+            <span>{model ?? t`default model`}</span>
           )}
           {queue && (
             <>
               <span className="faint">·</span>
-              <span>queue {queue}</span>
+              <span>
+                <Trans>queue {queue}</Trans>
+              </span>
             </>
           )}
           {limit !== undefined && (
             <>
               <span className="faint">·</span>
-              <span>at most {duration(limit)}</span>
+              <span>
+                <Trans>at most {duration(limit)}</Trans>
+              </span>
             </>
           )}
         </div>
         {step.condition && (
           <div className="small">
-            <span className="faint">runs if </span>
+            <span className="faint">
+              <Trans>runs if</Trans>{" "}
+            </span>
             <code translate="no" className="text">
               {step.condition}
             </code>
           </div>
         )}
         <details>
-          <summary>{step.function ? "Args" : "Prompt"}</summary>
+          <summary>{step.function ? t`Args` : t`Prompt`}</summary>
           {step.systemPrompt && (
             <>
-              <h3>System</h3>
+              <h3>
+                <Trans>System</Trans>
+              </h3>
               <div className="text definition-prompt">{step.systemPrompt}</div>
             </>
           )}
@@ -114,7 +134,11 @@ const StepRow = memo(function StepRow({
               <div className="text definition-prompt">{message.content}</div>
             </div>
           ))}
-          {(step.systemPrompt || step.messages?.length) && <h3>Prompt</h3>}
+          {(step.systemPrompt || step.messages?.length) && (
+            <h3>
+              <Trans>Prompt</Trans>
+            </h3>
+          )}
           <div className="text definition-prompt">
             {step.function ? JSON.stringify(step.args ?? {}, null, 2) : step.prompt}
           </div>
@@ -128,14 +152,14 @@ export function Gate({ gate }: { gate: string }) {
   if (gate === "always") {
     return (
       <Mark tone="warn" icon="hand">
-        always reviewed
+        <Trans>always reviewed</Trans>
       </Mark>
     );
   }
   if (gate === "threshold") {
     return (
       <Mark tone="mute" icon="hand">
-        reviewed below the threshold
+        <Trans>reviewed below the threshold</Trans>
       </Mark>
     );
   }

@@ -1,9 +1,10 @@
 /** Writes a template or a plan in YAML. The server's faults stand at their lines; nothing is stored with one. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
-import { plural } from "../../lib/format";
 import { useOwn } from "../../session/session";
 import { Button } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
@@ -44,12 +45,12 @@ export default function Write({ kind, initial, of }: { kind: Kind; initial: stri
         String(queryKey[0]).startsWith(path);
       await client.invalidateQueries({ predicate: isOfKind });
       keep(undefined);
-      toast(kind === "template" ? `Published: ${made.id} ${made.version}` : `Created: ${made.name}`);
+      toast(kind === "template" ? t`Published: ${made.id} ${made.version ?? ""}` : t`Created: ${made.name}`);
       navigate(kind === "template" ? `/templates/${made.id}` : `/plans/${made.id}`);
     } catch (error) {
       const faults = faultsOf(error);
       if (faults) setRefused({ of: text, faults });
-      else toastError(error, "It was not published");
+      else toastError(error, t`It was not published`);
     } finally {
       setBusy(false);
     }
@@ -65,19 +66,23 @@ export default function Write({ kind, initial, of }: { kind: Kind; initial: stri
       <div className="panel definition-editor">
         <YamlEditor
           key={started.number}
-          label="Definition"
+          label={t`Definition`}
           text={started.text}
           faults={found}
           onChange={(next) => keep(next === initial ? undefined : next)}
           goTo={goTo}
         />
       </div>
-      <section className="panel definition-faults" aria-label="Faults">
+      <section className="panel definition-faults" aria-label={t`Faults`}>
         <header>
-          <h2>{found.length > 0 ? plural(found.length, "fault") : "Check and publish"}</h2>
+          <h2>
+            {found.length > 0
+              ? plural(found.length, { one: "# fault", other: "# faults" })
+              : t`Check and publish`}
+          </h2>
           {draft !== undefined && (
             <Button kind="quiet" onClick={discard}>
-              Discard the draft
+              <Trans>Discard the draft</Trans>
             </Button>
           )}
           <Button
@@ -87,19 +92,23 @@ export default function Write({ kind, initial, of }: { kind: Kind; initial: stri
             disabled={broken.length > 0}
             onClick={() => void publish()}
           >
-            {kind === "template" ? "Publish" : "Create"}
+            {kind === "template" ? t`Publish` : t`Create`}
           </Button>
         </header>
         <div role="status" aria-live="polite">
           {found.length === 0 ? (
             <p className="pad soft">
-              The server checks the whole definition and stores it only without a fault.
+              <Trans>The server checks the whole definition and stores it only without a fault.</Trans>
               {kind === "template" &&
-                " A published version never changes: raise the version to publish other content."}
+                t` A published version never changes: raise the version to publish other content.`}
             </p>
           ) : (
             <>
-              {isOld && <p className="pad small soft">As of the last check; the text has changed since.</p>}
+              {isOld && (
+                <p className="pad small soft">
+                  <Trans>As of the last check; the text has changed since.</Trans>
+                </p>
+              )}
               <ol>
                 {found.map((fault, index) => (
                   <li key={index}>
@@ -110,7 +119,9 @@ export default function Write({ kind, initial, of }: { kind: Kind; initial: stri
                     >
                       <span className="status" data-tone="bad">
                         <Icon name="cross" />
-                        <span className="num">line {fault.line ?? "–"}</span>
+                        <span className="num">
+                          <Trans>line {fault.line ?? "–"}</Trans>
+                        </span>
                       </span>
                       <span>
                         <span className="definition-said">{fault.message}</span>
@@ -129,7 +140,7 @@ export default function Write({ kind, initial, of }: { kind: Kind; initial: stri
         {found.length === 0 && refused === undefined && (
           <p className="pad small">
             <Mark tone="mute" icon="dot">
-              the text is valid YAML
+              <Trans>the text is valid YAML</Trans>
             </Mark>
           </p>
         )}

@@ -1,4 +1,6 @@
 /** The HTTP interface: every operation with what it takes and answers, from the server's own description. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { count } from "../../lib/format";
@@ -22,7 +24,7 @@ export default function Api() {
     queryKey: ["/api/openapi.json"],
     queryFn: async ({ signal }) => {
       const response = await fetch("/api/openapi.json", { signal });
-      if (!response.ok) throw new Error(`the server answered ${response.status}`);
+      if (!response.ok) throw new Error(t`the server answered ${response.status}`);
       return response.json();
     },
   });
@@ -39,18 +41,22 @@ function Operations({ document }: { document: Document }) {
   return (
     <>
       <div className="row wrap">
-        <h1 className="grow">HTTP API</h1>
+        <h1 className="grow">
+          <Trans>HTTP API</Trans>
+        </h1>
         <a className="button" href="/api/openapi.json" download="openapi.json">
-          OpenAPI document
+          <Trans>OpenAPI document</Trans>
         </a>
       </div>
       <div className="filters" role="search">
-        <Search label="Search operations" />
+        <Search label={t`Search operations`} />
         <span className="faint" role="status">
-          {count(found.length)} of {count(all.length)}
+          <Trans>
+            {count(found.length)} of {count(all.length)}
+          </Trans>
         </span>
       </div>
-      {found.length === 0 && <Empty title="No operation matches" />}
+      {found.length === 0 && <Empty title={t`No operation matches`} />}
       {[...groups].map(([tag, items]) => (
         <section key={tag} className="docs-tag">
           <h2>{tag}</h2>
@@ -124,14 +130,16 @@ function One({
           )}
           <p className="small soft">
             {isPublic
-              ? "Needs no credentials."
+              ? t`Needs no credentials.`
               : action === "own account"
-                ? "Needs credentials."
-                : `Needs credentials of a role that may do: ${action}.`}
+                ? t`Needs credentials.`
+                : t`Needs credentials of a role that may do: ${action ?? ""}.`}
           </p>
           {parameters.length > 0 && (
             <div>
-              <h3>Parameters</h3>
+              <h3>
+                <Trans>Parameters</Trans>
+              </h3>
               <Rows
                 document={document}
                 rows={parameters.map(({ name, in: where, required, description: said, schema }) => ({
@@ -147,8 +155,8 @@ function One({
           {body.slice(0, 1).map(({ schema, required }) => (
             <div key="body">
               <h3>
-                Body: {[...new Set(body.map((each) => each.type))].join(", ")}
-                {!required && " (may be absent)"}
+                <Trans>Body: {[...new Set(body.map((each) => each.type))].join(", ")}</Trans>
+                {!required && t` (may be absent)`}
               </h3>
               {schema && <Members document={document} schema={schema} depth={0} />}
             </div>
@@ -163,8 +171,10 @@ function One({
           ))}
           {bad.length > 0 && (
             <p className="small soft">
-              Refusals: {[...new Set(bad.map(({ status }) => status))].join(", ")}, in the form of every
-              refusal.
+              <Trans>
+                Refusals: {[...new Set(bad.map(({ status }) => status))].join(", ")}, in the form of every
+                refusal.
+              </Trans>
             </p>
           )}
         </div>
@@ -181,7 +191,9 @@ function Members({ document, schema, depth }: { document: Document; schema: Sche
   return (
     <>
       {depth === 0 && typeText(document, schema).startsWith("list of") && (
-        <p className="small soft">A list of:</p>
+        <p className="small soft">
+          <Trans>A list of:</Trans>
+        </p>
       )}
       <Rows
         document={document}
@@ -229,8 +241,16 @@ function Member({ document, row, depth }: { document: Document; row: Row; depth:
           {name}
         </span>
         <span className="faint small">{typeText(document, schema)}</span>
-        {where && <span className="faint small">in {where}</span>}
-        {required && <span className="tag">required</span>}
+        {where && (
+          <span className="faint small">
+            <Trans>in {where}</Trans>
+          </span>
+        )}
+        {required && (
+          <span className="tag">
+            <Trans>required</Trans>
+          </span>
+        )}
       </div>
       {(said || limit) && (
         <div className="small soft docs-said">
@@ -239,7 +259,9 @@ function Member({ document, row, depth }: { document: Document; row: Row; depth:
       )}
       {hasMembers && (
         <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary className="small">Members of {name}</summary>
+          <summary className="small">
+            <Trans>Members of {name}</Trans>
+          </summary>
           {open && <Members document={document} schema={at} depth={depth + 1} />}
         </details>
       )}

@@ -1,4 +1,6 @@
 /** /docs: the guides of this version. /docs/api: the HTTP interface. Both come with the program. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { Link, useParams as useRoute } from "wouter";
@@ -19,23 +21,23 @@ export default function Docs() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: another guide closes the list on a phone.
   useEffect(() => setOpen(false), [address]);
   return (
-    <PageFrame title="Documentation">
+    <PageFrame title={t`Documentation`}>
       <div className="docs">
-        <nav className="docs-nav" aria-label="Guides" data-open={open}>
+        <nav className="docs-nav" aria-label={t`Guides`} data-open={open}>
           <button
             type="button"
             className="button docs-list"
             aria-expanded={open}
             onClick={() => setOpen(!open)}
           >
-            All guides
+            <Trans>All guides</Trans>
           </button>
           <ul>
             <Entry to="/docs" current={address === ""}>
-              Start
+              <Trans>Start</Trans>
             </Entry>
             <Entry to="/docs/api" current={address === "api"}>
-              HTTP API: operations
+              <Trans>HTTP API: operations</Trans>
             </Entry>
           </ul>
           {all.map(({ title, guides }) => (
@@ -91,8 +93,10 @@ function Guide({ address }: { address: string }) {
     <Loaded query={read} lines={10}>
       {(found) =>
         found === null ? (
-          <Empty title="There is no such guide">
-            <Link href="/docs">All guides</Link>
+          <Empty title={t`There is no such guide`}>
+            <Link href="/docs">
+              <Trans>All guides</Trans>
+            </Link>
           </Empty>
         ) : (
           <Markdown text={found} place={{ file: fileOf(address), isGuide }} />

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 /** The description of the HTTP interface, as a list of operations. */
 
 export type Schema = {
@@ -155,17 +156,17 @@ export function typeText(document: Document, given: Schema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (choices) {
     const kinds = choices.filter(({ type }) => type !== "null").map((each) => typeText(document, each));
-    return kinds.join(" or ");
+    return kinds.join(` ${t`or`} `);
   }
   const types = [schema.type ?? []].flat().filter((each) => each !== "null");
   if (types.includes("array"))
-    return `list of ${schema.items ? typeText(document, schema.items) : "anything"}`;
+    return t`list of ${schema.items ? typeText(document, schema.items) : t`anything`}`;
   if (name) return name;
   if (typeof schema.additionalProperties === "object") {
-    return `object of ${typeText(document, schema.additionalProperties)}`;
+    return t`object of ${typeText(document, schema.additionalProperties)}`;
   }
   const format = schema.format && !/^(int|double|float)/.test(schema.format) ? ` (${schema.format})` : "";
-  return `${types.join(" or ") || "anything"}${format}`;
+  return `${types.join(` ${t`or`} `) || t`anything`}${format}`;
 }
 
 /** The bounds of a value in words. */
@@ -179,15 +180,15 @@ export function bounds({
   pattern,
 }: Schema): string {
   const range = (least: number | undefined, most: number | undefined, unit: string) => {
-    if (least !== undefined && most !== undefined) return `${least} to ${most}${unit}`;
-    if (most !== undefined) return `at most ${most}${unit}`;
-    return least !== undefined && least > 0 ? `at least ${least}${unit}` : "";
+    if (least !== undefined && most !== undefined) return t`${least} to ${most}${unit}`;
+    if (most !== undefined) return t`at most ${most}${unit}`;
+    return least !== undefined && least > 0 ? t`at least ${least}${unit}` : "";
   };
   return [
     range(minimum, maximum, ""),
-    range(minLength, maxLength, " characters"),
-    range(minItems, maxItems, " items"),
-    pattern ? `matches ${pattern}` : "",
+    range(minLength, maxLength, t` characters`),
+    range(minItems, maxItems, t` items`),
+    pattern ? t`matches ${pattern}` : "",
   ]
     .filter(Boolean)
     .join("; ");

@@ -1,6 +1,7 @@
 /** What nobody can run: without the table of the page of what is stuck, for the overview. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
-import { plural } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { Mark } from "../../ui/status";
 import { Ago } from "../../ui/time";
@@ -11,18 +12,22 @@ import "./alerts.css";
 export function Alerts({ pairs }: { pairs: Unserved[] }) {
   if (pairs.length === 0) return null;
   return (
-    <ul className="executions-alerts" aria-label="Nobody can run it">
+    <ul className="executions-alerts" aria-label={t`Nobody can run it`}>
       {pairs.map(({ queue, model, tasks, since }) => (
         <li key={`${queue} ${model}`}>
           <Mark tone="bad" icon="warn">
-            No worker runs {visible(model)} in queue {visible(queue)}
+            <Trans>
+              No worker runs {visible(model)} in queue {visible(queue)}
+            </Trans>
           </Mark>{" "}
-          <Link
-            href={`/tasks?status=pending&queue=${encodeURIComponent(queue)}&model=${encodeURIComponent(model)}`}
-          >
-            {plural(tasks, "task")} {tasks === 1 ? "waits" : "wait"}
-          </Link>
-          , the oldest for <Ago at={since} plain />
+          <Trans>
+            <Link
+              href={`/tasks?status=pending&queue=${encodeURIComponent(queue)}&model=${encodeURIComponent(model)}`}
+            >
+              <Plural value={tasks} one="# task waits" other="# tasks wait" />
+            </Link>
+            , the oldest for <Ago at={since} plain />
+          </Trans>
         </li>
       ))}
     </ul>

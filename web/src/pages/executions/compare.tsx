@@ -1,7 +1,9 @@
 /** Two runs of one plan side by side, step by step. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { useApi, usePage } from "../../api/hooks";
-import { count, duration, instant, money, plural, tail } from "../../lib/format";
+import { count, duration, instant, money, tail } from "../../lib/format";
 import { formatted } from "../../lib/json";
 import { Button, Empty, Field, Loaded } from "../../ui/basics";
 import { LongText } from "../../ui/long-text";
@@ -27,7 +29,7 @@ export function Compare({
   const isKnown = others.some(({ id }) => id === otherId);
   return (
     <div className="stack executions-compare">
-      <Field label="Compare with">
+      <Field label={t`Compare with`}>
         {(props) => (
           <select
             {...props}
@@ -35,11 +37,13 @@ export function Compare({
             value={otherId}
             onChange={(event) => onOther(event.target.value)}
           >
-            <option value="">Choose a run of the same {templateId ? "template" : "plan"}</option>
+            <option value="">
+              {templateId ? t`Choose a run of the same template` : t`Choose a run of the same plan`}
+            </option>
             {otherId && !isKnown && <option value={otherId}>{otherId}</option>}
             {others.map((it) => (
               <option key={it.id} value={it.id}>
-                {`${tail(it.id)} · ${lookOf(it.status).word} · ${it.startedAt ? instant(it.startedAt) : "not started"}`}
+                {`${tail(it.id)} · ${lookOf(it.status).word} · ${it.startedAt ? instant(it.startedAt) : t`not started`}`}
               </option>
             ))}
           </select>
@@ -50,8 +54,8 @@ export function Compare({
       ) : (
         runs.data &&
         others.length === 0 && (
-          <Empty title="It is the only run">
-            Run it again to compare the outputs, the times and the cost.
+          <Empty title={t`It is the only run`}>
+            <Trans>Run it again to compare the outputs, the times and the cost.</Trans>
           </Empty>
         )
       )}
@@ -87,13 +91,16 @@ function Against({
             <div className="row wrap">
               <span>
                 {different.length === 0
-                  ? "Every step ended the same way with the same output."
-                  : `${plural(different.length, "step")} of ${all.length} ${different.length === 1 ? "differs" : "differ"}.`}
+                  ? t`Every step ended the same way with the same output.`
+                  : plural(different.length, {
+                      one: `# step of ${all.length} differs.`,
+                      other: `# steps of ${all.length} differ.`,
+                    })}
               </span>
               {different.length > 0 && (
                 <label className="check">
                   <input type="checkbox" checked={onlyDifferent} onChange={() => setOnly(!onlyDifferent)} />
-                  Only these
+                  <Trans>Only these</Trans>
                 </label>
               )}
             </div>
@@ -101,22 +108,30 @@ function Against({
               <table>
                 <thead>
                   <tr>
-                    <th scope="col">Step</th>
-                    <th scope="col">This run</th>
-                    <th scope="col" className="num">
-                      Time
+                    <th scope="col">
+                      <Trans>Step</Trans>
+                    </th>
+                    <th scope="col">
+                      <Trans>This run</Trans>
                     </th>
                     <th scope="col" className="num">
-                      Tokens
-                    </th>
-                    <th scope="col">Run {tail(otherId)}</th>
-                    <th scope="col" className="num">
-                      Time
+                      <Trans>Time</Trans>
                     </th>
                     <th scope="col" className="num">
-                      Tokens
+                      <Trans>Tokens</Trans>
                     </th>
-                    <th scope="col">Output</th>
+                    <th scope="col">
+                      <Trans>Run {tail(otherId)}</Trans>
+                    </th>
+                    <th scope="col" className="num">
+                      <Trans>Time</Trans>
+                    </th>
+                    <th scope="col" className="num">
+                      <Trans>Tokens</Trans>
+                    </th>
+                    <th scope="col">
+                      <Trans>Output</Trans>
+                    </th>
                   </tr>
                 </thead>
                 <tbody>
@@ -133,10 +148,10 @@ function Against({
                           onClick={() => setOpen(open === row.id ? undefined : row.id)}
                         >
                           {row.differs.includes("output")
-                            ? "differs"
+                            ? t`differs`
                             : row.one?.result?.output === undefined
-                              ? "none"
-                              : "same"}
+                              ? t`none`
+                              : t`same`}
                         </Button>
                       </td>
                     </tr>
@@ -144,7 +159,9 @@ function Against({
                 </tbody>
                 <tfoot>
                   <tr>
-                    <th scope="row">Whole</th>
+                    <th scope="row">
+                      <Trans>Whole</Trans>
+                    </th>
                     <Sum execution={execution} />
                     <Sum execution={data} />
                     <td />
@@ -164,7 +181,7 @@ function Side({ step }: { step: StepView | undefined }) {
   if (!step)
     return (
       <td colSpan={3} className="faint">
-        not in this run
+        <Trans>not in this run</Trans>
       </td>
     );
   return (
@@ -201,13 +218,17 @@ function Outputs({ row }: { row: { id: string; one?: StepView; other?: StepView 
   return (
     <div className="executions-outputs">
       <section>
-        <h2>{row.id}, this run</h2>
-        <LongText text={text(row.one)} label={`Output of ${row.id} in this run`} />
+        <h2>
+          <Trans>{row.id}, this run</Trans>
+        </h2>
+        <LongText text={text(row.one)} label={t`Output of ${row.id} in this run`} />
         {row.one?.result?.outputTruncated && <Cut taskId={row.one.result.taskId} />}
       </section>
       <section>
-        <h2>{row.id}, the other run</h2>
-        <LongText text={text(row.other)} label={`Output of ${row.id} in the other run`} />
+        <h2>
+          <Trans>{row.id}, the other run</Trans>
+        </h2>
+        <LongText text={text(row.other)} label={t`Output of ${row.id} in the other run`} />
         {row.other?.result?.outputTruncated && <Cut taskId={row.other.result.taskId} />}
       </section>
     </div>

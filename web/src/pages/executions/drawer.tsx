@@ -1,4 +1,6 @@
 /** A step: its output as it is written, attempts, tokens, cost, worker, and why it failed. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { lazy, Suspense, useState } from "react";
 import { Link } from "wouter";
 import { useApi, usePage } from "../../api/hooks";
@@ -8,7 +10,7 @@ import { useLive } from "../../live/live";
 import { Button, Command, Loading } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
-import { Status, stateOf } from "../../ui/status";
+import { obstacleOf, Status, stateOf } from "../../ui/status";
 import { Ago, Lasted } from "../../ui/time";
 import { Output } from "../tasks/output";
 import { Unpriced } from "./executions";
@@ -32,17 +34,21 @@ export function Drawer({
   const { result } = step;
   const behind = steps.filter(({ dependsOn }) => dependsOn.includes(step.id)).map(({ id }) => id);
   return (
-    <aside className="executions-drawer" aria-label={`Step ${step.id}`}>
+    <aside className="executions-drawer" aria-label={t`Step ${step.id}`}>
       <header>
         <h2 className="cut">{step.id}</h2>
         <Status state={step.state} filled />
-        <Button kind="quiet" size="small" icon="cross" aria-label="Close the step" onClick={onClose} />
+        <Button kind="quiet" size="small" icon="cross" aria-label={t`Close the step`} onClick={onClose} />
       </header>
       <div className="executions-drawer-body">
         {step.state === "awaiting_approval" && result?.taskId && (
           <p className="notice" data-tone="warn">
-            <span className="grow">Its output waits for a reviewer.</span>
-            <Link href={`/review/${result.taskId}`}>Review it</Link>
+            <span className="grow">
+              <Trans>Its output waits for a reviewer.</Trans>
+            </span>
+            <Link href={`/review/${result.taskId}`}>
+              <Trans>Review it</Trans>
+            </Link>
           </p>
         )}
         {result?.error && (
@@ -64,23 +70,27 @@ export function Drawer({
           </Suspense>
         )}
         <section>
-          <h3>Output</h3>
+          <h3>
+            <Trans>Output</Trans>
+          </h3>
           <Output
             taskId={result?.taskId}
             status={step.state}
             output={result?.output}
-            label={`Output of ${step.id}`}
+            label={t`Output of ${step.id}`}
           />
           {result?.outputTruncated && <Cut taskId={result.taskId} />}
         </section>
         <Figures step={step} />
         {step.items && <ItemList executionId={executionId} step={step.id} counts={step.items} />}
-        <Around title="Depends on" ids={step.dependsOn} steps={steps} onSelect={onSelect} />
-        <Around title="Needed by" ids={behind} steps={steps} onSelect={onSelect} />
+        <Around title={t`Depends on`} ids={step.dependsOn} steps={steps} onSelect={onSelect} />
+        <Around title={t`Needed by`} ids={behind} steps={steps} onSelect={onSelect} />
         {step.condition && (
           <section>
-            <h3>Condition</h3>
-            <LongText text={step.condition} label="Condition" />
+            <h3>
+              <Trans>Condition</Trans>
+            </h3>
+            <LongText text={step.condition} label={t`Condition`} />
           </section>
         )}
         {result?.taskId && <Prompt taskId={result.taskId} />}
@@ -99,41 +109,46 @@ function Figures({ step }: { step: StepView }) {
     { enabled: taskId !== undefined },
   );
   const usage = result?.usage;
-  const waits = step.state === "pending" ? (result?.waitingFor ?? "the steps before it") : undefined;
+  const waits = step.state === "pending" ? (result?.waitingFor ?? t`the steps before it`) : undefined;
   return (
     <dl className="facts">
       {waits && (
-        <Fact name="Waits for">
-          {waits === "signal" ? `the signal ${visible(step.signal ?? "")}` : waits}
+        <Fact name={t`Waits for`}>
+          {waits === "signal" ? t`the signal ${visible(step.signal ?? "")}` : obstacleOf(waits)}
         </Fact>
       )}
       {step.items && (
-        <Fact name="Items">
+        <Fact name={t`Items`}>
           {itemStates(step.items)
             .map(([state, number]) => `${count(number)} ${state}`)
             .join(", ")}
-          {step.items.awaitingApproval ? `, ${count(step.items.awaitingApproval)} with a reviewer` : ""}
+          {step.items.awaitingApproval ? t`, ${count(step.items.awaitingApproval)} with a reviewer` : ""}
         </Fact>
       )}
-      <Fact name="Attempt">
+      <Fact name={t`Attempt`}>
         {result?.attempt ?? "–"}
-        {task && task.retryCount > 0 && <span className="soft"> ({task.retryCount} retried)</span>}
+        {task && task.retryCount > 0 && (
+          <span className="soft">
+            {" "}
+            <Trans>({task.retryCount} retried)</Trans>
+          </span>
+        )}
       </Fact>
-      <Fact name="Duration">
+      <Fact name={t`Duration`}>
         {step.state === "running" ? (
           <Lasted from={result?.startedAt} />
         ) : (
           <Lasted from={result?.completedAt ? result.startedAt : undefined} to={result?.completedAt} />
         )}
       </Fact>
-      <Fact name="Started">
+      <Fact name={t`Started`}>
         <Ago at={result?.startedAt} />
       </Fact>
-      <Fact name="Tokens">{usage ? `${count(usage.input)} in, ${count(usage.output)} out` : "–"}</Fact>
-      <Fact name="Cost">{usage?.priceUnknown ? <Unpriced /> : money(usage?.totalCost)}</Fact>
-      {result?.confidence !== undefined && <Fact name="Confidence">{ratio(result.confidence)}</Fact>}
-      {result?.finishReason && <Fact name="Finish">{visible(result.finishReason)}</Fact>}
-      <Fact name="Worker">
+      <Fact name={t`Tokens`}>{usage ? t`${count(usage.input)} in, ${count(usage.output)} out` : "–"}</Fact>
+      <Fact name={t`Cost`}>{usage?.priceUnknown ? <Unpriced /> : money(usage?.totalCost)}</Fact>
+      {result?.confidence !== undefined && <Fact name={t`Confidence`}>{ratio(result.confidence)}</Fact>}
+      {result?.finishReason && <Fact name={t`Finish`}>{visible(result.finishReason)}</Fact>}
+      <Fact name={t`Worker`}>
         {task?.workerId ? (
           <Link
             href={`/workers?worker=${task.workerId}`}
@@ -148,17 +163,17 @@ function Figures({ step }: { step: StepView }) {
         )}
       </Fact>
       {step.function ? (
-        <Fact name="Function">
+        <Fact name={t`Function`}>
           <span translate="no" className="mono">
             {step.function}
           </span>
         </Fact>
       ) : (
-        <Fact name="Model">{task?.model ?? step.model ?? "–"}</Fact>
+        <Fact name={t`Model`}>{task?.model ?? step.model ?? "–"}</Fact>
       )}
-      <Fact name="Queue">{task?.queue ?? step.queue ?? "–"}</Fact>
+      <Fact name={t`Queue`}>{task?.queue ?? step.queue ?? "–"}</Fact>
       {result?.reusedFrom && (
-        <Fact name="Taken over">
+        <Fact name={t`Taken over`}>
           <Link
             href={`/tasks/${result.reusedFrom}`}
             translate="no"
@@ -170,7 +185,7 @@ function Figures({ step }: { step: StepView }) {
         </Fact>
       )}
       {taskId && (
-        <Fact name="Task">
+        <Fact name={t`Task`}>
           <Link href={`/tasks/${taskId}`} translate="no" className="mono" data-tip={taskId}>
             {tail(taskId)}
           </Link>
@@ -194,14 +209,16 @@ function ItemList({ executionId, step, counts }: { executionId: string; step: st
   return (
     <section>
       <div className="row between">
-        <h3>Items</h3>
+        <h3>
+          <Trans>Items</Trans>
+        </h3>
         <select
           className="select"
-          aria-label="Items by state"
+          aria-label={t`Items by state`}
           value={status}
           onChange={(event) => choose(event.target.value)}
         >
-          <option value="">all of them</option>
+          <option value="">{t`all of them`}</option>
           {itemStates(counts).map(([state]) => (
             <option key={state} value={state}>
               {state}
@@ -209,21 +226,27 @@ function ItemList({ executionId, step, counts }: { executionId: string; step: st
           ))}
         </select>
       </div>
-      <ul className="executions-around" aria-label={`Items of ${step}`}>
+      <ul className="executions-around" aria-label={t`Items of ${step}`}>
         {items.map((item) => (
           <li key={item.item}>
             <span className="cut">
               {item.taskId ? (
-                <Link href={`/tasks/${item.taskId}`}>item {item.item}</Link>
+                <Link href={`/tasks/${item.taskId}`}>
+                  <Trans>item {item.item}</Trans>
+                </Link>
               ) : (
-                `item ${item.item}`
+                t`item ${item.item}`
               )}
               {item.error && <span className="soft"> {visible(item.error.message)}</span>}
             </span>
             <Status state={stateOf(item)} />
           </li>
         ))}
-        {total > items.length && <li className="soft">and {count(total - items.length)} more</li>}
+        {total > items.length && (
+          <li className="soft">
+            <Trans>and {count(total - items.length)} more</Trans>
+          </li>
+        )}
       </ul>
     </section>
   );
@@ -233,8 +256,12 @@ function ItemList({ executionId, step, counts }: { executionId: string; step: st
 export function Cut({ taskId }: { taskId: string | undefined }) {
   return (
     <p className="small soft" data-cut>
-      The output is longer than shown here.{" "}
-      {taskId && <Link href={`/tasks/${taskId}`}>The task has all of it.</Link>}
+      <Trans>The output is longer than shown here.</Trans>{" "}
+      {taskId && (
+        <Link href={`/tasks/${taskId}`}>
+          <Trans>The task has all of it.</Trans>
+        </Link>
+      )}
     </p>
   );
 }
@@ -273,7 +300,11 @@ function Around({
             <Status state={states.get(id) ?? "pending"} />
           </li>
         ))}
-        {ids.length > 20 && <li className="soft">and {ids.length - 20} more</li>}
+        {ids.length > 20 && (
+          <li className="soft">
+            <Trans>and {ids.length - 20} more</Trans>
+          </li>
+        )}
       </ul>
     </section>
   );
@@ -283,7 +314,7 @@ function Prompt({ taskId }: { taskId: string }) {
   const { data } = useApi("/api/tasks/{id}", { path: { id: taskId } });
   const text = data?.args ? JSON.stringify(data.args, null, 2) : data?.prompt;
   if (!text) return null;
-  const title = data?.args ? "Args" : "Prompt";
+  const title = data?.args ? t`Args` : t`Prompt`;
   return (
     <section>
       <h3>{title}</h3>

@@ -1,10 +1,12 @@
 /** One execution: graph, timeline, table and comparison of one selection, which stands in the address. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { Link, useLocation, useParams as useRoute } from "wouter";
 import { api, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { count, money, plural, tail } from "../../lib/format";
+import { count, money, tail } from "../../lib/format";
 import { useKeys } from "../../lib/keys";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
@@ -12,7 +14,7 @@ import { useLive } from "../../live/live";
 import { Button, Loaded, Loading, PageFrame } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { Erase } from "../../ui/erase";
-import { Status } from "../../ui/status";
+import { lookOf, Status } from "../../ui/status";
 import { TemplateName } from "../../ui/template-name";
 import { Ago, Lasted } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
@@ -32,10 +34,10 @@ const Fork = lazy(() => import("./fork").then(({ Fork }) => ({ default: Fork }))
 const VIEWS = ["graph", "timeline", "table", "compare"] as const;
 type View = (typeof VIEWS)[number];
 const WORDS: Record<View, string> = {
-  graph: "Graph",
-  timeline: "Timeline",
-  table: "Table",
-  compare: "Compare",
+  graph: t`Graph`,
+  timeline: t`Timeline`,
+  table: t`Table`,
+  compare: t`Compare`,
 };
 const PATH = "/api/plans/executions/{id}" as const;
 
@@ -52,7 +54,7 @@ export default function ExecutionPage() {
   const execution = useApi(PATH, { path: { id } });
   const planId = execution.data?.planId;
   const plan = useApi("/api/plans/{id}", { path: { id: planId ?? "" } }, { enabled: planId !== undefined });
-  const name = execution.data?.title ?? plan.data?.name ?? "Execution";
+  const name = execution.data?.title ?? plan.data?.name ?? t`Execution`;
   return (
     <PageFrame
       title={`${visible(name)} ${tail(id)}`}
@@ -85,15 +87,15 @@ function Shown({ execution, plan }: { execution: Execution; plan: Plan | undefin
     const next = steps[Math.min(steps.length - 1, Math.max(0, place + by))];
     if (next) select(next.id);
   };
-  useKeys("Execution", [
-    { id: "executions.next", key: "j", label: "Next step", run: () => go(1) },
-    { id: "executions.previous", key: "k", label: "Previous step", run: () => go(-1) },
-    { id: "executions.close", key: "Escape", label: "Close the step", run: () => select(undefined) },
+  useKeys(t`Execution`, [
+    { id: "executions.next", key: "j", label: t`Next step`, run: () => go(1) },
+    { id: "executions.previous", key: "k", label: t`Previous step`, run: () => go(-1) },
+    { id: "executions.close", key: "Escape", label: t`Close the step`, run: () => select(undefined) },
   ]);
   return (
     <>
       <Summary execution={execution} steps={steps} />
-      <div className="tabs executions-tabs" role="tablist" aria-label="Views">
+      <div className="tabs executions-tabs" role="tablist" aria-label={t`Views`}>
         {VIEWS.map((it) => (
           <button
             key={it}
@@ -151,37 +153,50 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
         <span data-execution-state={execution.status}>
           <Status state={execution.status} filled />
         </span>
-        <ul aria-label="Steps by state" className="executions-counts">
+        <ul aria-label={t`Steps by state`} className="executions-counts">
           {countsOf(steps).map(([state, number]) => (
             <li key={state}>
-              <Status state={state} word={`${count(number)} ${wordOf(state)}`} />
+              <Status state={state} word={`${count(number)} ${lookOf(state).word}`} />
             </li>
           ))}
         </ul>
         <span>
-          {execution.startedAt ? "started " : "starts "}
-          <Ago at={execution.startedAt ?? execution.startAt} />
+          {execution.startedAt ? (
+            <Trans>
+              started <Ago at={execution.startedAt} />
+            </Trans>
+          ) : (
+            <Trans>
+              starts <Ago at={execution.startAt} />
+            </Trans>
+          )}
         </span>
         <span>
           <Lasted from={execution.startedAt} to={execution.completedAt} />
         </span>
-        <span>{plural(usage.total, "token")}</span>
+        <span>
+          <Plural value={usage.total} one="# token" other="# tokens" />
+        </span>
         <span>{usage.priceUnknown ? <Unpriced /> : money(usage.totalCost)}</span>
         {execution.forkedFrom && (
           <Link href={`/executions/${execution.forkedFrom.executionId}`}>
-            fork of{" "}
-            <span translate="no" className="mono">
-              {tail(execution.forkedFrom.executionId)}
-            </span>
+            <Trans>
+              fork of{" "}
+              <span translate="no" className="mono">
+                {tail(execution.forkedFrom.executionId)}
+              </span>
+            </Trans>
           </Link>
         )}
         {execution.batchId && (
           <Link href={`/batches/${execution.batchId}`} data-tip={execution.batchId}>
-            row{" "}
-            <span translate="no" className="mono">
-              {visible(execution.key ?? "")}
-            </span>{" "}
-            of a batch
+            <Trans>
+              row{" "}
+              <span translate="no" className="mono">
+                {visible(execution.key ?? "")}
+              </span>{" "}
+              of a batch
+            </Trans>
           </Link>
         )}
         {execution.templateId && (
@@ -198,10 +213,12 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
             </strong>{" "}
             {error.stepId && (
               <>
-                in{" "}
-                <Link className="text-link" href={`/executions/${execution.id}?step=${error.stepId}`}>
-                  {error.stepId}
-                </Link>
+                <Trans>
+                  in{" "}
+                  <Link className="text-link" href={`/executions/${execution.id}?step=${error.stepId}`}>
+                    {error.stepId}
+                  </Link>
+                </Trans>
               </>
             )}
             <div className="executions-wrap">{visible(error.message)}</div>
@@ -211,8 +228,6 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
     </>
   );
 }
-
-const wordOf = (state: string) => (state === "awaiting_approval" ? "awaiting review" : state);
 
 function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefined }) {
   const client = useQueryClient();
@@ -238,14 +253,14 @@ function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefine
     void run(
       "cancel",
       () => unwrap(api.DELETE("/api/plans/executions/{id}", { params: { path } })),
-      "It was not cancelled",
+      t`It was not cancelled`,
     );
   };
   const retry = () =>
     run(
       "retry",
       () => unwrap(api.POST("/api/plans/executions/{id}/retry", { params: { path } })),
-      "It was not retried",
+      t`It was not retried`,
     );
   const again = () =>
     run(
@@ -258,15 +273,15 @@ function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefine
         };
         if (!begun.id) return;
         const first = `/executions/${begun.id}`;
-        toast("It runs again, with the same input.", {
+        toast(t`It runs again, with the same input.`, {
           action: {
-            label: "Compare",
+            label: t`Compare`,
             run: () => navigate(`${first}?view=compare&with=${execution.id}`),
           },
         });
         navigate(first);
       },
-      "It was not started",
+      t`It was not started`,
     );
   const isRunning = execution.status === "running" || execution.status === "pending";
   const isStopped = execution.status === "failed" || execution.status === "cancelled";
@@ -278,25 +293,25 @@ function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefine
           icon="undo"
           needs="executions: retry"
           busy={busy === "retry"}
-          data-tip="Keeps the completed outputs; runs the failed and cancelled steps again."
+          data-tip={t`Keeps the completed outputs; runs the failed and cancelled steps again.`}
           onClick={() => void retry()}
         >
-          Retry
+          <Trans>Retry</Trans>
         </Button>
       )}
       {!isRunning && (
         <Button icon="executions" needs="plans: execute" busy={busy === "again"} onClick={() => void again()}>
-          Run again
+          <Trans>Run again</Trans>
         </Button>
       )}
       {plan && (
         <Button
           icon="fork"
           needs="plans: execute"
-          data-tip="Starts a new execution that takes over the steps that stay the same."
+          data-tip={t`Starts a new execution that takes over the steps that stay the same.`}
           onClick={() => setForks(true)}
         >
-          Fork
+          <Trans>Fork</Trans>
         </Button>
       )}
       {forks && plan && (
@@ -311,7 +326,7 @@ function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefine
       )}
       {!isRunning && !execution.erasedAt && (
         <Button kind="danger" needs="tasks: erase texts" onClick={() => setErases(true)}>
-          Erase texts
+          <Trans>Erase texts</Trans>
         </Button>
       )}
       {erases && (
@@ -324,8 +339,10 @@ function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefine
             await client.invalidateQueries({ queryKey: [PATH, { path }] });
           }}
         >
-          Its input and title, the payloads of its signals and the texts of all its tasks are gone for good,
-          though not from backups. Status, usage, cost and tags stay.
+          <Trans>
+            Its input and title, the payloads of its signals and the texts of all its tasks are gone for good,
+            though not from backups. Status, usage, cost and tags stay.
+          </Trans>
         </Erase>
       )}
       {isRunning && (
@@ -336,26 +353,31 @@ function Actions({ of: execution, plan }: { of: Execution; plan: Plan | undefine
           busy={busy === "cancel"}
           onClick={() => setAsks(true)}
         >
-          Cancel
+          <Trans>Cancel</Trans>
         </Button>
       )}
       {asks && (
         <Dialog
-          title="Cancel this execution?"
+          title={t`Cancel this execution?`}
           onClose={() => setAsks(false)}
           onSubmit={cancel}
           footer={
             <>
-              <Button onClick={() => setAsks(false)}>Keep it</Button>
+              <Button onClick={() => setAsks(false)}>
+                <Trans>Keep it</Trans>
+              </Button>
               <Button kind="danger" icon="stop" type="submit">
-                Cancel {plural(left, "step")}
+                <Plural value={left} one="Cancel # step" other="Cancel # steps" />
               </Button>
             </>
           }
         >
           <p>
-            {plural(left, "step")} that {left === 1 ? "has" : "have"} not ended {left === 1 ? "is" : "are"}{" "}
-            cancelled. Completed outputs are kept; Retry goes on from them.
+            <Plural
+              value={left}
+              one="# step that has not ended is cancelled. Completed outputs are kept; Retry goes on from them."
+              other="# steps that have not ended are cancelled. Completed outputs are kept; Retry goes on from them."
+            />
           </p>
         </Dialog>
       )}

@@ -1,8 +1,10 @@
 /** Every execution: the newest first, or the last ended. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import type { ParamsOf } from "../../api/client";
 import { useRows } from "../../api/hooks";
-import { count, money, plural, short } from "../../lib/format";
+import { count, money, short } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
@@ -54,25 +56,29 @@ export default function Executions() {
   const clear = () => set(Object.fromEntries(NAMES.map((name) => [name, undefined])));
   return (
     <PageFrame
-      title="Executions"
+      title={t`Executions`}
       fill
       actions={
         <>
-          {data && <span className="soft executions-total">{plural(total, "execution")}</span>}
+          {data && (
+            <span className="soft executions-total">
+              <Plural value={total} one="# execution" other="# executions" />
+            </span>
+          )}
           <Link className="button" href="/executions/stuck">
-            Stuck
+            <Trans>Stuck</Trans>
           </Link>
         </>
       }
     >
       <Filters isFiltered={isFiltered} clear={clear}>
-        <TextFilter name="search" label="Search title, tag, key, id" params={params} set={set} />
+        <TextFilter name="search" label={t`Search title, tag, key, id`} params={params} set={set} />
         <States states={STATES} chosen={status} set={set} />
-        <TextFilter name="tags" label="Tags" params={params} set={set} />
-        <TextFilter name="planId" label="Plan id" params={params} set={set} />
-        <TextFilter name="templateId" label="Template id" params={params} set={set} />
-        <Since name="since" word="Started" value={params.get("since")} set={set} />
-        <Since name="ended" word="Ended" value={params.get("ended")} set={set} />
+        <TextFilter name="tags" label={t`Tags`} params={params} set={set} />
+        <TextFilter name="planId" label={t`Plan id`} params={params} set={set} />
+        <TextFilter name="templateId" label={t`Template id`} params={params} set={set} />
+        <Since name="since" word={t`Started`} value={params.get("since")} set={set} />
+        <Since name="ended" word={t`Ended`} value={params.get("ended")} set={set} />
         <Cause value={params.get("error")} set={set} />
       </Filters>
       {params.get("templateId") && <Outcomes templateId={params.get("templateId") as string} />}
@@ -84,7 +90,7 @@ export default function Executions() {
         <Nothing isFiltered={isFiltered} />
       ) : (
         <Table
-          label="Executions"
+          label={t`Executions`}
           rows={rows}
           total={total}
           more={more}
@@ -93,7 +99,7 @@ export default function Executions() {
           columns={[
             {
               id: "id",
-              header: "Execution",
+              header: t`Execution`,
               width: "minmax(240px, 4fr)",
               cell: (it) => (
                 <Link href={`/executions/${it.id}`} data-tip={it.id} className="cut">
@@ -105,25 +111,25 @@ export default function Executions() {
             },
             {
               id: "tags",
-              header: "Tags and keys",
+              header: t`Tags and keys`,
               width: "minmax(140px, 2fr)",
               cell: (it) => <Tags of={it} list="/executions" />,
             },
             {
               id: "status",
-              header: "Status",
+              header: t`Status`,
               width: "120px",
               cell: (it) => <State of={it} />,
             },
             {
               id: "steps",
-              header: "Steps",
+              header: t`Steps`,
               width: "170px",
               cell: (it) => <Progress execution={it} />,
             },
             {
               id: "tokens",
-              header: "Tokens",
+              header: t`Tokens`,
               width: "84px",
               number: true,
               phone: false,
@@ -131,7 +137,7 @@ export default function Executions() {
             },
             {
               id: "cost",
-              header: "Cost",
+              header: t`Cost`,
               width: "104px",
               number: true,
               phone: false,
@@ -139,14 +145,14 @@ export default function Executions() {
             },
             {
               id: "lasted",
-              header: "Duration",
+              header: t`Duration`,
               width: "104px",
               number: true,
               cell: (it) => <Lasted from={it.startedAt} to={it.completedAt} />,
             },
             {
               id: "started",
-              header: "Started",
+              header: t`Started`,
               width: "96px",
               number: true,
               cell: (it) => <Ago at={it.startedAt ?? it.startAt} />,
@@ -162,13 +168,13 @@ function Cause({ value, set }: { value: string | null; set: Change }) {
   return (
     <select
       className="select"
-      aria-label="Cause"
+      aria-label={t`Cause`}
       value={value ?? ""}
       onChange={(event) => set({ error: event.target.value || undefined })}
     >
-      <option value="">for any cause</option>
-      <option value={BROKEN}>not rejected in review</option>
-      <option value="REJECTED">rejected in review</option>
+      <option value="">{t`for any cause`}</option>
+      <option value={BROKEN}>{t`not rejected in review`}</option>
+      <option value="REJECTED">{t`rejected in review`}</option>
       {CODES.map((code) => (
         <option key={code}>{code}</option>
       ))}
@@ -177,7 +183,11 @@ function Cause({ value, set }: { value: string | null; set: Change }) {
 }
 
 export function Unpriced() {
-  return <span data-tip="The model has no price: its cost counts as 0.">unpriced</span>;
+  return (
+    <span data-tip={t`The model has no price: its cost counts as 0.`}>
+      <Trans>unpriced</Trans>
+    </span>
+  );
 }
 
 /** "12 of 40", with a bar, and what needs somebody. */
@@ -192,30 +202,39 @@ export function Progress({ execution }: { execution: Execution }) {
         <i style={{ width: `${total ? (done / total) * 100 : 0}%` }} />
       </span>
       <span className="num">
-        {count(done)} of {count(total)}
+        <Trans>
+          {count(done)} of {count(total)}
+        </Trans>
       </span>
-      {failed > 0 && <Status state="failed" word={`${count(failed)} failed`} />}
+      {failed > 0 && <Status state="failed" word={t`${count(failed)} failed`} />}
       {awaitingApproval > 0 && execution.waitingFor !== "approval" && (
-        <Status state="awaiting_approval" word={`${awaitingApproval} waiting`} />
+        <Status state="awaiting_approval" word={t`${awaitingApproval} waiting`} />
       )}
     </span>
   );
 }
 
 function Nothing({ isFiltered }: { isFiltered: boolean }) {
-  if (isFiltered) return <Empty title="No execution matches">Clear the filters to see all.</Empty>;
+  if (isFiltered)
+    return (
+      <Empty title={t`No execution matches`}>
+        <Trans>Clear the filters to see all.</Trans>
+      </Empty>
+    );
   return (
     <Empty
-      title="Nothing was executed yet"
+      title={t`Nothing was executed yet`}
       command="callboard templates deploy support-reply-v1 --sample"
       needs="templates: deploy"
       action={<RunExample of="execution" />}
     >
-      An execution runs the steps of a plan or of a template. Each appears here as it starts; the{" "}
-      <Link href="/templates" className="text-link">
-        templates
-      </Link>{" "}
-      have a form that starts one.
+      <Trans>
+        An execution runs the steps of a plan or of a template. Each appears here as it starts; the{" "}
+        <Link href="/templates" className="text-link">
+          templates
+        </Link>{" "}
+        have a form that starts one.
+      </Trans>
     </Empty>
   );
 }

@@ -1,9 +1,10 @@
 /** Forks an execution: what differs, a dry run that says what is taken over and what the rest costs, then the button. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { plural } from "../../lib/format";
 import { freshKey } from "../../lib/fresh-key";
 import { Button, Failed, Field } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
@@ -66,7 +67,7 @@ export function Fork({
       if (!ready) return setDry({ of: text, result: result as DryRun, key: freshKey() });
       const { id } = result as Execution;
       const run = () => navigate(`/executions/${id}?view=compare&with=${execution.id}`);
-      toast("The fork runs.", { action: { label: "Compare", run } });
+      toast(t`The fork runs.`, { action: { label: t`Compare`, run } });
       onClose();
       navigate(`/executions/${id}`);
     } catch (refused) {
@@ -77,26 +78,30 @@ export function Fork({
   };
   return (
     <Dialog
-      title="Fork this execution"
+      title={t`Fork this execution`}
       onClose={onClose}
       onSubmit={() => void send()}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>
+            <Trans>Cancel</Trans>
+          </Button>
           <Button kind="primary" icon="next" type="submit" busy={busy} disabled={isWrong}>
-            {current ? `Fork · ${costs(current.estimate)}` : "Dry run"}
+            {current ? t`Fork · ${costs(current.estimate)}` : t`Dry run`}
           </Button>
         </>
       }
     >
       <div className="stack">
         <p>
-          A fork is a new execution. It takes over each completed step whose prompt, model and settings stay
-          the same, and runs the others.
+          <Trans>
+            A fork is a new execution. It takes over each completed step whose prompt, model and settings stay
+            the same, and runs the others.
+          </Trans>
         </p>
         <Field
-          label="Run anew from"
-          hint="This step runs in any case; steps after it run if their prompts change."
+          label={t`Run anew from`}
+          hint={t`This step runs in any case; steps after it run if their prompts change.`}
           fault={faults.find(({ field }) => field === "fromStep")?.message}
         >
           {(props) => (
@@ -106,7 +111,7 @@ export function Fork({
               value={fromStep}
               onChange={(event) => setFromStep(event.target.value)}
             >
-              <option value="">only what changed</option>
+              <option value="">{t`only what changed`}</option>
               {plan.steps.map(({ id }) => (
                 <option key={id} value={id}>
                   {id}
@@ -134,7 +139,7 @@ export function Fork({
             fault={faults.find(({ field }) => field.startsWith("input"))?.message}
           />
         )}
-        {error && <Failed error={error} what="The fork was refused" />}
+        {error && <Failed error={error} what={t`The fork was refused`} />}
         {current && <Reused run={current} />}
         {current && <OverBudget run={current} />}
       </div>
@@ -157,7 +162,7 @@ function Version({
 }) {
   const versions = useApi("/api/templates/{id}/versions", { path: { id: templateId } });
   return (
-    <Field label="Version of the template" fault={fault}>
+    <Field label={t`Version of the template`} fault={fault}>
       {(props) => (
         <select
           {...props}
@@ -165,7 +170,7 @@ function Version({
           value={value}
           onChange={(event) => onChange(event.target.value)}
         >
-          <option value="">{current ? `${current}, as it was` : "as it was"}</option>
+          <option value="">{current ? t`${current}, as it was` : t`as it was`}</option>
           {versions.data
             ?.filter(({ version }) => version !== current)
             .map(({ version }) => (
@@ -185,17 +190,22 @@ function Reused({ run }: { run: DryRun }) {
     <div role="status" className="notice">
       <div className="grow">
         <strong>
-          {run.steps.length - anew.length} of {plural(run.steps.length, "step")} taken over,{" "}
-          {costs(run.estimate)} for the rest.
+          <Plural
+            value={run.steps.length}
+            one={`${run.steps.length - anew.length} of # step taken over, ${costs(run.estimate)} for the rest.`}
+            other={`${run.steps.length - anew.length} of # steps taken over, ${costs(run.estimate)} for the rest.`}
+          />
         </strong>
         {anew.length > 0 && (
           <p className="executions-wrap">
-            Runs anew:{" "}
-            {anew
-              .slice(0, 20)
-              .map(({ id }) => id)
-              .join(", ")}
-            {anew.length > 20 && ` and ${anew.length - 20} more`}
+            <Trans>
+              Runs anew:{" "}
+              {anew
+                .slice(0, 20)
+                .map(({ id }) => id)
+                .join(", ")}
+            </Trans>
+            {anew.length > 20 && ` ${t`and ${anew.length - 20} more`}`}
           </p>
         )}
       </div>

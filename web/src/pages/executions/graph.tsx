@@ -1,4 +1,5 @@
 /** The plan as a graph: every step from the start, with its state as icon, word and colour. */
+import { t } from "@lingui/core/macro";
 import {
   Controls,
   type Edge,
@@ -53,7 +54,7 @@ const StepBox = memo(function StepBox({ id, data }: NodeProps<StepNode>) {
         <span className="executions-node-id">
           <span className="cut">{id}</span>
           {data.calls && (
-            <span className="executions-node-items" data-tip={`Calls the function ${data.calls}`}>
+            <span className="executions-node-items" data-tip={t`Calls the function ${data.calls}`}>
               ƒ
             </span>
           )}
@@ -64,7 +65,7 @@ const StepBox = memo(function StepBox({ id, data }: NodeProps<StepNode>) {
           <span className="cut">{visible(data.word ?? look.word)}</span>
         </span>
         {data.gate && (
-          <span className="executions-node-gate" data-tip="A reviewer must approve its output">
+          <span className="executions-node-gate" data-tip={t`A reviewer must approve its output`}>
             <Icon name="review" size={13} />
           </span>
         )}
@@ -205,7 +206,7 @@ export default function Graph({
         zoomOnDoubleClick={false}
         onlyRenderVisibleElements={steps.length > WHOLE_UP_TO}
         proOptions={{ hideAttribution: true }}
-        aria-label={`Graph of ${steps.length} steps`}
+        aria-label={t`Graph of ${steps.length} steps`}
       >
         <Controls showInteractive={false} position="bottom-left" />
         {steps.length >= WHOLE_UP_TO && (
@@ -214,7 +215,7 @@ export default function Graph({
             className="executions-map"
             pannable
             zoomable
-            ariaLabel={`Map of ${steps.length} steps`}
+            ariaLabel={t`Map of ${steps.length} steps`}
             nodeColor={({ data }) => `var(--${TONES[lookOf(data.state).tone]})`}
           />
         )}

@@ -1,4 +1,6 @@
 /** How the last runs of a template ended, the oldest first, each a link. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import { usePage } from "../../api/hooks";
 import { count, duration, instant, percent } from "../../lib/format";
@@ -20,7 +22,7 @@ export function Outcomes({ templateId }: { templateId: string }) {
   const completed = ended.filter(({ status }) => status === "completed").length;
   return (
     <div className="executions-outcomes">
-      <ol aria-label={`The last ${count(ended.length)} outcomes`}>
+      <ol aria-label={t`The last ${count(ended.length)} outcomes`}>
         {ended.toReversed().map(({ id, status, startedAt, completedAt }) => {
           const { word, tone } = lookOf(status);
           const took =
@@ -30,7 +32,7 @@ export function Outcomes({ templateId }: { templateId: string }) {
               <Link
                 href={`/executions/${id}`}
                 data-tone={tone}
-                data-tip={`${word}${took && ` after ${took}`}\n${completedAt ? instant(completedAt) : ""}`}
+                data-tip={`${took ? t`${word} after ${took}` : word}\n${completedAt ? instant(completedAt) : ""}`}
               >
                 <span className="hide">{word}</span>
               </Link>
@@ -39,7 +41,9 @@ export function Outcomes({ templateId }: { templateId: string }) {
         })}
       </ol>
       <span className="soft small">
-        {percent(completed / ended.length)} of the last {count(ended.length)} completed
+        <Trans>
+          {percent(completed / ended.length)} of the last {count(ended.length)} completed
+        </Trans>
       </span>
     </div>
   );

@@ -1,4 +1,6 @@
 /** A step that waits for a signal: for which, until when, what came early, and the form that sends it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { ApiError, api, unwrap } from "../../api/client";
@@ -21,39 +23,47 @@ export default function Signal({ executionId, step }: { executionId: string; ste
   const came = result?.signalledAt;
   const isOpen = state === "pending";
   return (
-    <section className="stack" aria-label={`Signal ${signal}`}>
-      <h3>Signal</h3>
+    <section className="stack" aria-label={t`Signal ${signal}`}>
+      <h3>
+        <Trans>Signal</Trans>
+      </h3>
       {!isOpen ? (
         <p>
           {came ? (
             <>
-              {name} came <Ago at={came} />. Its payload is the output.
+              <Trans>
+                {name} came <Ago at={came} />. Its payload is the output.
+              </Trans>
             </>
           ) : (
-            <>{name} did not come.</>
+            <>
+              <Trans>{name} did not come.</Trans>
+            </>
           )}
         </p>
       ) : came ? (
         <p className="notice" data-tone="warn">
           <span>
-            {name} came early, <Ago at={came} />: it is kept, and the step takes it when it begins.
+            <Trans>
+              {name} came early, <Ago at={came} />: it is kept, and the step takes it when it begins.
+            </Trans>
           </span>
         </p>
       ) : result?.waitingFor === "signal" ? (
         <p>
-          It waits for {name}
           {result.waitingUntil ? (
-            <>
-              {" "}
-              until {instant(result.waitingUntil)} (<Ago at={result.waitingUntil} />
+            <Trans>
+              It waits for {name} until {instant(result.waitingUntil)} (<Ago at={result.waitingUntil} />
               ), and fails if it does not come.
-            </>
+            </Trans>
           ) : (
-            ", as long as the execution."
+            <Trans>It waits for {name}, as long as the execution.</Trans>
           )}
         </p>
       ) : (
-        <p>It will wait for {name}. A signal that is sent before is kept.</p>
+        <p>
+          <Trans>It will wait for {name}. A signal that is sent before is kept.</Trans>
+        </p>
       )}
       {isOpen && may("executions: signal") && (
         <Send key={came ?? "first"} executionId={executionId} step={step} replaces={came !== undefined} />
@@ -86,7 +96,7 @@ function Send({ executionId, step, replaces }: { executionId: string; step: Step
           body: { payload, ...(replaces && { replace: true }) } as never,
         }),
       );
-      toast(`${visible(signal)} was sent.`);
+      toast(t`${visible(signal)} was sent.`);
     } catch (error) {
       setRefused(error as Error);
     }
@@ -103,10 +113,10 @@ function Send({ executionId, step, replaces }: { executionId: string; step: Step
         if (!busy && !isWrong && lacks.length === 0) void send();
       }}
     >
-      {refused && faults.length === 0 && <Failed error={refused} what="It was not sent" />}
+      {refused && faults.length === 0 && <Failed error={refused} what={t`It was not sent`} />}
       {asJson ? (
         <JsonInput
-          label="Payload as JSON"
+          label={t`Payload as JSON`}
           value={entered}
           onChange={setEntered}
           onWrong={(isWrong) => onWrong("", isWrong)}
@@ -124,7 +134,7 @@ function Send({ executionId, step, replaces }: { executionId: string; step: Step
       )}
       <div className="row wrap">
         <Button type="submit" kind="primary" busy={busy} disabled={isWrong || lacks.length > 0}>
-          {replaces ? "Replace the signal" : "Send the signal"}
+          {replaces ? t`Replace the signal` : t`Send the signal`}
         </Button>
         {form.isObject && (
           <Button
@@ -134,12 +144,14 @@ function Send({ executionId, step, replaces }: { executionId: string; step: Step
               setAsJson(!asJson);
             }}
           >
-            {asJson ? "As a form" : "As JSON"}
+            {asJson ? t`As a form` : t`As JSON`}
           </Button>
         )}
       </div>
       {lacks.length > 0 && (
-        <p className="small soft">Still needed: {lacks.map(({ path }) => path.join(".")).join(", ")}</p>
+        <p className="small soft">
+          <Trans>Still needed: {lacks.map(({ path }) => path.join(".")).join(", ")}</Trans>
+        </p>
       )}
       <Command>{`callboard executions signal ${executionId} ${signal} --json '${JSON.stringify(payloadOf(form, entered) ?? null)}'`}</Command>
     </form>
@@ -147,7 +159,9 @@ function Send({ executionId, step, replaces }: { executionId: string; step: Step
   if (!replaces) return body;
   return (
     <details>
-      <summary>Send another one in its place</summary>
+      <summary>
+        <Trans>Send another one in its place</Trans>
+      </summary>
       {body}
     </details>
   );

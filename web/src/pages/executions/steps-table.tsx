@@ -1,4 +1,5 @@
 /** The steps as rows. */
+import { t } from "@lingui/core/macro";
 import { Link } from "wouter";
 import { count, money } from "../../lib/format";
 import { Status } from "../../ui/status";
@@ -18,7 +19,7 @@ export function StepsTable({
   const hrefOf = (step: StepView) => `/executions/${id}?view=table&step=${step.id}`;
   return (
     <Table
-      label="Steps"
+      label={t`Steps`}
       rows={steps}
       total={steps.length}
       keyOf={(step) => step.id}
@@ -27,13 +28,13 @@ export function StepsTable({
       columns={[
         {
           id: "id",
-          header: "Step",
+          header: t`Step`,
           width: "minmax(140px, 2fr)",
           cell: (step) => <Link href={hrefOf(step)}>{step.id}</Link>,
         },
         {
           id: "state",
-          header: "Status",
+          header: t`Status`,
           width: "150px",
           cell: (step) => (
             <>
@@ -44,7 +45,7 @@ export function StepsTable({
         },
         {
           id: "attempt",
-          header: "Attempt",
+          header: t`Attempt`,
           width: "76px",
           number: true,
           phone: false,
@@ -52,7 +53,7 @@ export function StepsTable({
         },
         {
           id: "tokens",
-          header: "Tokens",
+          header: t`Tokens`,
           width: "84px",
           number: true,
           phone: false,
@@ -60,7 +61,7 @@ export function StepsTable({
         },
         {
           id: "cost",
-          header: "Cost",
+          header: t`Cost`,
           width: "104px",
           number: true,
           phone: false,
@@ -68,7 +69,7 @@ export function StepsTable({
         },
         {
           id: "lasted",
-          header: "Duration",
+          header: t`Duration`,
           width: "100px",
           number: true,
           cell: ({ state, result }) => (
@@ -80,7 +81,7 @@ export function StepsTable({
         },
         {
           id: "started",
-          header: "Started",
+          header: t`Started`,
           width: "96px",
           number: true,
           cell: (step) => <Ago at={step.result?.startedAt} />,

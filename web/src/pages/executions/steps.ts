@@ -1,4 +1,5 @@
 /** Steps as the pages show them: the plan's steps from the start, with what became of each so far. */
+import { t } from "@lingui/core/macro";
 import type { Schemas } from "../../api/client";
 import { count } from "../../lib/format";
 import { stateOf } from "../../ui/status";
@@ -48,7 +49,7 @@ export function stepsOf(plan: Plan | undefined, execution: Execution): StepView[
 
 /** What a step waits for, if it is a signal: its name says more than its state. */
 export const waitWord = ({ state, signal, result }: StepView): string | undefined =>
-  state === "pending" && signal && result?.waitingFor === "signal" ? `waits for ${signal}` : undefined;
+  state === "pending" && signal && result?.waitingFor === "signal" ? t`waits for ${signal}` : undefined;
 
 /** What an event of a step says at once; the rest is read again. */
 const SAID = ["status", "taskId", "attempt", "startedAt", "awaitingApproval", "waitingFor"] as const;
@@ -133,5 +134,5 @@ export const itemStates = (items: Items) =>
 /** "3 of 10" for a step over a list. */
 export function itemsLine(items: Items): string {
   const total = items.total ?? itemStates(items).reduce((sum, [, number]) => sum + number, 0);
-  return `${count(items.completed ?? 0)} of ${count(total)}`;
+  return t`${count(items.completed ?? 0)} of ${count(total)}`;
 }

@@ -1,7 +1,8 @@
 /** What waits and for what, the oldest first. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import { usePage } from "../../api/hooks";
-import { plural } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
 import { visible } from "../../lib/visible";
 import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
@@ -20,45 +21,53 @@ export default function Stuck() {
   const columns: Column<Waiting>[] = [
     {
       id: "id",
-      header: "What",
+      header: t`What`,
       width: "minmax(190px, 3fr)",
       cell: ({ of, href, id }) => (
         <Link href={href} className="cut" data-tip={id}>
-          {visible(of.title ?? ("queue" in of ? "task" : nameOf(of)))}
+          {visible(of.title ?? ("queue" in of ? t`task` : nameOf(of)))}
         </Link>
       ),
     },
-    { id: "waits", header: "State", width: "180px", cell: ({ of }) => <State of={of} /> },
+    { id: "waits", header: t`State`, width: "180px", cell: ({ of }) => <State of={of} /> },
     {
       id: "since",
-      header: "Waits",
+      header: t`Waits`,
       width: "90px",
       number: true,
       cell: ({ since }) => <Ago at={since} plain />,
     },
     {
       id: "where",
-      header: "Queue and model",
+      header: t`Queue and model`,
       width: "minmax(120px, 1.4fr)",
       cell: ({ of }) => ("queue" in of ? `${of.queue}, ${of.model}` : <span className="faint">–</span>),
     },
     {
       id: "tags",
-      header: "Tags and keys",
+      header: t`Tags and keys`,
       width: "minmax(200px, 3fr)",
       cell: ({ of }) => <Tags of={of} list={"queue" in of ? "/tasks" : "/executions"} />,
     },
   ];
   return (
     <PageFrame
-      title="Stuck"
+      title={t`Stuck`}
       fill
-      actions={rows && <span className="soft executions-total">{plural(rows.length, "item")}</span>}
+      actions={
+        rows && (
+          <span className="soft executions-total">
+            <Plural value={rows.length} one="# item" other="# items" />
+          </span>
+        )
+      }
     >
       {workers.data && tasks && <Alerts pairs={unserved(tasks, workers.data.items)} />}
       {isPart && (
         <p className="soft small">
-          Of the {OLDEST} oldest executions and tasks that have not ended; the others are younger.
+          <Trans>
+            Of the {OLDEST} oldest executions and tasks that have not ended; the others are younger.
+          </Trans>
         </p>
       )}
       {error ? (
@@ -66,12 +75,15 @@ export default function Stuck() {
       ) : !rows ? (
         <Loading />
       ) : rows.length === 0 ? (
-        <Empty title="Nothing waits">
-          What waits for a worker, a reviewer, a signal, a budget or a limit is listed here, the oldest first.
+        <Empty title={t`Nothing waits`}>
+          <Trans>
+            What waits for a worker, a reviewer, a signal, a budget or a limit is listed here, the oldest
+            first.
+          </Trans>
         </Empty>
       ) : (
         <Table
-          label="What waits"
+          label={t`What waits`}
           rows={rows}
           keyOf={({ id }) => id}
           href={({ href }) => href}

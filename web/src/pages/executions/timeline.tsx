@@ -1,10 +1,12 @@
 /** When each step ran: a bar from its start to its end, on one scale. */
+import { t } from "@lingui/core/macro";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef } from "react";
 import { useNow } from "../../lib/clock";
-import { duration, instant } from "../../lib/format";
+import { duration } from "../../lib/format";
 import { Icon } from "../../ui/icons";
 import { lookOf } from "../../ui/status";
+import { fromTo } from "../../ui/time";
 import { barsOf, type Execution, type StepView } from "./steps";
 
 const ROW = 30;
@@ -47,7 +49,7 @@ export function Timeline({
           ))}
         </div>
       </div>
-      <ul style={{ height: virtual.getTotalSize() }} aria-label={`Timeline of ${steps.length} steps`}>
+      <ul style={{ height: virtual.getTotalSize() }} aria-label={t`Timeline of ${steps.length} steps`}>
         {virtual.getVirtualItems().map((item) => {
           const step = steps[item.index] as StepView;
           const bar = bars[item.index];
@@ -89,7 +91,7 @@ function Drawn({ step, from, to, now }: { step: StepView; from: number; to: numb
   const { startedAt, completedAt } = step.result ?? {};
   const begun = startedAt ? Date.parse(startedAt) : now;
   const lasted = (completedAt ? Date.parse(completedAt) : now) - begun;
-  const tip = `${look.word}\nfrom ${instant(begun)}${completedAt ? `\nto ${instant(completedAt)}` : ""}`;
+  const tip = `${look.word}\n${fromTo(begun, completedAt)}`;
   // The words stand behind the bar, before it, or, where neither has room, on its end.
   const place = to <= 0.75 ? "behind" : from > 0.3 ? "before" : "on";
   return (

@@ -16,7 +16,10 @@ const PATH = "/api/plans/executions";
 /** The span, as the address of the list has it. */
 export const WITHIN = "24h";
 
-async function counted(of: { templateId?: string; planId?: string; batch?: "none" }, endedAfter: string): Promise<Counts> {
+async function counted(
+  of: { templateId?: string; planId?: string; batch?: "none" },
+  endedAfter: string,
+): Promise<Counts> {
   const total = async (query: object) =>
     (await getPage(PATH, { query: { ...of, endedAfter, limit: 1, ...query } })).total;
   const [broken, rejected, ended] = await Promise.all([
@@ -37,13 +40,24 @@ export function useFailing(batch: { batch?: "none" }) {
   const groups = Map.groupBy(items, (each) => each.templateId ?? each.planId);
   const worst = [...groups].sort(([, one], [, other]) => other.length - one.length).slice(0, SHOWN);
   const read = useQuery({
-    queryKey: ["home", "failing", batch, endedAfter, failed.data?.total, items[0]?.id, worst.map(([id]) => id)],
+    queryKey: [
+      "home",
+      "failing",
+      batch,
+      endedAfter,
+      failed.data?.total,
+      items[0]?.id,
+      worst.map(([id]) => id),
+    ],
     enabled: failed.data !== undefined,
     queryFn: async () => {
       const rows = worst.map(async ([id, [latest]]): Promise<Failing> => {
         const of = latest as Execution;
         const isTemplate = of.templateId !== undefined;
-        const counts = await counted({ ...(isTemplate ? { templateId: id } : { planId: id }), ...batch }, endedAfter);
+        const counts = await counted(
+          { ...(isTemplate ? { templateId: id } : { planId: id }), ...batch },
+          endedAfter,
+        );
         return { id, isTemplate, latest: of, ...counts };
       });
       const [all, ...found] = await Promise.all([counted(batch, endedAfter), ...rows]);

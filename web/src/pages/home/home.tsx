@@ -1,12 +1,15 @@
 /** What needs attention: waiting reviews by age, failing templates, silent workers, dead webhooks, the week. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { type Approval, getPage, type ItemOf } from "../../api/client";
 import { usePage } from "../../api/hooks";
-import { count, money, plural, ratio, short } from "../../lib/format";
+import { count, money, ratio, short } from "../../lib/format";
 import { useNameOf } from "../../lib/names";
 import { usePreference } from "../../lib/preferences";
 import { midnight, spanOf } from "../../lib/span";
+import { locale } from "../../lib/texts";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
@@ -30,7 +33,7 @@ const SILENT = 15_000;
 export default function Home() {
   const may = useMay();
   return (
-    <PageFrame title="Overview" actions={<WithBatches />}>
+    <PageFrame title={t`Overview`} actions={<WithBatches />}>
       {may("tasks: read") && may("workers: read") && may("executions: read") && <Stuck />}
       <div className="home">
         <div className="stack home-main">
@@ -64,7 +67,7 @@ function WithBatches() {
         checked={withBatches}
         onChange={(event) => setWithBatches(event.target.checked || undefined)}
       />
-      Count rows of batches
+      <Trans>Count rows of batches</Trans>
     </label>
   );
 }
@@ -87,17 +90,24 @@ function Reviews() {
     { enabled: counted.data !== undefined, placeholderData: keepPreviousData },
   );
   return (
-    <Panel title="Waiting for a reviewer" actions={<Link href="/review">Review all</Link>}>
+    <Panel
+      title={t`Waiting for a reviewer`}
+      actions={
+        <Link href="/review">
+          <Trans>Review all</Trans>
+        </Link>
+      }
+    >
       <Loaded query={counted.error ? counted : waiting} lines={6}>
         {({ items, total }) =>
           total === 0 ? (
             <Empty
-              title="No output waits"
+              title={t`No output waits`}
               command={`callboard tasks submit "Answer this customer: where is my parcel?" --require-approval`}
               needs="tasks: create"
               action={<RunExample of="review" />}
             >
-              An output that a gate holds appears here.
+              <Trans>An output that a gate holds appears here.</Trans>
             </Empty>
           ) : (
             <>
@@ -123,7 +133,7 @@ function Waiting({ item }: { item: Approval }) {
       </Link>
       <span className="faint cut home-where">{item.stepId ?? item.queue}</span>
       {(item.status === "escalated" || item.status === "expired") && <Status state={item.status} />}
-      <span className="num home-figure" data-tip="Confidence">
+      <span className="num home-figure" data-tip={t`Confidence`}>
         {ratio(item.confidence)}
       </span>
       <span className="num home-figure soft">
@@ -151,8 +161,19 @@ function Ages({ total, readAt }: { total: number; readAt: number }) {
     <div className="home-ages">
       <p>
         <Link href="/review">
-          <strong>{count(total)}</strong>{" "}
-          <span className="soft">{total === 1 ? "output waits" : "outputs wait"}</span>
+          <Plural
+            value={total}
+            one={
+              <span>
+                <strong>#</strong> <span className="soft">output waits</span>
+              </span>
+            }
+            other={
+              <span>
+                <strong>#</strong> <span className="soft">outputs wait</span>
+              </span>
+            }
+          />
         </Link>
       </p>
       <div className="home-bar" aria-hidden="true">
@@ -179,8 +200,12 @@ function FailingTemplates() {
   const nameOf = useNameOf();
   return (
     <Panel
-      title="Executions that failed within 24 hours"
-      actions={<Link href={failedHref(batch)}>All of them</Link>}
+      title={t`Executions that failed within 24 hours`}
+      actions={
+        <Link href={failedHref(batch)}>
+          <Trans>All of them</Trans>
+        </Link>
+      }
     >
       {error ? (
         <Failed error={error} retry={() => void failed.refetch()} />
@@ -189,8 +214,10 @@ function FailingTemplates() {
       ) : found.rows.length === 0 ? (
         <p className="home-none">
           <Mark tone="good" icon="check">
-            No execution failed.
-            <FailedTasks batch={batch} />
+            <Trans>
+              No execution failed.
+              <FailedTasks batch={batch} />
+            </Trans>
           </Mark>
         </p>
       ) : (
@@ -237,11 +264,23 @@ function FailedTasks({ batch }: { batch: OfBatch }) {
     { enabled: may },
   );
   if (!data?.total) return null;
+  const href = `/tasks?${new URLSearchParams({ status: "failed", ended: WITHIN, ...batch })}`;
   return (
     <>
       {" "}
-      <Link href={`/tasks?${new URLSearchParams({ status: "failed", ended: WITHIN, ...batch })}`}>{plural(data.total, "task")} failed</Link>, which{" "}
-      {data.total === 1 ? "is of none, or of one that went on" : "are of none, or of some that went on"}.
+      <Plural
+        value={data.total}
+        one={
+          <span>
+            <Link href={href}># task failed</Link>, which is of none, or of one that went on.
+          </span>
+        }
+        other={
+          <span>
+            <Link href={href}># tasks failed</Link>, which are of none, or of some that went on.
+          </span>
+        }
+      />
     </>
   );
 }
@@ -257,19 +296,19 @@ function Sums({ broken, rejected, ended, of }: Counts & { of: Record<string, str
       {broken > 0 && (
         <Link href={failedHref({ ...of, error: BROKEN })}>
           <Mark tone="bad" icon="cross">
-            {count(broken)} broken
+            <Trans>{count(broken)} broken</Trans>
           </Mark>
         </Link>
       )}
       {rejected > 0 && (
         <Link href={failedHref({ ...of, error: "REJECTED" })}>
           <Mark tone="warn" icon="hand">
-            {count(rejected)} rejected in review
+            <Trans>{count(rejected)} rejected in review</Trans>
           </Mark>
         </Link>
       )}
       <Link href={`/executions?${new URLSearchParams({ ended: WITHIN, ...of })}`} className="soft small">
-        of {count(ended)} that ended
+        <Trans>of {count(ended)} that ended</Trans>
       </Link>
     </span>
   );
@@ -282,7 +321,14 @@ function Workers() {
   const isSilent = (worker: ItemOf<"/api/workers">) =>
     worker.status !== "lost" && workers.dataUpdatedAt - Date.parse(worker.lastHeartbeatAt) > SILENT;
   return (
-    <Panel title="Workers" actions={<Link href="/workers">All</Link>}>
+    <Panel
+      title={t`Workers`}
+      actions={
+        <Link href="/workers">
+          <Trans>All</Trans>
+        </Link>
+      }
+    >
       <Loaded query={workers} lines={2}>
         {({ items }) => {
           const there = items.filter((worker) => worker.status !== "lost");
@@ -293,7 +339,7 @@ function Workers() {
             return (
               <div className="home-pad stack">
                 <Mark tone="bad" icon="warn">
-                  No worker is connected: no task runs.
+                  <Trans>No worker is connected: no task runs.</Trans>
                 </Mark>
                 <Command>{`callboard worker --server ${window.location.origin} --key-file worker.key --provider openai`}</Command>
               </div>
@@ -303,19 +349,27 @@ function Workers() {
             <div className="home-pad stack">
               <p>
                 <Link href="/workers?state=connected">
-                  <strong>{plural(there.length, "worker")}</strong>
+                  <strong>
+                    <Plural value={there.length} one="# worker" other="# workers" />
+                  </strong>
                 </Link>{" "}
                 <span className="soft">
-                  connected; {count(running)} of {plural(slots, "slot")} in use
+                  <Plural
+                    value={slots}
+                    one={`connected; ${count(running)} of # slot in use`}
+                    other={`connected; ${count(running)} of # slots in use`}
+                  />
                 </span>
               </p>
               {there.filter(isSilent).map((worker) => (
                 <p key={worker.id}>
                   <Mark tone="warn" icon="warn">
-                    {visible(worker.name)} is silent
+                    <Trans>{visible(worker.name)} is silent</Trans>
                   </Mark>{" "}
                   <span className="faint">
-                    since <Ago at={worker.lastHeartbeatAt} plain />
+                    <Trans>
+                      since <Ago at={worker.lastHeartbeatAt} plain />
+                    </Trans>
                   </span>
                 </p>
               ))}
@@ -323,10 +377,12 @@ function Workers() {
                 <p>
                   <Link href="/workers?state=lost">
                     <Mark tone="bad" icon="cross">
-                      {plural(lost.length, "worker")} lost
+                      <Plural value={lost.length} one="# worker lost" other="# workers lost" />
                     </Mark>
                   </Link>{" "}
-                  <span className="faint">within the hour</span>
+                  <span className="faint">
+                    <Trans>within the hour</Trans>
+                  </span>
                 </p>
               )}
             </div>
@@ -341,20 +397,27 @@ function Webhooks() {
   useLive(["webhook.*"]);
   const dead = usePage("/api/webhooks/deliveries", { query: { status: ["dead"], limit: 3 } });
   return (
-    <Panel title="Webhooks" actions={<Link href="/admin/deliveries?status=dead">Deliveries</Link>}>
+    <Panel
+      title={t`Webhooks`}
+      actions={
+        <Link href="/admin/deliveries?status=dead">
+          <Trans>Deliveries</Trans>
+        </Link>
+      }
+    >
       <Loaded query={dead} lines={1}>
         {({ items, total }) =>
           total === 0 ? (
             <p className="home-pad">
               <Mark tone="good" icon="check">
-                No delivery was given up.
+                <Trans>No delivery was given up.</Trans>
               </Mark>
             </p>
           ) : (
             <div className="home-pad stack">
               <Link href="/admin/deliveries?status=dead">
                 <Mark tone="bad" icon="cross">
-                  {plural(total, "delivery", "deliveries")} given up
+                  <Plural value={total} one="# delivery given up" other="# deliveries given up" />
                 </Mark>
               </Link>
               {items.map((delivery) => (
@@ -379,13 +442,27 @@ function Week() {
   const batch = useOfBatch();
   const week = useWeek(batch);
   return (
-    <Panel title="Tasks that ended today, against the week" actions={<Link href="/insights">Insights</Link>}>
+    <Panel
+      title={t`Tasks that ended today, against the week`}
+      actions={
+        <Link href="/insights">
+          <Trans>Insights</Trans>
+        </Link>
+      }
+    >
       <Loaded query={week} lines={4}>
         {(days) => <Days days={days} batch={batch} />}
       </Loaded>
     </Panel>
   );
 }
+
+const sums = ({ completed, failed, rejected, cost }: Day) => [
+  t`${count(completed)} completed`,
+  t`${count(failed)} failed`,
+  t`${count(rejected)} rejected`,
+  ...(cost === undefined ? [] : [money(cost)]),
+];
 
 const endedHref = (ended: string, status: string, batch: OfBatch) =>
   `/tasks?${new URLSearchParams({ status, ended, ...batch })}`;
@@ -399,11 +476,11 @@ function Days({ days, batch }: { days: Day[]; batch: OfBatch }) {
     before.reduce((sum, day) => sum + of(day), 0) / Math.max(1, before.length);
   const all = ({ completed, failed, rejected }: Day) => completed + failed + rejected;
   const highest = Math.max(1, ...days.map(all));
-  const name = new Intl.DateTimeFormat("en", { weekday: "short" });
+  const name = new Intl.DateTimeFormat(locale, { weekday: "short" });
   const states = [
-    ["completed", "Completed"],
-    ["failed", "Failed"],
-    ["rejected", "Rejected"],
+    ["completed", t`Completed`],
+    ["failed", t`Failed`],
+    ["rejected", t`Rejected`],
   ] as const;
   return (
     <div className="home-pad stack">
@@ -415,35 +492,37 @@ function Days({ days, batch }: { days: Day[]; batch: OfBatch }) {
               <Link href={endedHref(today.date, state, batch)} data-sum={state}>
                 {short(today[state])}
               </Link>{" "}
-              <span className="faint small">average {short(Math.round(mean((day) => day[state])))}</span>
+              <span className="faint small">
+                <Trans>average {short(Math.round(mean((day) => day[state])))}</Trans>
+              </span>
             </dd>
           </div>
         ))}
         <div>
-          <dt>Cost</dt>
+          <dt>
+            <Trans>Cost</Trans>
+          </dt>
           {isPriced ? (
-            <dd data-tip={isPart ? "A model without a price counts as $0." : undefined}>
+            <dd data-tip={isPart ? t`A model without a price counts as $0.` : undefined}>
               <Link href="/insights?tab=cost" data-sum="cost">
                 {money(today.cost)}
               </Link>
               {isPart && " + ?"}{" "}
-              <span className="faint small">average {money(mean((day) => day.cost ?? 0))}</span>
+              <span className="faint small">
+                <Trans>average {money(mean((day) => day.cost ?? 0))}</Trans>
+              </span>
             </dd>
           ) : (
-            <dd data-tip="The server adds up at most 100,000 tasks.">–</dd>
+            <dd data-tip={t`The server adds up at most 100,000 tasks.`}>–</dd>
           )}
         </div>
       </dl>
       <ol className="home-days">
         {days.map((day) => (
-          <li
-            key={day.date}
-            data-tip={`${day.date}\n${count(day.completed)} completed\n${count(day.failed)} failed\n${count(day.rejected)} rejected${day.cost === undefined ? "" : `\n${money(day.cost)}`}`}
-          >
+          <li key={day.date} data-tip={[day.date, ...sums(day)].join("\n")}>
             <Link href={endedHref(day.date, "completed,failed,rejected", batch)}>
               <span className="hide">
-                {day.date}: {day.completed} completed, {day.failed} failed, {day.rejected} rejected
-                {day.cost !== undefined && `, ${money(day.cost)}`}
+                {day.date}: {sums(day).join(", ")}
               </span>
               <span className="home-column" aria-hidden="true">
                 <i data-tone="bad" style={{ height: `${(day.failed / highest) * 100}%` }} />

@@ -35,8 +35,11 @@ async function cost(date: string): Promise<Pick<Day, "cost" | "priceUnknown">> {
 async function dayOf(date: string, batch: Batch): Promise<Day> {
   const { after: endedAfter, before: endedBefore } = spanOf(date);
   const total = async (status: "completed" | "failed" | "rejected") =>
-    (await getPage("/api/tasks", { query: { status: [status], endedAfter, endedBefore, limit: 1, ...batch } }))
-      .total;
+    (
+      await getPage("/api/tasks", {
+        query: { status: [status], endedAfter, endedBefore, limit: 1, ...batch },
+      })
+    ).total;
   const [completed, failed, rejected, spent] = await Promise.all([
     total("completed"),
     total("failed"),
@@ -63,5 +66,8 @@ export function useWeek(batch: Batch) {
     }, AGAIN);
   };
   useLive(["task.completed", "task.failed", "task.rejected"], undefined, again, again);
-  return useQuery({ queryKey: key, queryFn: () => Promise.all(lastDays(7).map((date) => dayOf(date, batch))) });
+  return useQuery({
+    queryKey: key,
+    queryFn: () => Promise.all(lastDays(7).map((date) => dayOf(date, batch))),
+  });
 }

@@ -1,4 +1,6 @@
 /** Tokens and cost of the tasks of some days: by day, model, template and tag. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import { ApiError, type DataOf, type Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
@@ -45,39 +47,44 @@ export default function Costs() {
       <div className="filters">
         <select
           className="select"
-          aria-label="Days"
+          aria-label={t`Days`}
           value={window}
           onChange={(event) => set({ days: event.target.value })}
         >
           {WINDOWS.map((each) => (
             <option key={each} value={each}>
-              {each} days
+              {t`${each} days`}
             </option>
           ))}
         </select>
-        <TextFilter name="tagKey" label="Tag key, such as customer" params={params} set={set} />
+        <TextFilter name="tagKey" label={t`Tag key, such as customer`} params={params} set={set} />
         {read.data && (
           <Button size="small" onClick={() => download(csvOf(read.data.groups, "day"), first)}>
             CSV
           </Button>
         )}
         <span className="faint small">
-          By the day of each result in {timezone}, held ones too; of tasks that are still stored.
+          <Trans>
+            By the day of each result in {timezone}, held ones too; of tasks that are still stored.
+          </Trans>
         </span>
       </div>
       {isMany ? (
-        <Failed error={read.error as ApiError} what="There are too many tasks to add up: choose fewer days" />
+        <Failed
+          error={read.error as ApiError}
+          what={t`There are too many tasks to add up: choose fewer days`}
+        />
       ) : (
         <Loaded query={read}>
           {(found) =>
             found.total.tasks === 0 ? (
               <Empty
-                title="No task of these days has a result"
+                title={t`No task of these days has a result`}
                 command={'callboard tasks submit "Say hello." --wait'}
                 needs="tasks: create"
                 action={<RunExample of="task" />}
               >
-                What each task used is added up here, by day, model, template and tag.
+                <Trans>What each task used is added up here, by day, model, template and tag.</Trans>
               </Empty>
             ) : (
               <Found
@@ -112,26 +119,48 @@ function Found({ found, before, days, from, shown, tagKey }: FoundProps) {
     <>
       <dl className="figures insights-figures">
         <div>
-          <dt>Cost</dt>
+          <dt>
+            <Trans>Cost</Trans>
+          </dt>
           <dd>
             {money(total.totalCost)}
-            {total.priceUnknown && <span className="faint small"> and models without a price</span>}
+            {total.priceUnknown && (
+              <span className="faint small">
+                {" "}
+                <Trans>and models without a price</Trans>
+              </span>
+            )}
           </dd>
           {before && (
             <dd className="faint small">
-              {money(before.totalCost)} in the {days} days before {change(total.totalCost, before.totalCost)}
+              <Trans>
+                {money(before.totalCost)} in the {days} days before{" "}
+                {change(total.totalCost, before.totalCost)}
+              </Trans>
             </dd>
           )}
         </div>
         <div>
-          <dt>Tokens</dt>
+          <dt>
+            <Trans>Tokens</Trans>
+          </dt>
           <dd>{count(tokens)}</dd>
-          {before && <dd className="faint small">{count(before.input + before.output)} before</dd>}
+          {before && (
+            <dd className="faint small">
+              <Trans>{count(before.input + before.output)} before</Trans>
+            </dd>
+          )}
         </div>
         <div>
-          <dt>Tasks with a result</dt>
+          <dt>
+            <Trans>Tasks with a result</Trans>
+          </dt>
           <dd>{count(total.tasks)}</dd>
-          {before && <dd className="faint small">{count(before.tasks)} before</dd>}
+          {before && (
+            <dd className="faint small">
+              <Trans>{count(before.tasks)} before</Trans>
+            </dd>
+          )}
         </div>
       </dl>
       <Stacked days={shown} tagKey={tagKey} />
@@ -140,7 +169,7 @@ function Found({ found, before, days, from, shown, tagKey }: FoundProps) {
         <Grouped by="template" from={from} />
         <Grouped by="account" from={from} />
         {tagKey ? <Grouped by="tagKey" from={from} tagKey={tagKey} /> : <Grouped by="tag" from={from} />}
-        <Panel title="By day">
+        <Panel title={t`By day`}>
           <Sums sums={found.groups.toSorted((a, b) => ((a.key ?? "") < (b.key ?? "") ? 1 : -1))} by="day" />
         </Panel>
       </div>
@@ -152,7 +181,7 @@ function Grouped({ by, from, tagKey }: { by: By; from: string; tagKey?: string }
   const read = useApi(PATH, { query: { groupBy: by, from, tagKey } });
   return (
     <Panel
-      title={`By ${tagKey ?? by}`}
+      title={t`By ${tagKey ?? WORDS[by]}`}
       actions={
         read.data && (
           <Button
@@ -177,19 +206,34 @@ function change(now: number, before: number): string {
   return `(${share >= 0 ? "+" : "−"}${Math.abs(share)} %)`;
 }
 
+/** The words of groups within a sentence. */
+export const WORDS: Record<By, string> = {
+  day: t`day`,
+  model: t`model`,
+  template: t`template`,
+  tag: t`tag`,
+  account: t`account`,
+  tagKey: t`value`,
+};
+
 const NAMES: Record<By, string> = {
-  day: "Day",
-  model: "Model",
-  template: "Template",
-  tag: "Tag",
-  account: "Account",
-  tagKey: "Value",
+  day: t`Day`,
+  model: t`Model`,
+  template: t`Template`,
+  tag: t`Tag`,
+  account: t`Account`,
+  tagKey: t`Value`,
 };
 
 export function Name({ by, name, tagKey }: { by: By; name: string | undefined; tagKey?: string }) {
   const nameOf = useNameOf();
   const personOf = useNames();
-  if (name === undefined) return <span className="soft">no {tagKey ?? by}</span>;
+  if (name === undefined)
+    return (
+      <span className="soft">
+        <Trans>no {tagKey ?? WORDS[by]}</Trans>
+      </span>
+    );
   if (by === "template")
     return <Link href={`/templates/${name}`}>{visible(nameOf({ templateId: name }))}</Link>;
   if (by === "tagKey")
@@ -208,7 +252,7 @@ function Sums({ sums, by, tagKey }: { sums: Sum[]; by: By; tagKey?: string }) {
           <thead>
             <tr>
               <th scope="col">{NAMES[by]}</th>
-              {["Tasks", "Input", "Output", "Cost"].map((each) => (
+              {[t`Tasks`, t`Input`, t`Output`, t`Cost`].map((each) => (
                 <th key={each} scope="col" className="num">
                   {each}
                 </th>
@@ -227,7 +271,7 @@ function Sums({ sums, by, tagKey }: { sums: Sum[]; by: By; tagKey?: string }) {
                 <td className="num">
                   {money(sum.totalCost)}
                   {sum.priceUnknown && (
-                    <span className="faint" data-tip="A model without a price counts as $0.">
+                    <span className="faint" data-tip={t`A model without a price counts as $0.`}>
                       {" "}
                       + ?
                     </span>
@@ -240,7 +284,9 @@ function Sums({ sums, by, tagKey }: { sums: Sum[]; by: By; tagKey?: string }) {
       </Scroll>
       {sums.length > SHOWN && (
         <p className="pad small soft">
-          The {SHOWN} that cost most, of {count(sums.length)}.
+          <Trans>
+            The {SHOWN} that cost most, of {count(sums.length)}.
+          </Trans>
         </p>
       )}
     </>

@@ -1,9 +1,11 @@
 /** /insights: how good confidences are, what a threshold would do, what it costs, how long it takes. */
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { lazy, Suspense } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useApi, usePage } from "../../api/hooks";
-import { count, duration, percent, plural, ratio } from "../../lib/format";
+import { count, duration, percent, ratio } from "../../lib/format";
 import { useNames } from "../../lib/people";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
@@ -25,14 +27,14 @@ export default function Insights() {
   const may = useMay();
   const [params] = useParams();
   const tabs = [
-    { id: "confidence", name: "Confidence", href: "/insights" },
-    ...(may("executions: read") ? [{ id: "cost", name: "Cost", href: "/insights?tab=cost" }] : []),
-    ...(may("metrics: read") ? [{ id: "latency", name: "Latency", href: "/insights?tab=latency" }] : []),
+    { id: "confidence", name: t`Confidence`, href: "/insights" },
+    ...(may("executions: read") ? [{ id: "cost", name: t`Cost`, href: "/insights?tab=cost" }] : []),
+    ...(may("metrics: read") ? [{ id: "latency", name: t`Latency`, href: "/insights?tab=latency" }] : []),
   ];
   const tab = tabs.find((each) => each.id === params.get("tab"))?.id ?? "confidence";
   return (
-    <PageFrame title="Insights">
-      <Tabs label="Insights" tabs={tabs} current={tab} />
+    <PageFrame title={t`Insights`}>
+      <Tabs label={t`Insights`} tabs={tabs} current={tab} />
       <Suspense fallback={<Loading />}>
         {tab === "confidence" && <Confidence />}
         {tab === "cost" && <Costs />}
@@ -60,11 +62,11 @@ function Confidence() {
       <div className="filters">
         <select
           className="select"
-          aria-label="Template"
+          aria-label={t`Template`}
           value={templateId ?? ""}
           onChange={(event) => set({ template: event.target.value, step: undefined })}
         >
-          <option value="">every template and task</option>
+          <option value="">{t`every template and task`}</option>
           {templates.data?.items.map(({ id }) => (
             <option key={id}>{id}</option>
           ))}
@@ -72,11 +74,11 @@ function Confidence() {
         {templateId && (
           <select
             className="select"
-            aria-label="Step"
+            aria-label={t`Step`}
             value={stepId ?? ""}
             onChange={(event) => set({ step: event.target.value })}
           >
-            <option value="">every step</option>
+            <option value="">{t`every step`}</option>
             {one.data?.steps?.map(({ id }) => (
               <option key={id}>{id}</option>
             ))}
@@ -98,8 +100,11 @@ function Calibration({ calibration }: { calibration: Schemas["Calibration"] }) {
       <Empty
         title={
           met === 0
-            ? "No output has met a gate yet"
-            : `${plural(met, "output")} met a gate, and none was decided on yet`
+            ? t`No output has met a gate yet`
+            : plural(met, {
+                one: "# output met a gate, and was not decided on yet",
+                other: "# outputs met a gate, and none was decided on yet",
+              })
         }
         command={'callboard tasks submit "Name a colour." --threshold 0.95 --sample-rate 0.1'}
         needs="tasks: create"
@@ -107,27 +112,31 @@ function Calibration({ calibration }: { calibration: Schemas["Calibration"] }) {
           <div className="row wrap">
             <RunExample of="review" />
             <Link className="button" href="/docs/how-to/threshold">
-              How to choose a threshold
+              <Trans>How to choose a threshold</Trans>
             </Link>
           </div>
         }
       >
-        The confidence of each output that meets a gate is kept beside what its reviewer decided. From that
-        record, this page shows how much a confidence says, and what another threshold would have done.
+        <Trans>
+          The confidence of each output that meets a gate is kept beside what its reviewer decided. From that
+          record, this page shows how much a confidence says, and what another threshold would have done.
+        </Trans>
       </Empty>
     );
   }
   return (
     <div className="insights-two">
-      <Panel title="How much a confidence says">
+      <Panel title={t`How much a confidence says`}>
         <div className="pad stack">
           <p className="soft small">
-            The share of the reviewed outputs that passed as they were. On the dashed line, an output passes
-            as often as its confidence says.
+            <Trans>
+              The share of the reviewed outputs that passed as they were. On the dashed line, an output passes
+              as often as its confidence says.
+            </Trans>
           </p>
           <Suspense fallback={<Loading lines={6} />}>
             <Chart
-              label="Share that passed unchanged, by confidence; the table below has the figures"
+              label={t`Share that passed unchanged, by confidence; the table below has the figures`}
               x={deciles.map(({ from, to }) => (from + to) / 2)}
               xRange={[0, 1]}
               yRange={[0, 1]}
@@ -135,13 +144,13 @@ function Calibration({ calibration }: { calibration: Schemas["Calibration"] }) {
               yText={(value) => percent(value)}
               lines={[
                 {
-                  label: "as it says",
+                  label: t`as it says`,
                   kind: "dashed",
                   colour: "--control",
                   values: deciles.map(({ from, to }) => (from + to) / 2),
                 },
                 {
-                  label: "passed",
+                  label: t`passed`,
                   colour: "--accent",
                   values: deciles.map((each) => accepted(each) ?? null),
                 },
@@ -173,10 +182,12 @@ function Deciles({
   return (
     <Scroll>
       <table className="plain-table insights-dense">
-        <caption className="hide">What became of outputs, by confidence</caption>
+        <caption className="hide">
+          <Trans>What became of outputs, by confidence</Trans>
+        </caption>
         <thead>
           <tr>
-            {["Confidence", "Passed", "Edited", "Rejected", "Unreviewed", "Passed as it was"].map(
+            {[t`Confidence`, t`Passed`, t`Edited`, t`Rejected`, t`Unreviewed`, t`Passed as it was`].map(
               (name, index) => (
                 <th key={name} scope="col" className={index > 0 ? "num" : undefined}>
                   {name}
@@ -210,11 +221,11 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
   if (!at) return null;
   const { low, high, expected } = at.missedShare;
   return (
-    <Panel title="What another threshold would have done">
+    <Panel title={t`What another threshold would have done`}>
       <div className="pad stack">
         <Field
-          label={`Threshold ${ratio(at.threshold)}`}
-          hint="Outputs with a lower confidence would have been held."
+          label={t`Threshold ${ratio(at.threshold)}`}
+          hint={t`Outputs with a lower confidence would have been held.`}
         >
           {(props) => (
             <input
@@ -224,35 +235,45 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
               min={0}
               max={thresholds.length - 1}
               value={index}
-              aria-valuetext={`${ratio(at.threshold)}: ${at.reviewsSaved} reviews saved, ${at.rejectionsMissed} rejections missed`}
+              aria-valuetext={t`${ratio(at.threshold)}: ${at.reviewsSaved} reviews saved, ${at.rejectionsMissed} rejections missed`}
               onChange={(event) =>
-                set({ threshold: ratio(thresholds[Number(event.target.value)]?.threshold) })
+                set({ threshold: thresholds[Number(event.target.value)]?.threshold.toFixed(2) })
               }
             />
           )}
         </Field>
         <dl className="figures insights-result">
           <div>
-            <dt>Reviews saved</dt>
+            <dt>
+              <Trans>Reviews saved</Trans>
+            </dt>
             <dd>{count(at.reviewsSaved)}</dd>
-            <dd className="faint small">{plural(at.reviews, "review")} left</dd>
-          </div>
-          <div>
-            <dt>Rejections missed</dt>
-            <dd>{count(at.rejectionsMissed)}</dd>
-            <dd className="faint small">of {count(at.rejectionsKnown)} known</dd>
-          </div>
-          <div>
-            <dt>Share of rejections missed</dt>
-            <dd>{expected === undefined ? "unknown" : percent(expected)}</dd>
             <dd className="faint small">
-              {expected === undefined ? "too few reviews" : `between ${percent(low)} and ${percent(high)}`}
+              <Plural value={at.reviews} one="# review left" other="# reviews left" />
+            </dd>
+          </div>
+          <div>
+            <dt>
+              <Trans>Rejections missed</Trans>
+            </dt>
+            <dd>{count(at.rejectionsMissed)}</dd>
+            <dd className="faint small">
+              <Trans>of {count(at.rejectionsKnown)} known</Trans>
+            </dd>
+          </div>
+          <div>
+            <dt>
+              <Trans>Share of rejections missed</Trans>
+            </dt>
+            <dd>{expected === undefined ? t`unknown` : percent(expected)}</dd>
+            <dd className="faint small">
+              {expected === undefined ? t`too few reviews` : t`between ${percent(low)} and ${percent(high)}`}
             </dd>
           </div>
         </dl>
         <Suspense fallback={<Loading lines={6} />}>
           <Chart
-            label="Reviews saved and rejections missed, by threshold"
+            label={t`Reviews saved and rejections missed, by threshold`}
             x={thresholds.map(({ threshold }) => threshold)}
             xRange={[0, 1]}
             xText={ratio}
@@ -260,12 +281,12 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
             mark={at.threshold}
             lines={[
               {
-                label: "reviews saved",
+                label: t`reviews saved`,
                 colour: "--accent",
                 values: thresholds.map((each) => each.reviewsSaved),
               },
               {
-                label: "rejections missed",
+                label: t`rejections missed`,
                 colour: "--bad",
                 values: thresholds.map((each) => each.rejectionsMissed),
               },
@@ -274,18 +295,25 @@ function BackTest({ thresholds }: { thresholds: Schemas["Threshold"][] }) {
         </Suspense>
         <ul className="insights-legend small">
           <li>
-            <i style={{ background: "var(--accent)" }} /> reviews saved
+            <i style={{ background: "var(--accent)" }} /> <Trans>reviews saved</Trans>
           </li>
           <li>
-            <i style={{ background: "var(--bad)" }} /> rejections missed
+            <i style={{ background: "var(--bad)" }} /> <Trans>rejections missed</Trans>
           </li>
         </ul>
         {at.unreviewed > 0 && (
           <p className="small soft">
-            {plural(at.unreviewed, "output")} without a review would also pass. The share of bad ones among
-            them is estimated from reviews of outputs with a similar confidence.
-            {at.unreviewedUnknown > 0 &&
-              ` For ${count(at.unreviewedUnknown)} of them, there are no such reviews.`}
+            <Plural
+              value={at.unreviewed}
+              one="# output without a review would also pass."
+              other="# outputs without a review would also pass."
+            />{" "}
+            <Trans>
+              The share of bad ones among them is estimated from reviews of outputs with a similar confidence.
+            </Trans>{" "}
+            {at.unreviewedUnknown > 0 && (
+              <Trans>For {count(at.unreviewedUnknown)} of them, there are no such reviews.</Trans>
+            )}
           </p>
         )}
       </div>
@@ -299,31 +327,45 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
     statistics;
   const none = <span className="faint">–</span>;
   return (
-    <Panel title={`Reviews of ${plural(windowDays, "day")}`}>
+    <Panel title={plural(windowDays, { one: "Reviews of # day", other: "Reviews of # days" })}>
       <div className="pad insights-reviews">
         <dl className="figures insights-figures">
           <div>
-            <dt>Decided</dt>
+            <dt>
+              <Trans>Decided</Trans>
+            </dt>
             <dd>{count(decided)}</dd>
-            <dd className="faint small">of {count(created)} held</dd>
+            <dd className="faint small">
+              <Trans>of {count(created)} held</Trans>
+            </dd>
           </div>
           <div>
-            <dt>Waited, on average</dt>
+            <dt>
+              <Trans>Waited, on average</Trans>
+            </dt>
             <dd>{decided > 0 ? duration(avgWaitTimeMs) : none}</dd>
           </div>
           <div>
-            <dt>Confidence, on average</dt>
+            <dt>
+              <Trans>Confidence, on average</Trans>
+            </dt>
             <dd>{decided > 0 ? ratio(avgConfidence) : none}</dd>
           </div>
           <div>
-            <dt>Escalated</dt>
+            <dt>
+              <Trans>Escalated</Trans>
+            </dt>
             <dd>{created > 0 ? percent(escalationRate) : none}</dd>
           </div>
           <div>
-            <dt>Today (UTC)</dt>
+            <dt>
+              <Trans>Today (UTC)</Trans>
+            </dt>
             <dd>{count(statistics.approvedToday + statistics.rejectedToday)}</dd>
             <dd className="faint small">
-              {count(statistics.approvedToday)} approved, {count(statistics.rejectedToday)} rejected
+              <Trans>
+                {count(statistics.approvedToday)} approved, {count(statistics.rejectedToday)} rejected
+              </Trans>
             </dd>
           </div>
         </dl>
@@ -332,12 +374,14 @@ function Reviews({ statistics }: { statistics: Schemas["Statistics"] }) {
             <table className="plain-table insights-dense">
               <thead>
                 <tr>
-                  <th scope="col">Who decided most</th>
-                  <th scope="col" className="num">
-                    Approved
+                  <th scope="col">
+                    <Trans>Who decided most</Trans>
                   </th>
                   <th scope="col" className="num">
-                    Rejected
+                    <Trans>Approved</Trans>
+                  </th>
+                  <th scope="col" className="num">
+                    <Trans>Rejected</Trans>
                   </th>
                 </tr>
               </thead>

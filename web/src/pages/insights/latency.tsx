@@ -1,4 +1,6 @@
 /** The durations of tasks by model and queue, from the metrics. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { lazy, Suspense } from "react";
 import { count, duration, instant, percent } from "../../lib/format";
 import { Button, Empty, Loaded, Loading, Panel } from "../../ui/basics";
@@ -15,11 +17,13 @@ export default function Latency() {
     <>
       <div className="filters">
         <span className="soft small">
-          As read{read.dataUpdatedAt > 0 && ` on ${instant(read.dataUpdatedAt)}`}. Counts begin with the
-          server's start.
+          <Trans>
+            As read{read.dataUpdatedAt > 0 && t` on ${instant(read.dataUpdatedAt)}`}. Counts begin with the
+            server's start.
+          </Trans>
         </span>
         <Button size="small" busy={read.isFetching} onClick={() => void read.refetch()}>
-          Read again
+          <Trans>Read again</Trans>
         </Button>
       </div>
       <Loaded query={read}>{(samples) => <Found samples={samples} />}</Loaded>
@@ -35,12 +39,12 @@ function Found({ samples }: { samples: Sample[] }) {
   if (!samples.some(({ name, value }) => counts.includes(name) && value > 0)) {
     return (
       <Empty
-        title="No task has run since the server's start"
+        title={t`No task has run since the server's start`}
         command={'callboard tasks submit "Say hello." --wait'}
         needs="tasks: create"
         action={<RunExample of="task" />}
       >
-        How long tasks wait and run is shown here, by queue and by model.
+        <Trans>How long tasks wait and run is shown here, by queue and by model.</Trans>
       </Empty>
     );
   }
@@ -48,16 +52,16 @@ function Found({ samples }: { samples: Sample[] }) {
     <>
       <div className="insights-two">
         <Histogram
-          title="Time with a worker, of each attempt"
-          what="Model"
+          title={t`Time with a worker, of each attempt`}
+          what={t`Model`}
           name="svc_task_run_seconds"
           label="model"
           keys={models}
           samples={samples}
         />
         <Histogram
-          title="Wait for the first worker"
-          what="Queue"
+          title={t`Wait for the first worker`}
+          what={t`Queue`}
           name="svc_task_queue_wait_seconds"
           label="queue"
           keys={queues}
@@ -65,21 +69,27 @@ function Found({ samples }: { samples: Sample[] }) {
         />
       </div>
       <Panel
-        title="From creation to end, reviews included"
-        actions={<span className="soft small">tasks of the last 5 to 10 minutes</span>}
+        title={t`From creation to end, reviews included`}
+        actions={
+          <span className="soft small">
+            <Trans>tasks of the last 5 to 10 minutes</Trans>
+          </span>
+        }
       >
         <Scroll>
           <table className="plain-table insights-dense">
             <thead>
               <tr>
-                <th scope="col">Model</th>
+                <th scope="col">
+                  <Trans>Model</Trans>
+                </th>
                 {["p50", "p90", "p99"].map((each) => (
                   <th key={each} scope="col" className="num">
                     {each}
                   </th>
                 ))}
                 <th scope="col" className="num">
-                  Tasks since the start
+                  <Trans>Tasks since the start</Trans>
                 </th>
               </tr>
             </thead>
@@ -134,7 +144,7 @@ function Histogram({
           <>
             <Suspense fallback={<Loading lines={6} />}>
               <Chart
-                label={`${title}: the share that was done within a time`}
+                label={t`${title}: the share that was done within a time`}
                 x={x}
                 xRange={[x[0] ?? 0, x.at(-1) ?? 1]}
                 xText={(value) => duration(10 ** value * 1000)}
@@ -154,7 +164,9 @@ function Histogram({
                   <i style={{ background: `var(${COLOURS[index]})` }} /> {each.key}
                 </li>
               ))}
-              <li className="faint">share done within a time</li>
+              <li className="faint">
+                <Trans>share done within a time</Trans>
+              </li>
             </ul>
           </>
         )}
@@ -163,7 +175,7 @@ function Histogram({
             <thead>
               <tr>
                 <th scope="col">{what}</th>
-                {["p50", "p90", "p99", "Count"].map((each) => (
+                {["p50", "p90", "p99", t`Count`].map((each) => (
                   <th key={each} scope="col" className="num">
                     {each}
                   </th>
@@ -185,7 +197,9 @@ function Histogram({
             </tbody>
           </table>
         </Scroll>
-        <p className="small faint">A histogram knows a percentile only as the range of its bucket.</p>
+        <p className="small faint">
+          <Trans>A histogram knows a percentile only as the range of its bucket.</Trans>
+        </p>
       </div>
     </Panel>
   );
@@ -198,7 +212,7 @@ function shares(all: Bucket[]): number[] {
 
 function range(found: { from: number; to: number } | undefined): string {
   if (!found) return "–";
-  if (!Number.isFinite(found.to)) return `over ${duration(found.from * 1000)}`;
+  if (!Number.isFinite(found.to)) return t`over ${duration(found.from * 1000)}`;
   if (found.from === 0) return `≤ ${duration(found.to * 1000)}`;
   return `${duration(found.from * 1000)} – ${duration(found.to * 1000)}`;
 }

@@ -1,4 +1,5 @@
 /** The metrics of the server, read from its Prometheus text. */
+import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "../../api/client";
 
@@ -73,7 +74,7 @@ export async function readMetrics(signal?: AbortSignal): Promise<Sample[]> {
   const response = await fetch("/api/metrics", { credentials: "same-origin", signal });
   if (!response.ok) {
     const body = await response.json().catch(() => undefined);
-    const { code = "UNKNOWN", message = `the server answered ${response.status}` } = body?.error ?? {};
+    const { code = "UNKNOWN", message = t`the server answered ${response.status}` } = body?.error ?? {};
     throw new ApiError(response.status, code, message);
   }
   return parse(await response.text());

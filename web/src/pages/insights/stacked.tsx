@@ -1,4 +1,6 @@
 /** Cost or tokens by day, stacked by model, template, tag or account. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueries } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo } from "react";
 import { get } from "../../api/client";
@@ -7,7 +9,7 @@ import { axisMoney, count, money, short } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { Button, Failed, Loading, Panel } from "../../ui/basics";
 import { Scroll } from "../../ui/sized";
-import { type By, Name } from "./costs";
+import { type By, Name, WORDS } from "./costs";
 import { download, tableOf } from "./figures";
 import { type Bucket, bucketsOf, heights, LAYERS, type Layer, layersOf, type Sum } from "./stack";
 
@@ -17,6 +19,11 @@ const GROUPS: By[] = ["model", "template", "tag", "account"];
 const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5"];
 const REST = "--c6";
 const NONE: Bucket[] = [];
+
+function stackedTitle(isTokens: boolean, isByDay: boolean, word: string) {
+  if (isByDay) return isTokens ? t`Tokens by day and ${word}` : t`Cost by day and ${word}`;
+  return isTokens ? t`Tokens by week and ${word}` : t`Cost by week and ${word}`;
+}
 
 export function Stacked({ days, tagKey }: { days: string[]; tagKey: string }) {
   const [params, set] = useParams();
@@ -30,16 +37,14 @@ export function Stacked({ days, tagKey }: { days: string[]; tagKey: string }) {
   const layers = layersOf(spans, figure);
   const tops = heights(layers);
   const text = isTokens ? count : money;
-  const word = by === "tagKey" ? tagKey : by;
+  const word = by === "tagKey" ? tagKey : WORDS[by];
   return (
-    <Panel
-      title={`${isTokens ? "Tokens" : "Cost"} by ${buckets.length === days.length ? "day" : "week"} and ${word}`}
-    >
+    <Panel title={stackedTitle(isTokens, buckets.length === days.length, word)}>
       <div className="pad stack">
         <div className="filters">
           <select
             className="select"
-            aria-label="Stacked by"
+            aria-label={t`Stacked by`}
             value={by}
             onChange={(event) => set({ stack: event.target.value })}
           >
@@ -51,12 +56,12 @@ export function Stacked({ days, tagKey }: { days: string[]; tagKey: string }) {
           </select>
           <select
             className="select"
-            aria-label="Figure"
+            aria-label={t`Figure`}
             value={isTokens ? "tokens" : "cost"}
             onChange={(event) => set({ of: event.target.value === "tokens" ? "tokens" : undefined })}
           >
-            <option value="cost">cost</option>
-            <option value="tokens">tokens</option>
+            <option value="cost">{t`cost`}</option>
+            <option value="tokens">{t`tokens`}</option>
           </select>
           <Button
             size="small"
@@ -83,14 +88,14 @@ export function Stacked({ days, tagKey }: { days: string[]; tagKey: string }) {
           </Button>
         </div>
         {error ? (
-          <Failed error={error} what="It cannot be added up" />
+          <Failed error={error} what={t`It cannot be added up`} />
         ) : isReading ? (
           <Loading lines={6} />
         ) : (
           <>
             <Suspense fallback={<Loading lines={6} />}>
               <Chart
-                label={`${isTokens ? "Tokens" : "Cost"} by ${word}, stacked`}
+                label={isTokens ? t`Tokens by ${word}, stacked` : t`Cost by ${word}, stacked`}
                 x={buckets.map((_, index) => index)}
                 xRange={[-0.5, buckets.length - 0.5]}
                 xText={(value) => buckets[value]?.name.slice(5) ?? ""}
@@ -106,7 +111,11 @@ export function Stacked({ days, tagKey }: { days: string[]; tagKey: string }) {
                   .reverse()}
               />
             </Suspense>
-            {by === "tag" && <p className="small soft">A task with several tags counts for each of them.</p>}
+            {by === "tag" && (
+              <p className="small soft">
+                <Trans>A task with several tags counts for each of them.</Trans>
+              </p>
+            )}
             <Legend layers={layers} by={by} tagKey={tagKey} text={text} />
           </>
         )}
@@ -130,7 +139,7 @@ function Legend({ layers, by, tagKey, text }: LegendProps) {
             <tr key={layer.isRest ? "rest" : `of ${layer.key}`}>
               <th scope="row">
                 <i className="insights-colour" style={{ background: `var(${colourOf(layer, index)})` }} />
-                {layer.isRest ? "all others" : <Name by={by} name={layer.key} tagKey={tagKey} />}
+                {layer.isRest ? t`all others` : <Name by={by} name={layer.key} tagKey={tagKey} />}
               </th>
               <td className="num">{text(layer.total)}</td>
               <td className="num">{all > 0 ? `${Math.round((layer.total / all) * 100)} %` : "–"}</td>

@@ -1,5 +1,7 @@
 /** The use of a model beside its limits, and the fall-backs from it. */
+import { t } from "@lingui/core/macro";
 import type { ItemOf, Schemas } from "../../api/client";
+import { dollars } from "../../lib/format";
 
 export type Model = ItemOf<"/api/models">;
 type Task = ItemOf<"/api/tasks">;
@@ -18,33 +20,33 @@ export function gaugesOf({ used, limits, reported }: Model): Gauge[] {
   return [
     {
       id: "requests",
-      label: "Requests a minute",
+      label: t`Requests a minute`,
       used: used.requests,
       limit: limits.requestsPerMinute,
       left: reported?.requests,
     },
     {
       id: "input",
-      label: "Input tokens a minute",
+      label: t`Input tokens a minute`,
       used: used.inputTokens,
       limit: limits.inputTokensPerMinute,
       left: reported?.inputTokens,
     },
     {
       id: "output",
-      label: "Output tokens a minute",
+      label: t`Output tokens a minute`,
       used: used.outputTokens,
       limit: limits.outputTokensPerMinute,
       left: reported?.outputTokens,
     },
     {
       id: "tokens",
-      label: "Tokens a minute",
+      label: t`Tokens a minute`,
       used: used.inputTokens + used.outputTokens,
       limit: limits.tokensPerMinute,
       left: reported?.tokens,
     },
-    { id: "inFlight", label: "Calls in flight", used: used.inFlight, limit: limits.concurrent },
+    { id: "inFlight", label: t`Calls in flight`, used: used.inFlight, limit: limits.concurrent },
   ];
 }
 
@@ -68,4 +70,4 @@ export function fallbacksOf(tasks: Task[]): Fallback[] {
 
 /** A price of a token as one of a million. */
 export const perMillion = (price: number) =>
-  `$${(price * 1_000_000).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 4 })}`;
+  dollars(price * 1_000_000, { minimumFractionDigits: 2, maximumFractionDigits: 4 });

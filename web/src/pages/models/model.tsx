@@ -1,10 +1,12 @@
 /** One model: use and limits, who runs it, its prices, and the fall-backs from it. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
 import { usePage, useRows } from "../../api/hooks";
-import { count, percent, plural } from "../../lib/format";
+import { count, percent } from "../../lib/format";
 import { runsModel } from "../../lib/serves";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
@@ -29,14 +31,14 @@ export function ModelPage({ name }: { name: string }) {
       actions={
         <>
           <Link className="button" data-kind="quiet" href="/models">
-            All models
+            <Trans>All models</Trans>
           </Link>
           <Link className="button" href={`/tasks?model=${encodeURIComponent(name)}`}>
-            Its tasks
+            <Trans>Its tasks</Trans>
           </Link>
           {model && (
             <Button needs="models: manage" onClick={() => setSets(true)}>
-              Limits
+              <Trans>Limits</Trans>
             </Button>
           )}
         </>
@@ -47,15 +49,19 @@ export function ModelPage({ name }: { name: string }) {
       ) : !data || (!model && hasNextPage) ? (
         <Loading />
       ) : !model ? (
-        <Empty title="Nothing is known of this model">
-          No worker announces it by its name, it has no limits, and nothing has called it since the start.
+        <Empty title={t`Nothing is known of this model`}>
+          <Trans>
+            No worker announces it by its name, it has no limits, and nothing has called it since the start.
+          </Trans>
         </Empty>
       ) : (
         <>
           {isClosed(model) && (
             <div className="notice" data-tone="warn" role="status">
               <div className="grow row wrap">
-                <strong>It is closed</strong>
+                <strong>
+                  <Trans>It is closed</Trans>
+                </strong>
                 <ClosedModel of={model} />
               </div>
             </div>
@@ -75,7 +81,7 @@ export function ModelPage({ name }: { name: string }) {
 
 function Use({ of }: { of: Model }) {
   return (
-    <Panel title="In the last minute">
+    <Panel title={t`In the last minute`}>
       <dl className="facts pad">
         {gaugesOf(of).map((gauge) => (
           <div key={gauge.id} style={{ display: "contents" }}>
@@ -87,8 +93,10 @@ function Use({ of }: { of: Model }) {
         ))}
       </dl>
       <p className="pad small soft">
-        What runs counts with an estimate of its tokens until its answer comes. Without room, tasks of this
-        model wait, and others go on.
+        <Trans>
+          What runs counts with an estimate of its tokens until its answer comes. Without room, tasks of this
+          model wait, and others go on.
+        </Trans>
       </p>
     </Panel>
   );
@@ -100,21 +108,29 @@ function Workers({ of }: { of: Model }) {
   if (!may) return null;
   const found = workers.rows.filter(({ status, models }) => status !== "lost" && runsModel(models, of.name));
   return (
-    <Panel title="Who can run it" actions={<span className="soft small">{count(found.length)}</span>}>
+    <Panel title={t`Who can run it`} actions={<span className="soft small">{count(found.length)}</span>}>
       {!workers.data ? (
         <Loading lines={2} />
       ) : found.length === 0 ? (
-        <p className="pad soft">No connected worker: its tasks wait.</p>
+        <p className="pad soft">
+          <Trans>No connected worker: its tasks wait.</Trans>
+        </p>
       ) : (
         <Scroll>
           <table className="plain-table">
             <thead>
               <tr>
-                <th scope="col">Worker</th>
-                <th scope="col">State</th>
-                <th scope="col">In queues</th>
+                <th scope="col">
+                  <Trans>Worker</Trans>
+                </th>
+                <th scope="col">
+                  <Trans>State</Trans>
+                </th>
+                <th scope="col">
+                  <Trans>In queues</Trans>
+                </th>
                 <th scope="col" className="num">
-                  Busy
+                  <Trans>Busy</Trans>
                 </th>
               </tr>
             </thead>
@@ -127,9 +143,11 @@ function Workers({ of }: { of: Model }) {
                   <td>
                     <Status state={worker.status} />
                   </td>
-                  <td>{worker.queues.map((queue) => (queue === "*" ? "any" : queue)).join(", ")}</td>
+                  <td>{worker.queues.map((queue) => (queue === "*" ? t`any` : queue)).join(", ")}</td>
                   <td className="num">
-                    {count(worker.running)} of {count(worker.concurrency)}
+                    <Trans>
+                      {count(worker.running)} of {count(worker.concurrency)}
+                    </Trans>
                   </td>
                 </tr>
               ))}
@@ -143,13 +161,20 @@ function Workers({ of }: { of: Model }) {
 
 function Prices({ of: { price } }: { of: Model }) {
   const facts: [string, number | undefined][] = [
-    ["Input", price?.input],
-    ["Output", price?.output],
-    ["Input from the provider's cache", price?.cacheRead],
-    ["Input written to that cache", price?.cacheWrite],
+    [t`Input`, price?.input],
+    [t`Output`, price?.output],
+    [t`Input from the provider's cache`, price?.cacheRead],
+    [t`Input written to that cache`, price?.cacheWrite],
   ];
   return (
-    <Panel title="Prices in use" actions={<span className="soft small">a million tokens</span>}>
+    <Panel
+      title={t`Prices in use`}
+      actions={
+        <span className="soft small">
+          <Trans>a million tokens</Trans>
+        </span>
+      }
+    >
       {price ? (
         <dl className="facts pad">
           {facts.map(([label, value]) => (
@@ -161,8 +186,10 @@ function Prices({ of: { price } }: { of: Model }) {
         </dl>
       ) : (
         <p className="pad">
-          It has no price: its calls count as $0, and a budget refuses them.{" "}
-          <Link href="/docs/reference/prices">How prices are set</Link>
+          <Trans>
+            It has no price: its calls count as $0, and a budget refuses them.{" "}
+            <Link href="/docs/reference/prices">How prices are set</Link>
+          </Trans>
         </p>
       )}
     </Panel>
@@ -171,10 +198,10 @@ function Prices({ of: { price } }: { of: Model }) {
 
 const LATEST = 100;
 const REASONS: Record<string, string> = {
-  rate_limited: "its provider refused the call",
-  unavailable: "its provider failed or was not reached",
-  timeout: "it took too long",
-  output_invalid: "its output did not match the schema",
+  rate_limited: t`its provider refused the call`,
+  unavailable: t`its provider failed or was not reached`,
+  timeout: t`it took too long`,
+  output_invalid: t`its output did not match the schema`,
 };
 
 /** Of the latest tasks that were to begin with this model, those that went on to another one. */
@@ -187,21 +214,27 @@ function Fallbacks({ of }: { of: Model }) {
   const all = found.reduce((sum, { tasks }) => sum + tasks, 0);
   return (
     <Panel
-      title="Fall-backs from it"
-      actions={<span className="soft small">of its latest {plural(looked, "task")}</span>}
+      title={t`Fall-backs from it`}
+      actions={
+        <span className="soft small">
+          <Plural value={looked} one="of its latest # task" other="of its latest # tasks" />
+        </span>
+      }
     >
       {read.error && !read.data ? (
         <Failed error={read.error} retry={() => void read.refetch()} />
       ) : !read.data ? (
         <Loading lines={2} />
       ) : found.length === 0 ? (
-        <p className="pad soft">None went on to another model.</p>
+        <p className="pad soft">
+          <Trans>None went on to another model.</Trans>
+        </p>
       ) : (
         <>
           <ul className="pad">
             {found.map(({ to, reason, tasks }) => (
               <li key={`${to} ${reason}`}>
-                {plural(tasks, "task")} went on to{" "}
+                <Plural value={tasks} one="# task went on to" other="# tasks went on to" />{" "}
                 <Link translate="no" href={`/models?model=${encodeURIComponent(to)}`}>
                   {to}
                 </Link>
@@ -209,7 +242,9 @@ function Fallbacks({ of }: { of: Model }) {
               </li>
             ))}
           </ul>
-          <p className="pad small soft">{percent(all / looked)} of them.</p>
+          <p className="pad small soft">
+            <Trans>{percent(all / looked)} of them.</Trans>
+          </p>
         </>
       )}
     </Panel>
@@ -218,11 +253,11 @@ function Fallbacks({ of }: { of: Model }) {
 
 type Name = keyof Schemas["SetModelLimits"];
 const LIMITS: [Name, string][] = [
-  ["requestsPerMinute", "Requests in any minute"],
-  ["tokensPerMinute", "Tokens in any minute"],
-  ["inputTokensPerMinute", "Input tokens in any minute"],
-  ["outputTokensPerMinute", "Output tokens in any minute"],
-  ["concurrent", "Calls at the same time"],
+  ["requestsPerMinute", t`Requests in any minute`],
+  ["tokensPerMinute", t`Tokens in any minute`],
+  ["inputTokensPerMinute", t`Input tokens in any minute`],
+  ["outputTokensPerMinute", t`Output tokens in any minute`],
+  ["concurrent", t`Calls at the same time`],
 ];
 
 function Limits({ of, onClose }: { of: Model; onClose: () => void }) {
@@ -240,7 +275,7 @@ function Limits({ of, onClose }: { of: Model; onClose: () => void }) {
     try {
       await unwrap(api.PUT("/api/models/{name}/limits", { params: { path: { name: of.name } }, body }));
       await client.invalidateQueries({ queryKey: ["/api/models"] });
-      toast(`${of.name} has new limits.`);
+      toast(t`${of.name} has new limits.`);
       onClose();
     } catch (error) {
       setRefused(error as Error);
@@ -249,21 +284,23 @@ function Limits({ of, onClose }: { of: Model; onClose: () => void }) {
   };
   return (
     <Dialog
-      title={`Limits of ${visible(of.name)}`}
+      title={t`Limits of ${visible(of.name)}`}
       onClose={onClose}
       onSubmit={() => void save()}
       footer={
         <>
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>
+            <Trans>Leave it</Trans>
+          </Button>
           <Button type="submit" kind="primary" busy={busy}>
-            Set
+            <Trans>Set</Trans>
           </Button>
         </>
       }
     >
-      {refused && faults.length === 0 && <Failed error={refused} what="They were not set" />}
+      {refused && faults.length === 0 && <Failed error={refused} what={t`They were not set`} />}
       <p className="soft">
-        Empty is no limit. They take the place of those in the settings, and count at once.
+        <Trans>Empty is no limit. They take the place of those in the settings, and count at once.</Trans>
       </p>
       {LIMITS.map(([name, label]) => (
         <Field key={name} label={label} fault={faults.find(({ field }) => field === name)?.message}>

@@ -1,7 +1,9 @@
 /** /models: how much each model is used beside its limits, who runs it, what it costs, and what is closed. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import { useApi, useRows } from "../../api/hooks";
-import { count, money, plural } from "../../lib/format";
+import { count, money } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { useAgain } from "../../live/again";
 import { useLive } from "../../live/live";
@@ -35,7 +37,7 @@ function All() {
   const columns: Column<Model>[] = [
     {
       id: "name",
-      header: "Model",
+      header: t`Model`,
       width: "minmax(180px, 2fr)",
       cell: (model) => (
         <Link href={hrefOf(model)} translate="no" className="cut">
@@ -43,11 +45,12 @@ function All() {
         </Link>
       ),
     },
-    { id: "state", header: "State", width: "150px", cell: (model) => <State of={model} /> },
+    { id: "state", header: t`State`, width: "150px", cell: (model) => <State of={model} /> },
     ...["requests", "tokens", "inFlight"].map(
       (id): Column<Model> => ({
         id,
-        header: { requests: "Requests a minute", tokens: "Tokens a minute", inFlight: "In flight" }[id] ?? "",
+        header:
+          { requests: t`Requests a minute`, tokens: t`Tokens a minute`, inFlight: t`In flight` }[id] ?? "",
         width: "minmax(130px, 1fr)",
         named: true,
         cell: (model) => <Meter of={gaugesOf(model).find((gauge) => gauge.id === id) as Gauge} />,
@@ -55,33 +58,42 @@ function All() {
     ),
     {
       id: "price",
-      header: "Price, 1 M tokens",
+      header: t`Price, 1 M tokens`,
       width: "minmax(150px, 1fr)",
       named: true,
       cell: (model) => <Price of={model} />,
     },
   ];
   return (
-    <PageFrame title="Models" actions={data && <span className="soft">{plural(total, "model")}</span>}>
+    <PageFrame
+      title={t`Models`}
+      actions={
+        data && (
+          <span className="soft">
+            <Plural value={total} one="# model" other="# models" />
+          </span>
+        )
+      }
+    >
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (
         <Loading />
       ) : total === 0 ? (
         <Empty
-          title="No model is known"
+          title={t`No model is known`}
           action={
             <Link className="button" href="/docs/how-to/workers">
-              How to run workers
+              <Trans>How to run workers</Trans>
             </Link>
           }
         >
-          A model is listed once a worker announces it by its name, or once it has limits.
+          <Trans>A model is listed once a worker announces it by its name, or once it has limits.</Trans>
         </Empty>
       ) : (
         <Sized rows={rows.length}>
           <Table
-            label="Models"
+            label={t`Models`}
             rows={rows}
             total={total}
             more={more}
@@ -101,10 +113,12 @@ function State({ of }: { of: Model }) {
     return (
       <span className="row wrap">
         <Mark tone="bad" icon="stop">
-          closed
+          <Trans>closed</Trans>
         </Mark>
         <span className="soft small">
-          opens <Ago at={of.closedUntil} />
+          <Trans>
+            opens <Ago at={of.closedUntil} />
+          </Trans>
         </span>
       </span>
     );
@@ -112,18 +126,18 @@ function State({ of }: { of: Model }) {
   if (isClosed(of)) {
     return (
       <Mark tone="warn" icon="stop">
-        closed for {plural(of.closedQueues?.length ?? 0, "queue")}
+        <Plural value={of.closedQueues?.length ?? 0} one="closed for # queue" other="closed for # queues" />
       </Mark>
     );
   }
   return of.workers > 0 ? (
     <Mark tone="good" icon="dot">
-      {plural(of.workers, "worker")}
+      <Plural value={of.workers} one="# worker" other="# workers" />
     </Mark>
   ) : (
-    <span data-tip="A worker may run it by a pattern, such as gpt-*: its page says so">
+    <span data-tip={t`A worker may run it by a pattern, such as gpt-*: its page says so`}>
       <Mark tone="mute" icon="dot">
-        not announced
+        <Trans>not announced</Trans>
       </Mark>
     </span>
   );
@@ -133,12 +147,12 @@ function Price({ of: { price } }: { of: Model }) {
   if (!price) {
     return (
       <Mark tone="warn" icon="warn">
-        no price
+        <Trans>no price</Trans>
       </Mark>
     );
   }
   return (
-    <span className="num" data-tip="input · output">
+    <span className="num" data-tip={t`input · output`}>
       {perMillion(price.input)} · {perMillion(price.output)}
     </span>
   );
@@ -152,20 +166,29 @@ function Unpriced({ models }: { models: Model[] }) {
   const listed = models.filter(({ price, name }) => !price && !called.some(({ key }) => key === name));
   if (called.length + listed.length === 0) return null;
   return (
-    <Panel title="Models without a price" actions={<span className="soft small">in the last 30 days</span>}>
+    <Panel
+      title={t`Models without a price`}
+      actions={
+        <span className="soft small">
+          <Trans>in the last 30 days</Trans>
+        </span>
+      }
+    >
       <Scroll>
         <table className="plain-table">
           <thead>
             <tr>
-              <th scope="col">Model</th>
-              <th scope="col" className="num">
-                Tasks
+              <th scope="col">
+                <Trans>Model</Trans>
               </th>
               <th scope="col" className="num">
-                Tokens
+                <Trans>Tasks</Trans>
               </th>
               <th scope="col" className="num">
-                Cost that is known
+                <Trans>Tokens</Trans>
+              </th>
+              <th scope="col" className="num">
+                <Trans>Cost that is known</Trans>
               </th>
             </tr>
           </thead>
@@ -194,8 +217,10 @@ function Unpriced({ models }: { models: Model[] }) {
         </table>
       </Scroll>
       <p className="pad small soft">
-        Their calls count as $0: in costs, in budgets and for the most that a run may cost.{" "}
-        <Link href="/docs/reference/prices">How prices are set</Link>
+        <Trans>
+          Their calls count as $0: in costs, in budgets and for the most that a run may cost.{" "}
+          <Link href="/docs/reference/prices">How prices are set</Link>
+        </Trans>
       </p>
     </Panel>
   );

@@ -1,4 +1,6 @@
 /** /plans: the list. /plans/new: the editor. /plans/:id: one plan, and the form that runs it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { lazy, Suspense } from "react";
 import { Link, useParams as useRoute } from "wouter";
 import type { ItemOf } from "../../api/client";
@@ -37,7 +39,7 @@ export default function Plans() {
   const may = useMay();
   if (id === "new" && may("plans: create")) {
     return (
-      <PageFrame title="New plan">
+      <PageFrame title={t`New plan`}>
         <Suspense fallback={<Loading />}>
           <Write kind="plan" initial={STARTER} of="new" />
         </Suspense>
@@ -52,7 +54,7 @@ type Row = ItemOf<"/api/plans">;
 const COLUMNS: Column<Row>[] = [
   {
     id: "name",
-    header: "Plan",
+    header: t`Plan`,
     width: "minmax(200px, 2fr)",
     cell: (row) => (
       <Link className="cut" href={`/plans/${row.id}`}>
@@ -62,14 +64,14 @@ const COLUMNS: Column<Row>[] = [
   },
   {
     id: "description",
-    header: "Description",
+    header: t`Description`,
     width: "minmax(160px, 3fr)",
     phone: false,
     cell: (row) => <span className="cut soft">{visible(row.description ?? "")}</span>,
   },
   {
     id: "steps",
-    header: "Steps",
+    header: t`Steps`,
     phone: false,
     width: "60px",
     number: true,
@@ -77,7 +79,7 @@ const COLUMNS: Column<Row>[] = [
   },
   {
     id: "template",
-    header: "From template",
+    header: t`From template`,
     width: "minmax(140px, 1fr)",
     cell: (row) =>
       row.templateId ? (
@@ -90,12 +92,12 @@ const COLUMNS: Column<Row>[] = [
   },
   {
     id: "tags",
-    header: "Tags",
+    header: t`Tags`,
     width: "minmax(100px, 1fr)",
     phone: false,
     cell: (row) => <span className="cut">{row.tags.join(", ")}</span>,
   },
-  { id: "created", header: "Created", width: "100px", cell: (row) => <Ago at={row.createdAt} /> },
+  { id: "created", header: t`Created`, width: "100px", cell: (row) => <Ago at={row.createdAt} /> },
 ];
 
 function List() {
@@ -107,20 +109,20 @@ function List() {
   const list = useRows("/api/plans", { query } as never);
   return (
     <PageFrame
-      title="Plans"
+      title={t`Plans`}
       fill
       actions={
         may("plans: create") && (
           <Link href="/plans/new" className="button" data-kind="primary">
-            New plan
+            <Trans>New plan</Trans>
           </Link>
         )
       }
     >
       <div className="filters" role="search">
-        <Search label="Search plans" />
-        <Search label="Tags" name="tags" />
-        <span className="faint">{list.data ? `${count(list.total)} found` : ""}</span>
+        <Search label={t`Search plans`} />
+        <Search label={t`Tags`} name="tags" />
+        <span className="faint">{list.data ? t`${count(list.total)} found` : ""}</span>
       </div>
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
@@ -128,12 +130,14 @@ function List() {
         <Loading />
       ) : list.rows.length === 0 ? (
         search || tags ? (
-          <Empty title="No plan matches">
-            <Button onClick={() => set({ search: undefined, tags: undefined })}>Show all</Button>
+          <Empty title={t`No plan matches`}>
+            <Button onClick={() => set({ search: undefined, tags: undefined })}>
+              <Trans>Show all</Trans>
+            </Button>
           </Empty>
         ) : (
           <Empty
-            title="There is no plan yet"
+            title={t`There is no plan yet`}
             command="callboard templates deploy contract-review-v1 --sample"
             needs="templates: deploy"
             action={
@@ -141,18 +145,18 @@ function List() {
                 <div className="row wrap">
                   <RunExample of="execution" />
                   <Link className="button" href="/templates">
-                    Deploy a template
+                    <Trans>Deploy a template</Trans>
                   </Link>
                 </div>
               )
             }
           >
-            A plan is a graph of steps. Each deploy of a template makes one; or write your own.
+            <Trans>A plan is a graph of steps. Each deploy of a template makes one; or write your own.</Trans>
           </Empty>
         )
       ) : (
         <Table
-          label="Plans"
+          label={t`Plans`}
           rows={list.rows}
           total={list.total}
           more={list.more}
@@ -170,16 +174,16 @@ function One({ id }: { id: string }) {
   const may = useMay();
   const read = useApi("/api/plans/{id}", { path: { id } });
   const tabs = [
-    { id: "steps", name: "Steps", href: `/plans/${id}` },
-    ...(may("plans: execute") ? [{ id: "run", name: "Run", href: `/plans/${id}?tab=run` }] : []),
+    { id: "steps", name: t`Steps`, href: `/plans/${id}` },
+    ...(may("plans: execute") ? [{ id: "run", name: t`Run`, href: `/plans/${id}?tab=run` }] : []),
   ];
   const tab = tabs.some((each) => each.id === params.get("tab")) ? params.get("tab") : "steps";
   return (
     <PageFrame
-      title={read.data?.name ?? "Plan"}
+      title={read.data?.name ?? t`Plan`}
       actions={
         <Link className="button" href={`/executions?planId=${id}`}>
-          Executions
+          <Trans>Executions</Trans>
         </Link>
       }
     >
@@ -191,7 +195,9 @@ function One({ id }: { id: string }) {
                 {plan.id}
               </span>
               <span>
-                created <Ago at={plan.createdAt} />
+                <Trans>
+                  created <Ago at={plan.createdAt} />
+                </Trans>
               </span>
               {plan.templateId && (
                 <Link href={`/templates/${plan.templateId}?version=${plan.templateVersion ?? ""}`}>
@@ -205,7 +211,7 @@ function One({ id }: { id: string }) {
               ))}
             </div>
             {plan.description && <p>{visible(plan.description)}</p>}
-            <Tabs label="Parts of the plan" tabs={tabs} current={tab ?? "steps"} />
+            <Tabs label={t`Parts of the plan`} tabs={tabs} current={tab ?? "steps"} />
             {tab === "run" ? (
               <Run
                 target={{ kind: "plan", id }}
@@ -214,7 +220,7 @@ function One({ id }: { id: string }) {
                 hitl={plan.hitl}
               />
             ) : (
-              <Panel title="Steps">
+              <Panel title={t`Steps`}>
                 <Steps steps={plan.steps} hitl={plan.hitl} />
               </Panel>
             )}

@@ -1,4 +1,6 @@
 /** Pauses everything, or lets it go on: nothing is leased in between. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, api, type Schemas, unwrap } from "../../api/client";
@@ -26,9 +28,9 @@ export function PauseAll() {
     setBusy(true);
     try {
       await unwrap(api.DELETE("/api/system/pause"));
-      toast("Tasks are given out again.");
+      toast(t`Tasks are given out again.`);
     } catch (error) {
-      toastError(error, "It was not resumed");
+      toastError(error, t`It was not resumed`);
     }
     setBusy(false);
     await again();
@@ -38,17 +40,19 @@ export function PauseAll() {
     <>
       {pause.paused && (
         <span className="soft">
-          everything is paused, <Ago at={pause.since} /> by {visible(personOf(pause.by))}
+          <Trans>
+            everything is paused, <Ago at={pause.since} /> by {visible(personOf(pause.by))}
+          </Trans>
         </span>
       )}
       {pause.paused && !pause.standsStill && (
         <Button kind="primary" needs="queues: manage" busy={busy} onClick={() => void resume()}>
-          Resume everything
+          <Trans>Resume everything</Trans>
         </Button>
       )}
       {!pause.paused && (
         <Button icon="hand" needs="queues: manage" onClick={() => setAsks(true)}>
-          Pause everything
+          <Trans>Pause everything</Trans>
         </Button>
       )}
       {asks && <Ask onClose={() => setAsks(false)} onDone={again} />}
@@ -77,23 +81,28 @@ function Ask({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
   };
   return (
     <Dialog
-      title="Pause everything"
+      title={t`Pause everything`}
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>
+            <Trans>Leave it</Trans>
+          </Button>
           <Button type="submit" kind="danger" icon="hand" busy={busy} disabled={reason.trim() === ""}>
-            Pause
+            <Trans>Pause</Trans>
           </Button>
         </>
       }
     >
-      {refused && !fault && <Failed error={refused} what="It was not paused" />}
+      {refused && !fault && <Failed error={refused} what={t`It was not paused`} />}
       <p>
-        No task is given to any worker until somebody resumes. Running tasks go on; a restart changes nothing.
+        <Trans>
+          No task is given to any worker until somebody resumes. Running tasks go on; a restart changes
+          nothing.
+        </Trans>
       </p>
-      <Field label="Reason" hint="Everybody sees it, on every page." fault={fault?.message}>
+      <Field label={t`Reason`} hint={t`Everybody sees it, on every page.`} fault={fault?.message}>
         {(props) => (
           <input
             {...props}
@@ -107,7 +116,7 @@ function Ask({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<v
       </Field>
       <label className="check">
         <input type="checkbox" checked={refuse} onChange={(event) => setRefuse(event.target.checked)} />
-        New tasks and executions are refused; else they wait
+        <Trans>New tasks and executions are refused; else they wait</Trans>
       </label>
     </Dialog>
   );

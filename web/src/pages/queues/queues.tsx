@@ -1,4 +1,6 @@
 /** /queues: how many wait in each queue, for how long, who serves it; pausing and limiting. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -30,26 +32,26 @@ export default function QueuesPage() {
   const change = useChange();
   const pause = (queue: Queue) =>
     change(queue, { paused: !queue.paused }).then(
-      () => toast(`${queue.name} ${queue.paused ? "goes on." : "gives out no task. What runs goes on."}`),
-      (error) => toastError(error, "It was not changed"),
+      () => toast(`${queue.name} ${queue.paused ? t`goes on.` : t`gives out no task. What runs goes on.`}`),
+      (error) => toastError(error, t`It was not changed`),
     );
   const canChange = may("queues: manage");
   const columns: Column<Queue>[] = [
-    { id: "name", header: "Queue", width: "minmax(160px, 2fr)", cell: (queue) => <Name queue={queue} /> },
-    { id: "state", header: "State", width: "140px", cell: (queue) => <State queue={queue} /> },
-    { id: "depth", header: "Waiting", width: "90px", number: true, cell: (queue) => count(queue.depth) },
+    { id: "name", header: t`Queue`, width: "minmax(160px, 2fr)", cell: (queue) => <Name queue={queue} /> },
+    { id: "state", header: t`State`, width: "140px", cell: (queue) => <State queue={queue} /> },
+    { id: "depth", header: t`Waiting`, width: "90px", number: true, cell: (queue) => count(queue.depth) },
     {
       id: "oldest",
-      header: "Oldest",
+      header: t`Oldest`,
       width: "100px",
       number: true,
       cell: (queue) => <Ago at={queue.oldestAt} plain />,
     },
-    { id: "running", header: "Running", width: "90px", number: true, cell: (queue) => count(queue.running) },
-    { id: "workers", header: "Workers", width: "90px", number: true, cell: (queue) => count(queue.workers) },
+    { id: "running", header: t`Running`, width: "90px", number: true, cell: (queue) => count(queue.running) },
+    { id: "workers", header: t`Workers`, width: "90px", number: true, cell: (queue) => count(queue.workers) },
     {
       id: "limits",
-      header: "Limits",
+      header: t`Limits`,
       width: "minmax(140px, 1fr)",
       cell: (queue) => limits(queue),
     },
@@ -57,15 +59,15 @@ export default function QueuesPage() {
   if (canChange) {
     columns.push({
       id: "actions",
-      header: "Actions",
+      header: t`Actions`,
       width: "170px",
       cell: (queue) => (
         <span className="row">
           <Button size="small" onClick={() => void pause(queue)}>
-            {queue.paused ? "Resume" : "Pause"}
+            {queue.paused ? t`Resume` : t`Pause`}
           </Button>
           <Button size="small" onClick={() => setLimited(queue)}>
-            Limits
+            <Trans>Limits</Trans>
           </Button>
         </span>
       ),
@@ -74,11 +76,15 @@ export default function QueuesPage() {
   const waiting = read.data?.reduce((sum, queue) => sum + queue.depth, 0) ?? 0;
   return (
     <PageFrame
-      title="Queues"
+      title={t`Queues`}
       fill
       actions={
         <>
-          {read.data && <span className="soft">{count(waiting)} waiting in all</span>}
+          {read.data && (
+            <span className="soft">
+              <Trans>{count(waiting)} waiting in all</Trans>
+            </span>
+          )}
           <PauseAll />
         </>
       }
@@ -89,15 +95,15 @@ export default function QueuesPage() {
         <Loading />
       ) : read.data.length === 0 ? (
         <Empty
-          title="No queue is in use"
+          title={t`No queue is in use`}
           command={'callboard tasks submit "Say hello." --queue default'}
           needs="tasks: create"
           action={<RunExample of="task" />}
         >
-          A queue exists as soon as a task or a worker names it.
+          <Trans>A queue exists as soon as a task or a worker names it.</Trans>
         </Empty>
       ) : (
-        <Table label="Queues" rows={read.data} keyOf={(queue) => queue.name} columns={columns} />
+        <Table label={t`Queues`} rows={read.data} keyOf={(queue) => queue.name} columns={columns} />
       )}
       {limited && (
         <Limits
@@ -115,10 +121,16 @@ export default function QueuesPage() {
 
 function limits({ concurrent, requestsPerMinute }: Queue) {
   const parts = [
-    concurrent ? `${count(concurrent)} at once` : "",
+    concurrent ? t`${count(concurrent)} at once` : "",
     requestsPerMinute ? `${count(requestsPerMinute)} a minute` : "",
   ].filter(Boolean);
-  return parts.length > 0 ? parts.join(", ") : <span className="faint">no limit</span>;
+  return parts.length > 0 ? (
+    parts.join(", ")
+  ) : (
+    <span className="faint">
+      <Trans>no limit</Trans>
+    </span>
+  );
 }
 
 function Name({ queue }: { queue: Queue }) {
@@ -134,14 +146,14 @@ function State({ queue }: { queue: Queue }) {
   if (queue.depth > 0 && queue.workers === 0) {
     return (
       <Mark tone="bad" icon="warn">
-        no worker
+        <Trans>no worker</Trans>
       </Mark>
     );
   }
   if (queue.depth > 0) {
     return (
       <Mark tone="warn" icon="clock">
-        waiting
+        <Trans>waiting</Trans>
       </Mark>
     );
   }
@@ -149,7 +161,7 @@ function State({ queue }: { queue: Queue }) {
     <Status state="running" />
   ) : (
     <Mark tone="mute" icon="dot">
-      idle
+      <Trans>idle</Trans>
     </Mark>
   );
 }
@@ -183,20 +195,26 @@ function Limits({
     onSave({ concurrent: Number(concurrent), requestsPerMinute: Number(minute) }).catch(setRefused);
   return (
     <Dialog
-      title={`Limits of ${queue.name}`}
+      title={t`Limits of ${queue.name}`}
       onClose={onClose}
       onSubmit={() => void save()}
       footer={
         <>
-          <Button onClick={onClose}>Leave as it is</Button>
+          <Button onClick={onClose}>
+            <Trans>Leave as it is</Trans>
+          </Button>
           <Button type="submit" kind="primary">
-            Set
+            <Trans>Set</Trans>
           </Button>
         </>
       }
     >
-      {refused && faults.length === 0 && <Failed error={refused} what="It was not changed" />}
-      <Field label="Most tasks that run at once" hint="Empty is no limit." fault={faultOf("concurrent")}>
+      {refused && faults.length === 0 && <Failed error={refused} what={t`It was not changed`} />}
+      <Field
+        label={t`Most tasks that run at once`}
+        hint={t`Empty is no limit.`}
+        fault={faultOf("concurrent")}
+      >
         {(props) => (
           <input
             {...props}
@@ -209,8 +227,8 @@ function Limits({
         )}
       </Field>
       <Field
-        label="Most tasks that begin in a minute"
-        hint="Empty is no limit."
+        label={t`Most tasks that begin in a minute`}
+        hint={t`Empty is no limit.`}
         fault={faultOf("requestsPerMinute")}
       >
         {(props) => (

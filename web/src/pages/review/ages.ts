@@ -1,4 +1,5 @@
 /** How long outputs have waited: the parts of the overview, each a filter of the review page. */
+import { t } from "@lingui/core/macro";
 import type { ParamsOf } from "../../api/client";
 
 type Query = NonNullable<ParamsOf<"/api/hitl/pending">["query"]>;
@@ -7,10 +8,10 @@ const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
 export const AGES = [
-  { age: "overdue", name: "overdue", tone: "bad" },
-  { age: "4h", name: "over 4 h", tone: "warn" },
-  { age: "1h", name: "1 to 4 h", tone: "run" },
-  { age: "new", name: "under 1 h", tone: "mute" },
+  { age: "overdue", name: t`overdue`, tone: "bad" },
+  { age: "4h", name: t`over 4 h`, tone: "warn" },
+  { age: "1h", name: t`1 to 4 h`, tone: "run" },
+  { age: "new", name: t`under 1 h`, tone: "mute" },
 ] as const;
 
 /** The parameters of the API for an age; to the minute, so that a sum and its list ask the same. */

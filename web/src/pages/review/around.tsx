@@ -1,4 +1,6 @@
 /** What stands around a step: its neighbours, the inputs of the execution, the outputs that it was made from. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import type { Approval, Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
@@ -48,20 +50,25 @@ export function Neighbours({ item, around }: { item: Approval; around: ReturnTyp
         return (
           <div className="stack">
             <div className="review-graph">
-              <Column title="Before" ids={before} execution={execution} />
+              <Column title={t`Before`} ids={before} execution={execution} />
               <span className="faint" aria-hidden="true">
                 <Icon name="next" />
               </span>
-              <Column title="This step" ids={[item.stepId ?? ""]} execution={execution} current />
+              <Column title={t`This step`} ids={[item.stepId ?? ""]} execution={execution} current />
               <span className="faint" aria-hidden="true">
                 <Icon name="next" />
               </span>
-              <Column title="After" ids={after} execution={execution} />
+              <Column title={t`After`} ids={after} execution={execution} />
             </div>
             <p className="small soft">
-              {completed} of {total} steps completed{failed ? `, ${failed} failed` : ""}
-              {awaitingApproval > 1 ? `, ${awaitingApproval} wait for a reviewer` : ""}.{" "}
-              <Link href={`/executions/${execution.id}?step=${item.stepId}`}>The whole execution</Link>
+              <Trans>
+                {completed} of {total} steps completed
+              </Trans>
+              {failed ? `, ${t`${failed} failed`}` : ""}
+              {awaitingApproval > 1 ? `, ${t`${awaitingApproval} wait for a reviewer`}` : ""}.{" "}
+              <Link href={`/executions/${execution.id}?step=${item.stepId}`}>
+                <Trans>The whole execution</Trans>
+              </Link>
             </p>
           </div>
         );
@@ -85,7 +92,7 @@ function Column({
   return (
     <ul aria-label={title}>
       {ids.length === 0 && (
-        <li className="faint review-node-none">{title === "Before" ? "first step" : "last step"}</li>
+        <li className="faint review-node-none">{title === "Before" ? t`first step` : t`last step`}</li>
       )}
       {shown.map((id) => {
         const step = execution.steps?.[id] as StepResult | undefined;
@@ -100,7 +107,11 @@ function Column({
           </li>
         );
       })}
-      {ids.length > shown.length && <li className="faint small">and {ids.length - shown.length} more</li>}
+      {ids.length > shown.length && (
+        <li className="faint small">
+          <Trans>and {ids.length - shown.length} more</Trans>
+        </li>
+      )}
     </ul>
   );
 }
@@ -116,7 +127,7 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
   return (
     <>
       {task?.shown?.map((text, index) => {
-        const title = task.shown?.length === 1 ? "Source" : `Source ${index + 1}`;
+        const title = task.shown?.length === 1 ? t`Source` : t`Source ${index + 1}`;
         return (
           <Source key={index} title={title} open>
             <Reader label={title} text={text} />
@@ -124,37 +135,37 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
         );
       })}
       {task?.systemPrompt && (
-        <Source title="System prompt" open={!isShown}>
-          <LongText label="System prompt" text={task.systemPrompt} />
+        <Source title={t`System prompt`} open={!isShown}>
+          <LongText label={t`System prompt`} text={task.systemPrompt} />
         </Source>
       )}
       {task?.messages && task.messages.length > 0 && (
-        <Source title="Earlier turns" open>
+        <Source title={t`Earlier turns`} open>
           <Turns messages={task.messages} />
         </Source>
       )}
       {task?.files && task.files.length > 0 && (
-        <Source title={task.files.length === 1 ? "File" : "Files"} open>
+        <Source title={task.files.length === 1 ? t`File` : t`Files`} open>
           <Files ids={task.files} />
         </Source>
       )}
       {item.function ? (
-        <Source title={`Args of ${item.function}`} open>
-          <Reader label="Args" text={item.args ? JSON.stringify(item.args) : (item.prompt ?? "")} />
+        <Source title={t`Args of ${item.function}`} open>
+          <Reader label={t`Args`} text={item.args ? JSON.stringify(item.args) : (item.prompt ?? "")} />
         </Source>
       ) : (
-        <Source title="Prompt" open={!isShown}>
-          <LongText label="Prompt" text={item.prompt ?? ""} />
+        <Source title={t`Prompt`} open={!isShown}>
+          <LongText label={t`Prompt`} text={item.prompt ?? ""} />
         </Source>
       )}
       {context && Object.keys(context).length > 0 && (
-        <Source title="Context">
-          <Reader label="Context" text={JSON.stringify(context)} />
+        <Source title={t`Context`}>
+          <Reader label={t`Context`} text={JSON.stringify(context)} />
         </Source>
       )}
       {hasInput && (
-        <Source title="Inputs of the execution">
-          <Reader label="Inputs" text={JSON.stringify(input)} />
+        <Source title={t`Inputs of the execution`}>
+          <Reader label={t`Inputs`} text={JSON.stringify(input)} />
         </Source>
       )}
       {before.map((id) => {
@@ -162,10 +173,10 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
         return (
           <Source
             key={id}
-            title={`Output of ${id}`}
+            title={t`Output of ${id}`}
             note={step && step.status !== "completed" ? lookOf(step.status).word : undefined}
           >
-            <Reader label={`Output of ${id}`} text={step?.output ?? ""} />
+            <Reader label={t`Output of ${id}`} text={step?.output ?? ""} />
           </Source>
         );
       })}
@@ -180,7 +191,7 @@ function Turns({ messages }: { messages: Schemas["Message"][] }) {
       {messages.map(({ role, content }, index) => (
         <li key={index} className="review-turn">
           <p className="review-role">{role}</p>
-          <LongText label={`Turn ${index + 1}, ${role}`} text={content} />
+          <LongText label={t`Turn ${index + 1}, ${role}`} text={content} />
         </li>
       ))}
     </ol>

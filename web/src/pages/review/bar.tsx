@@ -1,6 +1,7 @@
 /** The decision on the open item. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useState } from "react";
-import { plural } from "../../lib/format";
 import { keyOf } from "../../lib/keys";
 import { useNarrow } from "../../lib/narrow";
 import { useMay } from "../../session/session";
@@ -32,8 +33,8 @@ export function Bar(props: Props) {
       {may && hasComment && (
         <input
           className="input review-comment"
-          aria-label="Comment"
-          placeholder="Comment, if any"
+          aria-label={t`Comment`}
+          placeholder={t`Comment, if any`}
           maxLength={10_000}
           value={comment}
           onChange={(event) => setComment(event.target.value)}
@@ -43,29 +44,30 @@ export function Bar(props: Props) {
         <button type="button" className="button review-remark" data-kind="quiet" onClick={mend}>
           <span className="status" data-tone="bad">
             <Icon name="warn" />
-            {plural(toMend, "fault")} to mend
+            <Plural value={toMend} one="# fault to mend" other="# faults to mend" />
           </span>
         </button>
       ) : remark === "early" ? (
         <span className="review-remark small soft" role="status">
-          Not decided: it had only just appeared.
+          <Trans>Not decided: it had only just appeared.</Trans>
         </span>
       ) : (
         may &&
         remark === "unseen" && (
           <button type="button" className="button review-remark" data-kind="quiet" onClick={toEnd}>
-            Not seen to the end <Icon name="drop" />
+            <Trans>Not seen to the end</Trans> <Icon name="drop" />
           </button>
         )
       )}
       <div className="review-buttons">
         {may && isNarrow && (
           <Button kind="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
-            Comment{comment && " ✓"}
+            <Trans>Comment</Trans>
+            {comment && " ✓"}
           </Button>
         )}
         <Button kind="quiet" onClick={skip} hotkey={keyOf("review.skip", "s")} disabled={!skip}>
-          Skip
+          <Trans>Skip</Trans>
         </Button>
         <Button
           kind="danger"
@@ -75,7 +77,7 @@ export function Bar(props: Props) {
           hotkey={keyOf("review.reject", "r")}
           needs="hitl: approve/reject"
         >
-          Reject…
+          <Trans>Reject…</Trans>
         </Button>
         <Button
           kind="primary"
@@ -85,7 +87,7 @@ export function Bar(props: Props) {
           hotkey={keyOf("review.approve", "a")}
           needs="hitl: approve/reject"
         >
-          {isEdited ? "Approve the edit" : "Approve"}
+          {isEdited ? t`Approve the edit` : t`Approve`}
         </Button>
       </div>
     </footer>

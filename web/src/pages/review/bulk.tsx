@@ -1,7 +1,9 @@
 /** Approving outputs of one step together: the number, the range, and the mark that the history keeps. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import type { Approval } from "../../api/client";
-import { plural, ratio } from "../../lib/format";
+import { ratio } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { Button, Field } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
@@ -15,28 +17,36 @@ export function BulkDialog({ items, onClose, onApprove }: Props) {
   const unseen = items.filter((item) => !opened(item.taskId)).length;
   return (
     <Dialog
-      title={`Approve ${plural(items.length, "output")}`}
+      title={plural(items.length, { one: "Approve # output", other: "Approve # outputs" })}
       onClose={onClose}
       onSubmit={() => onApprove(comment)}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>
+            <Trans>Cancel</Trans>
+          </Button>
           <Button type="submit" kind="primary">
-            Approve {items.length}
+            <Trans>Approve {items.length}</Trans>
           </Button>
         </>
       }
     >
       <dl className="facts">
-        <dt>Step</dt>
+        <dt>
+          <Trans>Step</Trans>
+        </dt>
         <dd>{items[0] && groupOf(items[0])}</dd>
-        <dt>Confidence</dt>
+        <dt>
+          <Trans>Confidence</Trans>
+        </dt>
         <dd>
           {known.length === 0
-            ? "none"
+            ? t`none`
             : [...new Set([Math.min(...known), Math.max(...known)].map(ratio))].join(" to ")}
         </dd>
-        <dt>Not opened</dt>
+        <dt>
+          <Trans>Not opened</Trans>
+        </dt>
         <dd>{unseen}</dd>
       </dl>
       <ul className="review-bulk">
@@ -49,7 +59,7 @@ export function BulkDialog({ items, onClose, onApprove }: Props) {
           </li>
         ))}
       </ul>
-      <Field label="Comment" hint="Kept with each. The history marks each as approved in bulk.">
+      <Field label={t`Comment`} hint={t`Kept with each. The history marks each as approved in bulk.`}>
         {(props) => (
           <input
             {...props}

@@ -1,4 +1,6 @@
 /** Correcting an output: a form made from its schema with the JSON beside it on demand, else the text itself. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useEffect, useMemo, useRef } from "react";
 import { formatted, isSame, parsed, writtenAs } from "../../lib/json";
 import { usePreference } from "../../lib/preferences";
@@ -82,7 +84,9 @@ function AsForm(props: CorrectProps & { before: Input; fields: FormField[] }) {
           </Button>
         </div>
         <fieldset ref={form} disabled={!now}>
-          <legend className="hide">Edited output</legend>
+          <legend className="hide">
+            <Trans>Edited output</Trans>
+          </legend>
           <InputForm
             fields={fields}
             value={value}
@@ -93,10 +97,16 @@ function AsForm(props: CorrectProps & { before: Input; fields: FormField[] }) {
             onChange={(next) => onChange(isSame(next, before) ? undefined : writtenAs(original, next))}
           />
         </fieldset>
-        {!now && <p className="small soft">The form is back once the JSON can be read.</p>}
+        {!now && (
+          <p className="small soft">
+            <Trans>The form is back once the JSON can be read.</Trans>
+          </p>
+        )}
         {others.length > 0 && (
           <p className="small soft">
-            Without a field, so in the JSON alone: <span translate="no">{others.join(", ")}</span>
+            <Trans>
+              Without a field, so in the JSON alone: <span translate="no">{others.join(", ")}</span>
+            </Trans>
           </p>
         )}
         <Listed faults={faults.filter(({ field }) => !isShown(field, fields))} />
@@ -132,7 +142,7 @@ function AsJson({ text, original, onChange, onDone, focus }: CorrectProps & { fo
 function Listed({ faults }: { faults: Fault[] }) {
   if (faults.length === 0) return null;
   return (
-    <ul className="review-faults" aria-label="Faults">
+    <ul className="review-faults" aria-label={t`Faults`}>
       {faults.map(({ field, message }) => (
         <li key={`${field} ${message}`} className="status" data-tone="bad">
           <Icon name="warn" size={13} />

@@ -1,4 +1,6 @@
 /** /review/decided: what was decided, the latest decision first: by whom, when, with which words. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import type { Approval, ParamsOf } from "../../api/client";
@@ -49,7 +51,7 @@ export default function DecidedList() {
   const columns: Column<Approval>[] = [
     {
       id: "item",
-      header: "Output",
+      header: t`Output`,
       width: "minmax(220px, 3fr)",
       cell: (item) => (
         <span className="cut" translate="no" dir="auto">
@@ -59,33 +61,33 @@ export default function DecidedList() {
     },
     {
       id: "verdict",
-      header: "Decision",
+      header: t`Decision`,
       width: "150px",
       cell: (item) => (
-        <Status state={item.status} word={item.decision?.wasModified ? "approved, edited" : undefined} />
+        <Status state={item.status} word={item.decision?.wasModified ? t`approved, edited` : undefined} />
       ),
     },
     {
       id: "by",
-      header: "By",
+      header: t`By`,
       width: "140px",
       cell: (item) => <span className="cut">{nameOf(item.decision?.by)}</span>,
     },
-    { id: "at", header: "When", width: "110px", cell: (item) => <Ago at={item.decision?.at} /> },
+    { id: "at", header: t`When`, width: "110px", cell: (item) => <Ago at={item.decision?.at} /> },
     {
       id: "step",
-      header: "Step",
+      header: t`Step`,
       width: "minmax(120px, 1fr)",
       phone: false,
       cell: (item) => (
         <span className="cut">
-          {item.stepId ? `${item.templateId ?? "plan"} / ${item.stepId}` : item.queue}
+          {item.stepId ? `${item.templateId ?? t`plan`} / ${item.stepId}` : item.queue}
         </span>
       ),
     },
     {
       id: "comment",
-      header: "Comment",
+      header: t`Comment`,
       width: "minmax(140px, 2fr)",
       phone: false,
       cell: (item) => (
@@ -96,25 +98,33 @@ export default function DecidedList() {
     },
   ];
   return (
-    <PageFrame title="Decided" fill actions={<Link href="/review">What waits</Link>}>
+    <PageFrame
+      title={t`Decided`}
+      fill
+      actions={
+        <Link href="/review">
+          <Trans>What waits</Trans>
+        </Link>
+      }
+    >
       <div className="filters">
         <input
           className="input"
           type="search"
-          aria-label="Search"
-          placeholder="Search title, tag, key, id, text, comment, name"
+          aria-label={t`Search`}
+          placeholder={t`Search title, tag, key, id, text, comment, name`}
           value={text}
           onChange={(event) => setParams({ q: event.target.value })}
         />
         <select
           className="select"
-          aria-label="Decision"
+          aria-label={t`Decision`}
           value={verdict}
           onChange={(event) => setParams({ verdict: event.target.value })}
         >
-          <option value="">Approved and rejected</option>
-          <option value="approved">Approved</option>
-          <option value="rejected">Rejected</option>
+          <option value="">{t`Approved and rejected`}</option>
+          <option value="approved">{t`Approved`}</option>
+          <option value="rejected">{t`Rejected`}</option>
         </select>
         <label className="check small">
           <input
@@ -122,10 +132,10 @@ export default function DecidedList() {
             checked={isMine}
             onChange={(event) => setParams({ mine: event.target.checked ? "1" : undefined })}
           />
-          By me
+          <Trans>By me</Trans>
         </label>
         <span className="faint">
-          {list.data && (text ? `${found.length}${named.hasNextPage ? "+" : ""} of ${total}` : total)}
+          {list.data && (text ? t`${found.length}${named.hasNextPage ? "+" : ""} of ${total}` : total)}
         </span>
       </div>
       {list.error ? (
@@ -136,20 +146,20 @@ export default function DecidedList() {
         <Loading />
       ) : found.length === 0 ? (
         <Empty
-          title="Nothing matches"
+          title={t`Nothing matches`}
           action={
             <Button onClick={() => setParams({ q: undefined, mine: undefined, verdict: undefined })}>
-              Clear the filters
+              <Trans>Clear the filters</Trans>
             </Button>
           }
         >
           {total > SEARCHED
-            ? `Titles, tags, keys and ids of all decisions were searched, and the texts of the latest ${SEARCHED}.`
-            : "No decision is like that."}
+            ? t`Titles, tags, keys and ids of all decisions were searched, and the texts of the latest ${SEARCHED}.`
+            : t`No decision is like that.`}
         </Empty>
       ) : (
         <Table
-          label="Decided outputs"
+          label={t`Decided outputs`}
           rows={found}
           total={text ? found.length : total}
           more={text ? named.more : more}

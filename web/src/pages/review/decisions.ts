@@ -2,6 +2,7 @@
  * Decisions between the key and the server. Each waits five seconds, in which it can be undone, and is then sent.
  * A page that is left sends what waits at once. One that the server does not answer is kept, and sent again.
  */
+import { t } from "@lingui/core/macro";
 import { useSyncExternalStore } from "react";
 import { ApiError, type Approval, api, unwrap } from "../../api/client";
 import { queries } from "../../api/hooks";
@@ -138,7 +139,7 @@ async function send(made: Waiting) {
   if (outcomes.size === 0) {
     // The page that tells it in full is not open.
     for (const { item, error } of results.filter((each) => each.error).slice(0, 3)) {
-      toastError(error, `${item.stepId ?? "The output"} was not decided`);
+      toastError(error, t`${item.stepId ?? t`The output`} was not decided`);
     }
   }
   for (const each of outcomes) each(results, made);

@@ -1,4 +1,6 @@
 /** The open item: its output beside what it was made from, why it is held, and the decision. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import {
   lazy,
   type ReactNode,
@@ -125,7 +127,7 @@ export function Detail(props: Props) {
   const diff = () => canDiff && setView(view === "diff" ? "output" : "diff");
   useImperativeHandle(ref, () => ({ approve, reject, edit, diff }));
 
-  const title = item.stepId ?? "Task";
+  const title = item.stepId ?? t`Task`;
   return (
     <article
       className="review-detail"
@@ -134,7 +136,7 @@ export function Detail(props: Props) {
       data-rejecting={rejecting || undefined}
     >
       <header className="review-title" ref={top}>
-        <Link href={backTo} className="button review-back" data-kind="quiet" aria-label="Back to the list">
+        <Link href={backTo} className="button review-back" data-kind="quiet" aria-label={t`Back to the list`}>
           <Icon name="back" />
         </Link>
         <h2 className="cut grow">
@@ -144,10 +146,10 @@ export function Detail(props: Props) {
               item.templateId ? (
                 <TemplateName id={item.templateId} />
               ) : (
-                "plan"
+                t`plan`
               )
             ) : (
-              `queue ${item.queue}`
+              t`queue ${item.queue}`
             )}
           </span>
         </h2>
@@ -157,7 +159,7 @@ export function Detail(props: Props) {
             size="small"
             kind="quiet"
             icon="back"
-            aria-label="Previous"
+            aria-label={t`Previous`}
             hotkey={keyOf("review.previous", "k")}
             disabled={!onStep.before}
             onClick={onStep.before}
@@ -167,7 +169,7 @@ export function Detail(props: Props) {
             size="small"
             kind="quiet"
             icon="next"
-            aria-label="Next"
+            aria-label={t`Next`}
             hotkey={keyOf("review.next", "j")}
             disabled={!onStep.after}
             onClick={onStep.after}
@@ -176,7 +178,7 @@ export function Detail(props: Props) {
       </header>
       <div className="review-body">
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach that */}
-        <div className="review-scroller" tabIndex={0} role="group" aria-label="The output and its sources">
+        <div className="review-scroller" tabIndex={0} role="group" aria-label={t`The output and its sources`}>
           <div className="review-notices">
             {canDecide && unlisted}
             <Refused item={item} refusal={refusal} />
@@ -185,15 +187,15 @@ export function Detail(props: Props) {
             <Reason item={item} />
           </div>
           <div className="review-columns">
-            <section className="panel review-output" aria-label="The output and its versions">
+            <section className="panel review-output" aria-label={t`The output and its versions`}>
               <div className="review-tabs">
                 <div className="tabs" role="tablist">
                   {item.output !== undefined && (
-                    <Tab name="Output" shown={view === "output"} choose={() => setView("output")} />
+                    <Tab name={t`Output`} shown={view === "output"} choose={() => setView("output")} />
                   )}
                   {canDecide && (
                     <Tab
-                      name={isHidden ? "Your answer" : isEdited ? "Edit (changed)" : "Edit"}
+                      name={isHidden ? t`Your answer` : isEdited ? t`Edit (changed)` : t`Edit`}
                       hotkey={keyOf("review.edit", "e")}
                       shown={view === "edit"}
                       choose={() => setView("edit")}
@@ -201,7 +203,7 @@ export function Detail(props: Props) {
                   )}
                   {canDiff && (
                     <Tab
-                      name="Difference"
+                      name={t`Difference`}
                       hotkey={keyOf("review.diff", "d")}
                       shown={view === "diff"}
                       choose={() => setView("diff")}
@@ -218,7 +220,7 @@ export function Detail(props: Props) {
                       if (!isHidden) setView("output");
                     }}
                   >
-                    Discard the edit
+                    <Trans>Discard the edit</Trans>
                   </Button>
                 )}
               </div>
@@ -256,19 +258,19 @@ export function Detail(props: Props) {
             <div className="review-sources">
               <Sources item={item} around={around} />
             </div>
-            <aside className="review-facts" aria-label="About this output">
-              <Part title="Confidence">
+            <aside className="review-facts" aria-label={t`About this output`}>
+              <Part title={t`Confidence`}>
                 <Why item={item} />
               </Part>
               {item.planExecutionId && mayRead("executions: read") && (
-                <Part title="Where it stands">
+                <Part title={t`Where it stands`}>
                   <Neighbours item={item} around={around} />
                 </Part>
               )}
-              <Part title="Facts">
+              <Part title={t`Facts`}>
                 <Facts item={item} />
               </Part>
-              <Part title="History">
+              <Part title={t`History`}>
                 <History item={item} />
               </Part>
             </aside>

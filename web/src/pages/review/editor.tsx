@@ -1,8 +1,10 @@
 /** The editor and the difference, by CodeMirror; a chunk of its own. */
+
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState, type Extension, Transaction } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
+import { t } from "@lingui/core/macro";
 import { useEffect, useRef } from "react";
 import { useNarrow } from "../../lib/narrow";
 
@@ -71,7 +73,7 @@ export function Edit({ text, original, focus, onChange, onDone }: EditProps) {
     const state = EditorState.create({
       doc: start.current.text,
       extensions: [
-        common("Edited output"),
+        common(t`Edited output`),
         history(),
         keymap.of([...defaultKeymap, ...historyKeymap]),
         unifiedMergeView({ original, mergeControls: false, gutter: true }),
@@ -119,7 +121,7 @@ export function Diff({ before, after, names }: { before: string; after: string; 
     const collapseUnchanged = { margin: 3, minSize: 6 };
     if (isNarrow) {
       const merged = unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged });
-      const extensions = [common(`${left} to ${right}`), only, focusable, merged];
+      const extensions = [common(t`${left} to ${right}`), only, focusable, merged];
       const view = new EditorView({ doc: after, extensions, root, parent });
       return () => view.destroy();
     }

@@ -1,4 +1,6 @@
 /** Gives the reviewers of an output more time. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Approval, api, unwrap } from "../../api/client";
@@ -11,12 +13,12 @@ import { isOpen } from "./review";
 
 const HOUR = 3_600_000;
 const TIMES: [hours: number, words: string][] = [
-  [1, "1 hour"],
-  [4, "4 hours"],
-  [24, "1 day"],
-  [72, "3 days"],
-  [168, "7 days"],
-  [720, "30 days"],
+  [1, t`1 hour`],
+  [4, t`4 hours`],
+  [24, t`1 day`],
+  [72, t`3 days`],
+  [168, t`7 days`],
+  [720, t`30 days`],
 ];
 
 export function Extend({ item }: { item: Approval }) {
@@ -26,7 +28,7 @@ export function Extend({ item }: { item: Approval }) {
   return (
     <>
       <Button size="small" kind="quiet" icon="clock" onClick={() => setAsks(true)}>
-        Extend
+        <Trans>Extend</Trans>
       </Button>
       {asks && <Question item={item} onClose={() => setAsks(false)} />}
     </>
@@ -44,10 +46,10 @@ function Question({ item, onClose }: { item: Approval; onClose: () => void }) {
     const body = { timeoutMs: Number(hours) * HOUR, ...(reason.trim() && { reason: reason.trim() }) };
     try {
       const { timeoutAt } = await unwrap(api.POST("/api/hitl/{taskId}/extend", { params, body }));
-      toast(`It is due ${relative(Date.parse(timeoutAt), Date.now())}.`);
+      toast(t`It is due ${relative(Date.parse(timeoutAt), Date.now())}.`);
       onClose();
     } catch (error) {
-      toastError(error, "It has no more time");
+      toastError(error, t`It has no more time`);
       setBusy(false);
     }
     await client.invalidateQueries({ queryKey: ["/api/hitl/{taskId}"] });
@@ -55,19 +57,21 @@ function Question({ item, onClose }: { item: Approval; onClose: () => void }) {
   };
   return (
     <Dialog
-      title="Give the reviewers more time?"
+      title={t`Give the reviewers more time?`}
       onClose={onClose}
       onSubmit={() => !busy && void extend()}
       footer={
         <>
-          <Button onClick={onClose}>Leave it</Button>
+          <Button onClick={onClose}>
+            <Trans>Leave it</Trans>
+          </Button>
           <Button kind="primary" type="submit" busy={busy}>
-            Extend
+            <Trans>Extend</Trans>
           </Button>
         </>
       }
     >
-      <Field label="Time from now on">
+      <Field label={t`Time from now on`}>
         {(props) => (
           <select
             {...props}
@@ -83,7 +87,7 @@ function Question({ item, onClose }: { item: Approval; onClose: () => void }) {
           </select>
         )}
       </Field>
-      <Field label="Reason" hint="for the history; it may be left empty">
+      <Field label={t`Reason`} hint={t`for the history; it may be left empty`}>
         {(props) => (
           <input
             {...props}

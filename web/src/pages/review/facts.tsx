@@ -1,4 +1,6 @@
 /** Facts about the task of an item. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import type { Approval } from "../../api/client";
 import { money, short } from "../../lib/format";
@@ -27,33 +29,49 @@ export function Facts({ item }: { item: Approval }) {
   const usage = task?.usage;
   return (
     <dl className="facts small">
-      <dt>Task</dt>
+      <dt>
+        <Trans>Task</Trans>
+      </dt>
       <dd>
         <TaskLink id={item.taskId}>{item.taskId}</TaskLink>
       </dd>
-      <dt>Model</dt>
+      <dt>
+        <Trans>Model</Trans>
+      </dt>
       <dd>{item.model}</dd>
-      <dt>Queue</dt>
+      <dt>
+        <Trans>Queue</Trans>
+      </dt>
       <dd>{item.queue}</dd>
       {usage && (
         <>
-          <dt>Tokens</dt>
+          <dt>
+            <Trans>Tokens</Trans>
+          </dt>
           <dd>
-            {short(usage.input)} in, {short(usage.output)} out
+            <Trans>
+              {short(usage.input)} in, {short(usage.output)} out
+            </Trans>
           </dd>
-          <dt>Cost</dt>
-          <dd>{usage.priceUnknown ? "no price is known" : money(usage.totalCost)}</dd>
+          <dt>
+            <Trans>Cost</Trans>
+          </dt>
+          <dd>{usage.priceUnknown ? t`no price is known` : money(usage.totalCost)}</dd>
         </>
       )}
       {task?.finishReason && task.finishReason !== "stop" && (
         <>
-          <dt>Ended by</dt>
+          <dt>
+            <Trans>Ended by</Trans>
+          </dt>
           <dd>{task.finishReason}</dd>
         </>
       )}
       {task?.retryOf && (
         <>
-          <dt>Tries again</dt>
+          <dt>
+            <Trans>Tries again</Trans>
+          </dt>
           <dd>
             <Link href={`/review/${task.retryOf}`} translate="no" className="mono">
               {task.retryOf}
@@ -61,13 +79,17 @@ export function Facts({ item }: { item: Approval }) {
           </dd>
         </>
       )}
-      <dt>Due</dt>
+      <dt>
+        <Trans>Due</Trans>
+      </dt>
       <dd>
         <Ago at={item.timeoutAt} /> <Extend item={item} />
       </dd>
       {item.tags.length > 0 && (
         <>
-          <dt>Tags</dt>
+          <dt>
+            <Trans>Tags</Trans>
+          </dt>
           <dd>
             {item.tags.map((tag) => (
               <span key={tag} className="tag cut">

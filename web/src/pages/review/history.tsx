@@ -1,8 +1,10 @@
 /** All that happened to an approval, and whether its chain holds. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useEffect, useState } from "react";
 import type { Approval } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { duration, plural } from "../../lib/format";
+import { duration } from "../../lib/format";
 import { useNames } from "../../lib/people";
 import { visible } from "../../lib/visible";
 import { Loaded } from "../../ui/basics";
@@ -41,18 +43,29 @@ function Chain({ item, entries }: { item: Approval; entries: Entry[] }) {
     };
   }, [item, entries, isSame]);
   if (!canVerify())
-    return <p className="faint small">Over plain HTTP this browser cannot verify the chain.</p>;
-  if (!verdict) return <p className="faint small">Verifying the chain…</p>;
+    return (
+      <p className="faint small">
+        <Trans>Over plain HTTP this browser cannot verify the chain.</Trans>
+      </p>
+    );
+  if (!verdict)
+    return (
+      <p className="faint small">
+        <Trans>Verifying the chain…</Trans>
+      </p>
+    );
   return verdict.ok ? (
     <p className="small" data-chain="ok">
       <Mark tone="good" icon="link">
-        Chain verified: {plural(entries.length, "entry", "entries")}
+        <Plural value={entries.length} one="Chain verified: # entry" other="Chain verified: # entries" />
       </Mark>
     </p>
   ) : (
     <div className="notice" data-tone="bad" role="alert" data-chain="broken">
       <div>
-        <strong>The chain is broken at entry {verdict.number}</strong>
+        <strong>
+          <Trans>The chain is broken at entry {verdict.number}</Trans>
+        </strong>
         <div>{verdict.why}.</div>
       </div>
     </div>
@@ -83,7 +96,7 @@ function Line({ entry, times }: { entry: Entry; times: number }) {
     <li>
       <span>
         {line(entry, nameOf)}
-        {times > 1 && ` (${times} times)`} · <Ago at={entry.timestamp} />
+        {times > 1 && t` (${times} times)`} · <Ago at={entry.timestamp} />
       </span>
       {said && (
         <q className="review-said" translate="no" dir="auto">
@@ -97,34 +110,37 @@ function Line({ entry, times }: { entry: Entry; times: number }) {
 function line(entry: Entry, nameOf: (id: string | undefined) => string): string {
   const { details } = entry;
   const reviewer = nameOf(entry.reviewerId ?? entry.actor);
-  const by = entry.reviewerId && entry.reviewerId !== entry.actor ? ` (by ${nameOf(entry.actor)})` : "";
+  const by = entry.reviewerId && entry.reviewerId !== entry.actor ? ` (${t`by ${nameOf(entry.actor)}`})` : "";
   switch (entry.action) {
     case "pending":
-      return "Held";
+      return t`Held`;
     case "assigned":
-      return `Assigned to ${nameOf(entry.assignedTo)}`;
+      return t`Assigned to ${nameOf(entry.assignedTo)}`;
     case "escalated":
-      return `Escalated to ${nameOf(entry.to)}${details?.escalationAfterMs ? `, after ${duration(details.escalationAfterMs)} without a decision` : ""}`;
+      return details?.escalationAfterMs
+        ? t`Escalated to ${nameOf(entry.to)}, after ${duration(details.escalationAfterMs)} without a decision`
+        : t`Escalated to ${nameOf(entry.to)}`;
     case "expired":
-      return "The review time ended";
+      return t`The review time ended`;
     case "claimed":
-      return `Claimed by ${reviewer}`;
+      return t`Claimed by ${reviewer}`;
     case "released":
-      return `Released by ${reviewer}`;
+      return t`Released by ${reviewer}`;
     case "extended":
-      return `Given more time by ${reviewer}`;
+      return t`Given more time by ${reviewer}`;
     case "approved": {
-      const many = details?.bulk ? ` in bulk, one of ${details.bulk}` : "";
-      return `Approved ${entry.wasModified ? "with an edit " : ""}by ${reviewer}${by}${many}`;
+      const many = details?.bulk ? t` in bulk, one of ${details.bulk}` : "";
+      const made = entry.wasModified ? t`Approved with an edit by ${reviewer}` : t`Approved by ${reviewer}`;
+      return `${made}${by}${many}`;
     }
     case "rejected":
-      return `Rejected by ${reviewer}${by}`;
+      return `${t`Rejected by ${reviewer}`}${by}`;
     case "retried":
-      return "A new task tries again";
+      return t`A new task tries again`;
     case "cancelled":
-      return "The task was cancelled";
+      return t`The task was cancelled`;
     case "notification_skipped":
-      return `No mail to ${nameOf(entry.to)}`;
+      return t`No mail to ${nameOf(entry.to)}`;
     default:
       return entry.action ?? "";
   }

@@ -1,4 +1,6 @@
 /** The items that wait, as cards of two lines; only those in view are in the document. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef } from "react";
 import { Link } from "wouter";
@@ -41,11 +43,11 @@ export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, ta
     <div className="review-list" {...hold}>
       {waiting > 0 && (
         <button type="button" className="button table-new" data-size="small" onClick={take}>
-          {waiting} new
+          <Trans>{waiting} new</Trans>
         </button>
       )}
       <div className="review-scroll" ref={scroller}>
-        <ul style={{ height: virtual.getTotalSize() }} aria-label={`${items.length} outputs`}>
+        <ul style={{ height: virtual.getTotalSize() }} aria-label={t`${items.length} outputs`}>
           {virtual.getVirtualItems().map(({ index, start }) => {
             const item = items[index] as Approval;
             const id = item.taskId;
@@ -64,7 +66,7 @@ export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, ta
                   <span className="review-item-box">
                     <input
                       type="checkbox"
-                      aria-label={`Select ${item.stepId ?? id}`}
+                      aria-label={t`Select ${item.stepId ?? id}`}
                       checked={chosen.has(id)}
                       onChange={() => toggle(id)}
                     />
@@ -81,14 +83,14 @@ export function List({ items, current, chosen, toggle, hrefOf, gone, waiting, ta
                     </span>
                     {refusals[id] && (
                       <Mark tone="bad" icon="warn">
-                        refused
+                        <Trans>refused</Trans>
                       </Mark>
                     )}
                     {item.claimedBy && <span className="tag cut">{nameOf(item.claimedBy)}</span>}
                     {(item.status === "escalated" || item.status === "expired") && (
                       <Status state={item.status} />
                     )}
-                    <span className="num" data-tip="Confidence">
+                    <span className="num" data-tip={t`Confidence`}>
                       {ratio(item.confidence)}
                     </span>
                     <span className="num review-item-age">

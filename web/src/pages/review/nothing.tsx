@@ -1,6 +1,7 @@
 /** The empty list: what was done, and what still waits. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { usePage } from "../../api/hooks";
-import { plural } from "../../lib/format";
 import { Button, Empty } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
 import { useDoneToday } from "./done";
@@ -8,11 +9,11 @@ import { useDoneToday } from "./done";
 export function Done() {
   return (
     <Empty
-      title="Nothing waits for you"
+      title={t`Nothing waits for you`}
       command={`callboard tasks submit "Answer this customer: where is my parcel?" --require-approval`}
       needs="tasks: create"
     >
-      What a gate holds appears here as it happens.
+      <Trans>What a gate holds appears here as it happens.</Trans>
     </Empty>
   );
 }
@@ -28,29 +29,48 @@ export function Nothing({ isMine, isFiltered, clear }: Props) {
   const done = useDoneToday();
   const all = usePage("/api/hitl/pending", { query: { limit: 1, includeExpired: true } });
   const waiting = all.data?.total ?? 0;
-  const doneText = `All done: ${plural(done, "output")} today`;
+  const doneText = plural(done, { one: "All done: # output today", other: "All done: # outputs today" });
   if (!isFiltered)
     return (
-      <Empty title={done > 0 ? doneText : "Nothing waits"} action={<RunExample of="review" />}>
-        Every output that waited was decided.
+      <Empty title={done > 0 ? doneText : t`Nothing waits`} action={<RunExample of="review" />}>
+        <Trans>Every output that waited was decided.</Trans>
       </Empty>
     );
   if (isMine)
     return (
       <Empty
-        title={done > 0 ? doneText : "Nothing waits for you"}
-        action={waiting > 0 && <Button onClick={clear}>Show what waits for others</Button>}
+        title={done > 0 ? doneText : t`Nothing waits for you`}
+        action={
+          waiting > 0 && (
+            <Button onClick={clear}>
+              <Trans>Show what waits for others</Trans>
+            </Button>
+          )
+        }
       >
         {waiting > 0
-          ? `${plural(waiting, "output waits", "outputs wait")} for others. You may decide ${waiting === 1 ? "it" : "them"} too.`
-          : "Nothing waits for others either."}
+          ? plural(waiting, {
+              one: "# output waits for others. You may decide it too.",
+              other: "# outputs wait for others. You may decide them too.",
+            })
+          : t`Nothing waits for others either.`}
       </Empty>
     );
   return (
-    <Empty title="Nothing matches" action={<Button onClick={clear}>Clear the filters</Button>}>
+    <Empty
+      title={t`Nothing matches`}
+      action={
+        <Button onClick={clear}>
+          <Trans>Clear the filters</Trans>
+        </Button>
+      }
+    >
       {waiting > 0
-        ? `${plural(waiting, "output waits", "outputs wait")} without the filters.`
-        : "Nothing else waits."}
+        ? plural(waiting, {
+            one: "# output waits without the filters.",
+            other: "# outputs wait without the filters.",
+          })
+        : t`Nothing else waits.`}
     </Empty>
   );
 }

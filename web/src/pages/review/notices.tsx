@@ -1,8 +1,10 @@
 /** What is said above an item: who looks at it, what was decided, what was refused. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { Approval } from "../../api/client";
 import { useNames } from "../../lib/people";
 import { visible } from "../../lib/visible";
-import { useMay } from "../../session/session";
+import { useMay, useWho } from "../../session/session";
 import { Button, Command } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { Status } from "../../ui/status";
@@ -15,15 +17,17 @@ import { isOpen } from "./review";
 export function Claimed({ item }: { item: Approval }) {
   const nameOf = useNames();
   const may = useMay()("hitl: approve/reject");
+  const me = useWho().user.id;
   const by = item.claimedBy;
-  if (!isOpen(item) || !by || nameOf(by) === "you") return null;
+  if (!isOpen(item) || !by || by === me) return null;
   return (
     <div className="notice" data-tone="warn">
       <span className="status" data-tone="warn">
         <Icon name="person" />
       </span>
       <div>
-        {nameOf(by)} looks at this now.{may && " You may decide it too; the first decision counts."}
+        <Trans>{nameOf(by)} looks at this now.</Trans>{" "}
+        {may && <Trans>You may decide it too; the first decision counts.</Trans>}
       </div>
     </div>
   );
@@ -41,8 +45,10 @@ export function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () 
         <div className="grow">
           {decision ? (
             <>
-              by {nameOf(decision.by)} <Ago at={decision.at} />
-              {decision.wasModified && ", with an edit"}
+              <Trans>
+                by {nameOf(decision.by)} <Ago at={decision.at} />
+              </Trans>
+              {decision.wasModified && t`, with an edit`}
               {decision.comment && (
                 <q className="review-said" translate="no" dir="auto">
                   {visible(decision.comment)}
@@ -50,17 +56,17 @@ export function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () 
               )}
               {decision.retryTaskId && (
                 <div>
-                  <TaskLink id={decision.retryTaskId}>The task that tries again</TaskLink>
+                  <TaskLink id={decision.retryTaskId}>{t`The task that tries again`}</TaskLink>
                 </div>
               )}
             </>
           ) : (
-            "Nothing is to be decided any more: its task has ended."
+            t`Nothing is to be decided any more: its task has ended.`
           )}
         </div>
         {hasNext && (
           <Button size="small" onClick={onNext}>
-            Next
+            <Trans>Next</Trans>
           </Button>
         )}
       </div>
@@ -73,21 +79,21 @@ export function Refused({ item, refusal }: { item: Approval; refusal: Refusal | 
   if (!refusal || !isOpen(item)) return null;
   const what =
     refusal.kind === "reject"
-      ? "The rejection"
+      ? t`The rejection was refused`
       : refusal.isEdit
-        ? "The approval of the edit"
-        : "The approval";
+        ? t`The approval of the edit was refused`
+        : t`The approval was refused`;
   return (
     <div className="notice" data-tone="bad" role="alert" data-refused={refusal.kind}>
       <span className="status" data-tone="bad">
         <Icon name="warn" />
       </span>
       <div className="grow">
-        <strong>{what} was refused</strong> <Ago at={new Date(refusal.at).toISOString()} />
+        <strong>{what}</strong> <Ago at={new Date(refusal.at).toISOString()} />
         <div className="review-wrap">{visible(refusal.message)}</div>
       </div>
       <Button size="small" onClick={() => forgetRefusal(item.taskId)}>
-        Dismiss
+        <Trans>Dismiss</Trans>
       </Button>
     </div>
   );
@@ -101,17 +107,21 @@ export function Unlisted({ first, clear }: { first?: () => void; clear?: () => v
         <Icon name="search" />
       </span>
       <div className="grow">
-        <strong>This output is not in the list</strong>
-        <div>The filters hide it, so it cannot be decided here.</div>
+        <strong>
+          <Trans>This output is not in the list</Trans>
+        </strong>
+        <div>
+          <Trans>The filters hide it, so it cannot be decided here.</Trans>
+        </div>
       </div>
       {first && (
         <Button size="small" onClick={first}>
-          Open the first of the list
+          <Trans>Open the first of the list</Trans>
         </Button>
       )}
       {clear && (
         <Button size="small" onClick={clear}>
-          Clear the filters
+          <Trans>Clear the filters</Trans>
         </Button>
       )}
     </div>
@@ -126,11 +136,11 @@ function Unused({ item }: { item: Approval }) {
   return (
     <div className="notice" data-tone="warn" data-unused>
       <div className="grow stack">
-        <strong>Your {draft.edit === undefined ? "reason" : "edit"} was not used</strong>
+        <strong>{draft.edit === undefined ? t`Your reason was not used` : t`Your edit was not used`}</strong>
         <Command>{written}</Command>
       </div>
       <Button size="small" onClick={() => forgetDraft(item.taskId)}>
-        Discard
+        <Trans>Discard</Trans>
       </Button>
     </div>
   );

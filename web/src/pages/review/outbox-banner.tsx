@@ -1,6 +1,6 @@
 /** What waits for the server, on every page, and its way there once the connection is back. */
+import { Plural, Trans } from "@lingui/react/macro";
 import { useEffect } from "react";
-import { plural } from "../../lib/format";
 import { useConnection } from "../../live/live";
 import { useWho } from "../../session/session";
 import { Button } from "../../ui/basics";
@@ -24,14 +24,23 @@ export default function OutboxBanner() {
         <Icon name="clock" />
       </span>
       <div className="grow">
-        <strong>{plural(many, "decision waits", "decisions wait")} for the server</strong>
+        <strong>
+          <Plural
+            value={many}
+            one="# decision waits for the server"
+            other="# decisions wait for the server"
+          />
+        </strong>
         <div>
-          This browser keeps {many === 1 ? "it" : "them"}, and sends {many === 1 ? "it" : "them"} as soon as
-          the server answers.
+          <Plural
+            value={many}
+            one="This browser keeps it, and sends it as soon as the server answers."
+            other="This browser keeps them, and sends them as soon as the server answers."
+          />
         </div>
       </div>
       <Button size="small" onClick={retry}>
-        Send now
+        <Trans>Send now</Trans>
       </Button>
     </div>
   );

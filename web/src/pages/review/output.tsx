@@ -1,4 +1,5 @@
 /** The output as it came, and what differs from it. */
+import { t } from "@lingui/core/macro";
 import { lazy, useEffect, useRef } from "react";
 import type { Approval } from "../../api/client";
 import { useApi } from "../../api/hooks";
@@ -9,7 +10,7 @@ const Diff = lazy(() => import("./editor").then((it) => ({ default: it.Diff })))
 
 /** `onEnd` is called once its end was in view. */
 export function Output({ text, onEnd }: { text: string; onEnd: () => void }) {
-  return <Reader label="Output" text={text} end={<End onSeen={onEnd} />} />;
+  return <Reader label={t`Output`} text={text} end={<End onSeen={onEnd} />} />;
 }
 
 function End({ onSeen }: { onSeen: () => void }) {
@@ -42,8 +43,8 @@ export function Compared({ item, edit, earlier }: { item: Approval; edit?: strin
   const output = item.output ?? "";
   const after = item.decision?.modifiedOutput ?? edit;
   if (after !== undefined)
-    return <Diff before={read(output)} after={read(after)} names={["Output", "Edited output"]} />;
-  return <Diff before={read(earlier ?? "")} after={read(output)} names={["Rejected output", "Output"]} />;
+    return <Diff before={read(output)} after={read(after)} names={[t`Output`, t`Edited output`]} />;
+  return <Diff before={read(earlier ?? "")} after={read(output)} names={[t`Rejected output`, t`Output`]} />;
 }
 
 /** JSON is compared line by line. */

@@ -1,4 +1,5 @@
 /** Gives an output to another reviewer. */
+import { t } from "@lingui/core/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { type Approval, api, unwrap } from "../../api/client";
 import { usePage } from "../../api/hooks";
@@ -13,9 +14,9 @@ export function Reassign({ item }: { item: Approval }) {
     const params = { path: { taskId: item.taskId } };
     try {
       await unwrap(api.POST("/api/hitl/{taskId}/assign", { params, body: { assignee } }));
-      toast(`Given to ${others.find(({ id }) => id === assignee)?.name}.`);
+      toast(t`Given to ${others.find(({ id }) => id === assignee)?.name ?? ""}.`);
     } catch (error) {
-      toastError(error, "It was not given to anybody else");
+      toastError(error, t`It was not given to anybody else`);
     }
     await client.invalidateQueries({ queryKey: ["/api/hitl/{taskId}"] });
     await client.invalidateQueries({ queryKey: ["/api/hitl/{taskId}/history"] });
@@ -23,11 +24,11 @@ export function Reassign({ item }: { item: Approval }) {
   return (
     <select
       className="select review-reassign"
-      aria-label="Give it to another reviewer"
+      aria-label={t`Give it to another reviewer`}
       value=""
       onChange={(event) => void give(event.target.value)}
     >
-      <option value="">Give to…</option>
+      <option value="">{t`Give to…`}</option>
       {others.map(({ id, name, email }) => (
         <option key={id} value={id}>
           {others.some((other) => other.id !== id && other.name === name) ? `${name} (${email})` : name}

@@ -1,4 +1,6 @@
 /** The reason of a rejection, and whether the model tries again: beside the output, which it does not cover. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useEffect, useId, useRef, useState } from "react";
 import type { Approval } from "../../api/client";
 import { COMMAND } from "../../lib/keys";
@@ -52,13 +54,15 @@ export function Reject({ item, reason, setReason, onClose, onReject }: Props) {
         }}
       >
         <header>
-          <h3 id={id}>Reject {item.stepId ?? "the output"}</h3>
+          <h3 id={id}>
+            <Trans>Reject {item.stepId ?? t`the output`}</Trans>
+          </h3>
           <button
             type="button"
             className="button"
             data-kind="quiet"
             data-size="small"
-            aria-label="Close"
+            aria-label={t`Close`}
             onClick={onClose}
           >
             <Icon name="cross" />
@@ -66,8 +70,8 @@ export function Reject({ item, reason, setReason, onClose, onReject }: Props) {
         </header>
         <div ref={text}>
           <Field
-            label="Reason"
-            hint={retry && !item.function ? "The model gets it as feedback." : "Kept in the history."}
+            label={t`Reason`}
+            hint={retry && !item.function ? t`The model gets it as feedback.` : t`Kept in the history.`}
           >
             {(props) => (
               <textarea
@@ -82,7 +86,7 @@ export function Reject({ item, reason, setReason, onClose, onReject }: Props) {
           </Field>
         </div>
         {recent.length > 0 && (
-          <ul className="review-reasons" aria-label="Recent reasons">
+          <ul className="review-reasons" aria-label={t`Recent reasons`}>
             {recent.map((each) => (
               <li key={each}>
                 <button
@@ -100,10 +104,10 @@ export function Reject({ item, reason, setReason, onClose, onReject }: Props) {
         )}
         <label className="check">
           <input type="checkbox" checked={retry} onChange={(event) => setRetry(event.target.checked)} />
-          {item.function ? "Call the function again" : "Try again, with the reason in the prompt"}
+          {item.function ? t`Call the function again` : t`Try again, with the reason in the prompt`}
         </label>
         {retry && !item.function && (
-          <Field label="Prompt" hint="As before, unless you change it.">
+          <Field label={t`Prompt`} hint={t`As before, unless you change it.`}>
             {(props) => (
               <textarea
                 {...props}
@@ -116,14 +120,16 @@ export function Reject({ item, reason, setReason, onClose, onReject }: Props) {
           </Field>
         )}
         {!retry && item.planExecutionId && (
-          <p className="small soft">The steps behind it are cancelled, and the execution fails.</p>
+          <p className="small soft">
+            <Trans>The steps behind it are cancelled, and the execution fails.</Trans>
+          </p>
         )}
         <footer>
           <Button onClick={onClose} hotkey="Esc">
-            Cancel
+            <Trans>Cancel</Trans>
           </Button>
           <Button type="submit" kind="danger-primary" hotkey={`${COMMAND} ↵`}>
-            {retry ? "Reject and try again" : "Reject"}
+            {retry ? t`Reject and try again` : t`Reject`}
           </Button>
         </footer>
       </form>

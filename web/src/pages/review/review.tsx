@@ -1,4 +1,6 @@
 /** Outputs that wait for a reviewer: the list, and the one that is open. All of it by keyboard. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useLocation, useParams as useRoute } from "wouter";
 import { type Approval, api, unwrap } from "../../api/client";
@@ -136,7 +138,7 @@ export default function Review() {
   };
   const takeBack = (id?: number) => {
     const taken = undo(id);
-    if (!taken) return toast("Nothing waits to be undone.");
+    if (!taken) return toast(t`Nothing waits to be undone.`);
     tellTaken(taken);
     const item = taken.items[0];
     if (item) navigate(address(item.taskId));
@@ -162,15 +164,15 @@ export default function Review() {
       one.stepId !== undefined &&
       selected.every((item) => groupOf(item) === groupOf(one));
     if (!isOneGroup)
-      return toast("Only outputs of one step of one template can be approved together.", { tone: "bad" });
+      return toast(t`Only outputs of one step of one template can be approved together.`, { tone: "bad" });
     if (selected.some((item) => hasEdit(item.taskId)))
-      return toast("One of them has an edit, which would be lost: approve that one by itself.", {
+      return toast(t`One of them has an edit, which would be lost: approve that one by itself.`, {
         tone: "bad",
       });
-    if (selected.length < 2) return toast("Select two or more.", { tone: "bad" });
+    if (selected.length < 2) return toast(t`Select two or more.`, { tone: "bad" });
     const seen = selected.filter((item) => opened(item.taskId)).length;
     if (seen < Math.min(3, selected.length)) {
-      return toast(`Open at least ${Math.min(3, selected.length)} of them first: you have opened ${seen}.`, {
+      return toast(t`Open at least ${Math.min(3, selected.length)} of them first: you have opened ${seen}.`, {
         tone: "bad",
       });
     }
@@ -178,19 +180,19 @@ export default function Review() {
   };
 
   const deciding = [
-    { id: "review.approve", key: "a", label: "Approve", run: () => detail.current?.approve() },
-    { id: "review.edit", key: "e", label: "Edit", run: () => detail.current?.edit() },
-    { id: "review.reject", key: "r", label: "Reject", run: () => detail.current?.reject() },
-    { id: "review.select", key: "x", label: "Select", run: () => taskId && toggle(taskId) },
-    { id: "review.undo", key: "z", label: "Undo the last decision", run: () => takeBack() },
+    { id: "review.approve", key: "a", label: t`Approve`, run: () => detail.current?.approve() },
+    { id: "review.edit", key: "e", label: t`Edit`, run: () => detail.current?.edit() },
+    { id: "review.reject", key: "r", label: t`Reject`, run: () => detail.current?.reject() },
+    { id: "review.select", key: "x", label: t`Select`, run: () => taskId && toggle(taskId) },
+    { id: "review.undo", key: "z", label: t`Undo the last decision`, run: () => takeBack() },
   ];
-  useKeys("Review", [
-    { id: "review.next", key: "j", label: "Next", run: () => go(neighbour(1)) },
-    { id: "review.previous", key: "k", label: "Previous", run: () => go(neighbour(-1)) },
-    { id: "review.skip", key: "s", label: "Skip to the next", run: () => go(neighbour(1) ?? items[0]) },
+  useKeys(t`Review`, [
+    { id: "review.next", key: "j", label: t`Next`, run: () => go(neighbour(1)) },
+    { id: "review.previous", key: "k", label: t`Previous`, run: () => go(neighbour(-1)) },
+    { id: "review.skip", key: "s", label: t`Skip to the next`, run: () => go(neighbour(1) ?? items[0]) },
     ...(may ? deciding : []),
-    { id: "review.diff", key: "d", label: "Show the difference", run: () => detail.current?.diff() },
-    { id: "review.search", key: "/", label: "Search", run: () => search.current?.focus() },
+    { id: "review.diff", key: "d", label: t`Show the difference`, run: () => detail.current?.diff() },
+    { id: "review.search", key: "/", label: t`Search`, run: () => search.current?.focus() },
   ]);
 
   useClaim(may && item.data && isOpen(item.data) ? taskId : undefined);
@@ -202,15 +204,17 @@ export default function Review() {
 
   return (
     <div className="review" data-open={taskId !== undefined}>
-      <title>Review · Callboard</title>
-      <section className="review-side" aria-label="Outputs that wait">
+      <title>{t`Review · Callboard`}</title>
+      <section className="review-side" aria-label={t`Outputs that wait`}>
         <div className="page-head review-head">
-          <h1>Review</h1>
+          <h1>
+            <Trans>Review</Trans>
+          </h1>
           <span className="soft grow">
-            {isComplete && (shown.length === total ? total : `${shown.length} of ${total}`)}
+            {isComplete && (shown.length === total ? total : t`${shown.length} of ${total}`)}
           </span>
           <Link href="/review/decided" className="small">
-            Decided
+            <Trans>Decided</Trans>
           </Link>
         </div>
         <div className="review-filters">
@@ -218,8 +222,8 @@ export default function Review() {
             ref={search}
             className="input"
             type="search"
-            aria-label="Search"
-            placeholder={`Search text, step, tag  ${keyOf("review.search", "/")}`}
+            aria-label={t`Search`}
+            placeholder={t`Search text, step, tag  ${keyOf("review.search", "/")}`}
             value={text}
             onChange={(event) => setParams({ q: event.target.value })}
             onKeyDown={(event) => {
@@ -229,11 +233,11 @@ export default function Review() {
           />
           <select
             className="select"
-            aria-label="Step"
+            aria-label={t`Step`}
             value={group ?? ""}
             onChange={(event) => setParams({ step: event.target.value })}
           >
-            <option value="">All steps</option>
+            <option value="">{t`All steps`}</option>
             {steps.map((step) => (
               <option key={step}>{step}</option>
             ))}
@@ -241,11 +245,11 @@ export default function Review() {
           {(queues.length > 1 || query.queue) && (
             <select
               className="select"
-              aria-label="Queue"
+              aria-label={t`Queue`}
               value={query.queue ?? ""}
               onChange={(event) => setParams({ queue: event.target.value })}
             >
-              <option value="">All queues</option>
+              <option value="">{t`All queues`}</option>
               {[...new Set([...queues, ...(query.queue ? [query.queue] : [])])].map((queue) => (
                 <option key={queue}>{queue}</option>
               ))}
@@ -253,11 +257,11 @@ export default function Review() {
           )}
           <select
             className="select"
-            aria-label="Age"
+            aria-label={t`Age`}
             value={age ?? ""}
             onChange={(event) => setParams({ age: event.target.value || undefined })}
           >
-            <option value="">Of any age</option>
+            <option value="">{t`Of any age`}</option>
             {AGES.map((part) => (
               <option key={part.age} value={part.age}>
                 {part.name}
@@ -271,7 +275,7 @@ export default function Review() {
                 checked={isMine}
                 onChange={(event) => setParams({ mine: event.target.checked ? "1" : undefined })}
               />
-              Assigned to me
+              <Trans>Assigned to me</Trans>
             </label>
             <button
               type="button"
@@ -280,20 +284,21 @@ export default function Review() {
               data-size="small"
               onClick={() => setParams({ sort: isNewestFirst ? undefined : "newest" })}
             >
-              {isNewestFirst ? "Newest first" : "Oldest first"}
+              {isNewestFirst ? t`Newest first` : t`Oldest first`}
             </button>
           </div>
         </div>
         {chosen.size > 0 && (
           <div className="review-chosen">
             <span>
-              {selected.length} selected{hidden > 0 && `, ${hidden} more hidden`}
+              <Trans>{selected.length} selected</Trans>
+              {hidden > 0 && t`, ${hidden} more hidden`}
             </span>
             <Button size="small" needs="hitl: approve/reject" onClick={askBulk}>
-              Approve {selected.length}…
+              <Trans>Approve {selected.length}…</Trans>
             </Button>
             <Button size="small" kind="quiet" onClick={() => setChosen(new Set())}>
-              Clear
+              <Trans>Clear</Trans>
             </Button>
           </div>
         )}
@@ -325,12 +330,18 @@ export default function Review() {
         )}
         {total > LOADED && rows.length >= LOADED && (
           <p className="faint small review-most">
-            The {rows.length} {isNewestFirst ? "latest" : "oldest"} of {total}.
+            {isNewestFirst
+              ? t`The ${rows.length} latest of ${total}.`
+              : t`The ${rows.length} oldest of ${total}.`}
           </p>
         )}
       </section>
-      <section className="review-main" aria-label="The open output">
-        {!isWide && taskId !== undefined && <h1 className="hide">Review</h1>}
+      <section className="review-main" aria-label={t`The open output`}>
+        {!isWide && taskId !== undefined && (
+          <h1 className="hide">
+            <Trans>Review</Trans>
+          </h1>
+        )}
         {taskId === undefined ? (
           isWide && isComplete && !isFiltered && items.length === 0 && <Done />
         ) : (

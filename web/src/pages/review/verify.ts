@@ -2,6 +2,7 @@
  * Verifies the history of an approval in the browser, by the rule in docs/reference/approvals.md: each entry's
  * hash is the SHA-256 of its members as sorted, compact JSON, and holds the hash of the entry before.
  */
+import { t } from "@lingui/core/macro";
 import type { Approval, Schemas } from "../../api/client";
 
 export type Entry = Schemas["Entry"];
@@ -76,21 +77,21 @@ export async function verify(item: Approval, entries: Entry[]): Promise<Verdict>
   let before = ZERO;
   for (const [index, entry] of entries.entries()) {
     const fault = (why: string): Verdict => ({ ok: false, number: index + 1, why });
-    if (entry.number !== index + 1) return fault("an entry is missing");
-    if (entry.previousHash !== before) return fault("it does not follow the entry before");
+    if (entry.number !== index + 1) return fault(t`an entry is missing`);
+    if (entry.previousHash !== before) return fault(t`it does not follow the entry before`);
     before = await sha256(canonical(item.taskId, entry));
-    if (entry.hash !== before) return fault("its members are not those that were hashed");
+    if (entry.hash !== before) return fault(t`its members are not those that were hashed`);
     if (item.erasedAt) continue;
     const said = entry.comment ?? entry.reason;
     const differs = async (hash: string | undefined, text: string | undefined) =>
       text !== undefined && hash !== (await committed(entry.salt, text));
-    if (await differs(entry.commentHash, said)) return fault("its text was changed");
-    if (await differs(entry.editHash, entry.modifiedOutput)) return fault("its edit was changed");
+    if (await differs(entry.commentHash, said)) return fault(t`its text was changed`);
+    if (await differs(entry.editHash, entry.modifiedOutput)) return fault(t`its edit was changed`);
     if (entry.outputHash && (await differs(entry.outputHash, item.output)))
-      return fault("the output was changed");
+      return fault(t`the output was changed`);
   }
   if (item.history.length !== entries.length || item.history.hash !== before) {
-    return { ok: false, number: entries.length, why: "the history does not end where the approval says" };
+    return { ok: false, number: entries.length, why: t`the history does not end where the approval says` };
   }
   return { ok: true };
 }

@@ -1,9 +1,11 @@
 /** Why an output is held, and why by this reviewer: in a sentence, and in figures of outputs like it. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import type { Approval } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { duration, percent, plural, ratio } from "../../lib/format";
+import { duration, percent, ratio } from "../../lib/format";
 import { useNames } from "../../lib/people";
-import { useMay } from "../../session/session";
+import { useMay, useWho } from "../../session/session";
 import { Ago } from "../../ui/time";
 import { Reassign } from "./reassign";
 import { isOpen } from "./review";
@@ -12,7 +14,17 @@ import { isOpen } from "./review";
 export function Reason({ item }: { item: Approval }) {
   return (
     <p className="review-reason">
-      {reasonText(item)} {item.reason === "requested" ? "Asked" : "Held"} <Ago at={item.createdAt} />.{isOpen(item) && <Whose item={item} />}
+      {reasonText(item)}{" "}
+      {item.reason === "requested" ? (
+        <Trans>
+          Asked <Ago at={item.createdAt} />.
+        </Trans>
+      ) : (
+        <Trans>
+          Held <Ago at={item.createdAt} />.
+        </Trans>
+      )}
+      {isOpen(item) && <Whose item={item} />}
     </p>
   );
 }
@@ -22,12 +34,13 @@ function Whose({ item }: { item: Approval }) {
   const may = useMay()("hitl: approve/reject");
   const history = useApi("/api/hitl/{taskId}/history", { path: { taskId: item.taskId } });
   const to = nameOf(item.assignedTo);
-  const others = to !== "you" && may ? "; you may decide it too" : "";
+  const others = item.assignedTo !== useWho().user.id && may ? t`; you may decide it too` : "";
   if (!item.assignedTo)
     return (
       <>
         {" "}
-        Nobody has it{may && ": any reviewer may decide it"}. {may && <Reassign item={item} />}
+        {may ? <Trans>Nobody has it: any reviewer may decide it.</Trans> : <Trans>Nobody has it.</Trans>}{" "}
+        {may && <Reassign item={item} />}
       </>
     );
   const given = history.data?.findLast(({ action }) => action === "assigned" || action === "escalated");
@@ -36,20 +49,31 @@ function Whose({ item }: { item: Approval }) {
   return (
     <>
       {" "}
-      {isLate ? "It came to" : "Assigned to"} {to}
-      {given && (
-        <>
-          {" "}
-          <Ago at={given.timestamp} />
-        </>
+      {isLate ? (
+        after ? (
+          <Trans>
+            It came to {to} <Ago at={given.timestamp} />, because {nameOf(given.from)} had not decided within{" "}
+            {duration(after)}
+          </Trans>
+        ) : (
+          <Trans>
+            It came to {to} <Ago at={given.timestamp} />, because {nameOf(given.from)} had not decided in time
+          </Trans>
+        )
+      ) : given ? (
+        <Trans>
+          Assigned to {to} <Ago at={given.timestamp} />
+        </Trans>
+      ) : (
+        <Trans>Assigned to {to}</Trans>
       )}
-      {isLate &&
-        `, because ${nameOf(given.from)} had not decided${after ? ` within ${duration(after)}` : " in time"}`}
       {others}. {may && <Reassign item={item} />}
       {item.status === "expired" && (
         <>
           {" "}
-          Its review time ended <Ago at={item.timeoutAt} />.
+          <Trans>
+            Its review time ended <Ago at={item.timeoutAt} />.
+          </Trans>
         </>
       )}
     </>
@@ -72,22 +96,30 @@ export function Why({ item }: { item: Approval }) {
         </div>
       )}
       <dl className="facts small">
-        <dt>Confidence</dt>
+        <dt>
+          <Trans>Confidence</Trans>
+        </dt>
         <dd>
           {ratio(confidence)}
           {item.confidenceSource && item.confidenceSource !== "none" && (
             <span className="faint">, {SOURCES[item.confidenceSource] ?? item.confidenceSource}</span>
           )}
         </dd>
-        <dt>Threshold</dt>
+        <dt>
+          <Trans>Threshold</Trans>
+        </dt>
         <dd>
           {ratio(threshold)}{" "}
-          {reason === "required" && <span className="faint">(held at any confidence)</span>}
+          {reason === "required" && (
+            <span className="faint">
+              <Trans>(held at any confidence)</Trans>
+            </span>
+          )}
         </dd>
       </dl>
       {item.untested && (
         <p className="small soft">
-          Untested: fewer than 20 outputs of this step, method and model have been decided.
+          <Trans>Untested: fewer than 20 outputs of this step, method and model have been decided.</Trans>
         </p>
       )}
       {may("hitl: read statistics") && <Record item={item} />}
@@ -96,25 +128,25 @@ export function Why({ item }: { item: Approval }) {
 }
 
 const SOURCES: Record<string, string> = {
-  logprobs: "from the token probabilities",
-  samples: "from repeated answers",
-  judge: "by a judging model",
-  reported: "as the worker reported it",
+  logprobs: t`from the token probabilities`,
+  samples: t`from repeated answers`,
+  judge: t`by a judging model`,
+  reported: t`as the worker reported it`,
 };
 
 function reasonText({ reason, confidence, threshold, sampled, stepId, field }: Approval): string {
-  if (sampled) return "It would have passed. It is held as a sample, to learn how good such outputs are.";
+  if (sampled) return t`It would have passed. It is held as a sample, to learn how good such outputs are.`;
   switch (reason) {
     case "required":
-      return stepId ? "Every output of this step is held." : "The caller asked for a review.";
+      return stepId ? t`Every output of this step is held.` : t`The caller asked for a review.`;
     case "below_threshold":
-      return `Its confidence is ${ratio(confidence)}, below ${ratio(threshold)}.`;
+      return t`Its confidence is ${ratio(confidence)}, below ${ratio(threshold)}.`;
     case "requested":
       return field
-        ? `The output has passed, and nothing waits for the decision: a review of ${field} was asked for.`
-        : "The output has passed, and nothing waits for the decision: a review was asked for.";
+        ? t`The output has passed, and nothing waits for the decision: a review of ${field} was asked for.`
+        : t`The output has passed, and nothing waits for the decision: a review was asked for.`;
     case "no_confidence":
-      return "The worker gave no confidence.";
+      return t`The worker gave no confidence.`;
     default:
       return reason.replaceAll("_", " ");
   }
@@ -140,19 +172,25 @@ function Record({ item }: { item: Approval }) {
   const all = mine.approved + mine.edited + mine.rejected;
   const range =
     confidence === undefined
-      ? "without a confidence"
-      : `at ${ratio((mine as { from?: number }).from)}–${ratio((mine as { to?: number }).to)}`;
-  const scope = isKnown ? "of this step" : "of any step or task";
+      ? t`without a confidence`
+      : t`at ${ratio((mine as { from?: number }).from)}–${ratio((mine as { to?: number }).to)}`;
+  const scope = isKnown ? t`of this step` : t`of any step or task`;
   if (all === 0)
     return (
       <p className="faint small">
-        No output {scope} was decided yet {range}.
+        <Trans>
+          No output {scope} was decided yet {range}.
+        </Trans>
       </p>
     );
   return (
     <div className="stack review-record">
       <p className="small soft">
-        {plural(all, "decision")} on outputs {scope} {range}
+        <Plural
+          value={all}
+          one={`# decision on outputs ${scope} ${range}`}
+          other={`# decisions on outputs ${scope} ${range}`}
+        />
       </p>
       <div className="review-shares" aria-hidden="true">
         {mine.approved > 0 && <i data-tone="good" style={{ flexGrow: mine.approved }} />}
@@ -160,8 +198,10 @@ function Record({ item }: { item: Approval }) {
         {mine.rejected > 0 && <i data-tone="bad" style={{ flexGrow: mine.rejected }} />}
       </div>
       <p className="small">
-        {percent(mine.approved / all)} approved · {percent(mine.edited / all)} edited ·{" "}
-        {percent(mine.rejected / all)} rejected
+        <Trans>
+          {percent(mine.approved / all)} approved · {percent(mine.edited / all)} edited ·{" "}
+          {percent(mine.rejected / all)} rejected
+        </Trans>
       </p>
     </div>
   );

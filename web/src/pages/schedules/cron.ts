@@ -7,9 +7,13 @@
  * croner, whose patterns the server reads, finds the wall-clock times; it is given UTC, so its own rule of zones is
  * never used. A chunk of its own.
  */
+import { t } from "@lingui/core/macro";
 import { Cron } from "croner";
 import { toString as describe } from "cronstrue";
+import { language } from "../../lib/texts";
 import { changesOf, instantOf, wallOf } from "./zone";
+
+if (language === "de") await import("cronstrue/locales/de.min.js");
 
 const NAMED: Record<string, string> = {
   "@yearly": "0 0 1 1 *",
@@ -120,7 +124,7 @@ export function inWords(cron: string): string {
   const [, , day = "*", , weekday = "*"] = fields;
   const both = weekday.startsWith("+");
   const plain = [...fields.slice(0, 4), weekday.replace(/^\+/, "")].join(" ");
-  const text = describe(plain, { use24HourTimeFormat: true });
+  const text = describe(plain, { use24HourTimeFormat: true, locale: language });
   if (day === "*" || /^\+?[*?]$/.test(weekday)) return text;
-  return both ? `${text}: days that are both` : `${text}: days that are either`;
+  return both ? t`${text}: days that are both` : t`${text}: days that are either`;
 }

@@ -1,4 +1,6 @@
 /** /schedules/new and /schedules/:id/edit: the times, with a preview as they are typed, and the work. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useDeferredValue, useId, useMemo, useState } from "react";
 import { Link, useLocation, useParams as useRoute } from "wouter";
@@ -24,15 +26,17 @@ export default function EditSchedule() {
   const may = useMay();
   if (!may("schedules: manage")) {
     return (
-      <PageFrame title="Schedule">
-        <Empty title="You may not change schedules">An operator or an admin may.</Empty>
+      <PageFrame title={t`Schedule`}>
+        <Empty title={t`You may not change schedules`}>
+          <Trans>An operator or an admin may.</Trans>
+        </Empty>
       </PageFrame>
     );
   }
   return id ? (
     <Known id={id} />
   ) : (
-    <PageFrame title="New schedule">
+    <PageFrame title={t`New schedule`}>
       <Form />
     </PageFrame>
   );
@@ -41,7 +45,7 @@ export default function EditSchedule() {
 function Known({ id }: { id: string }) {
   const read = useApi("/api/schedules/{id}", { path: { id } });
   return (
-    <PageFrame title={read.data ? `Edit ${visible(read.data.name)}` : "Edit"}>
+    <PageFrame title={read.data ? t`Edit ${visible(read.data.name)}` : t`Edit`}>
       <Loaded query={read} lines={8}>
         {(schedule) => (schedule.target ? <Form key={id} of={schedule} /> : <Loading lines={8} />)}
       </Loaded>
@@ -73,7 +77,7 @@ function Form({ of }: { of?: Schedule }) {
         predicate: ({ queryKey: [path] }) => String(path).startsWith("/api/schedules"),
       });
       navigate(`/schedules/${id}`);
-      toast(of ? "The schedule was changed." : "The schedule was created.");
+      toast(of ? t`The schedule was changed.` : t`The schedule was created.`);
     } catch (error) {
       setRefused(error as Error);
       setBusy(false);
@@ -96,21 +100,27 @@ function Form({ of }: { of?: Schedule }) {
           faults={faults.filter(({ field }) => field.startsWith("target"))}
         />
         <Rules draft={draft} set={set} faultOf={faultOf} />
-        {refused && faults.length === 0 && <Failed error={refused} what="It was not saved" />}
+        {refused && faults.length === 0 && <Failed error={refused} what={t`It was not saved`} />}
         {faults.length > 0 && (
-          <Failed error={new Error("see the fields that are marked")} what="It was not saved" />
+          <Failed error={new Error(t`see the fields that are marked`)} what={t`It was not saved`} />
         )}
         {of && changes && "target" in changes && (
-          <p className="small soft">The work of later runs will belong to you: you changed what it starts.</p>
+          <p className="small soft">
+            <Trans>The work of later runs will belong to you: you changed what it starts.</Trans>
+          </p>
         )}
         <div className="row wrap">
           <Button type="submit" kind="primary" busy={busy} disabled={isWrong || isUnchanged}>
-            {of ? "Save" : "Create"}
+            {of ? t`Save` : t`Create`}
           </Button>
           <Link className="button" href={of ? `/schedules/${of.id}` : "/schedules"}>
-            Leave it
+            <Trans>Leave it</Trans>
           </Link>
-          {isUnchanged && <span className="small soft">Nothing is changed.</span>}
+          {isUnchanged && (
+            <span className="small soft">
+              <Trans>Nothing is changed.</Trans>
+            </span>
+          )}
         </div>
       </div>
       <div className="stack">{draft.kind === "cron" && <Live draft={draft} />}</div>
@@ -136,21 +146,21 @@ type Part = {
 };
 
 const PRESETS: [name: string, cron: string][] = [
-  ["every 15 minutes", "*/15 * * * *"],
-  ["every hour", "0 * * * *"],
-  ["every night", "0 3 * * *"],
-  ["on weekdays", "0 8 * * MON-FRI"],
-  ["every Monday", "0 8 * * MON"],
-  ["on the last day of the month", "0 18 L * *"],
+  [t`every 15 minutes`, "*/15 * * * *"],
+  [t`every hour`, "0 * * * *"],
+  [t`every night`, "0 3 * * *"],
+  [t`on weekdays`, "0 8 * * MON-FRI"],
+  [t`every Monday`, "0 8 * * MON"],
+  [t`on the last day of the month`, "0 18 L * *"],
 ];
 
 function When({ draft, set, faultOf }: Part) {
   const zones = useMemo(() => ["UTC", ...Intl.supportedValuesOf("timeZone")], []);
   const list = useId();
   return (
-    <Panel title="When">
+    <Panel title={t`When`}>
       <div className="pad stack">
-        <Field label="Name" fault={faultOf("name")}>
+        <Field label={t`Name`} fault={faultOf("name")}>
           {(props) => (
             <input
               {...props}
@@ -162,7 +172,7 @@ function When({ draft, set, faultOf }: Part) {
             />
           )}
         </Field>
-        <Field label="How often">
+        <Field label={t`How often`}>
           {(props) => (
             <select
               {...props}
@@ -170,15 +180,15 @@ function When({ draft, set, faultOf }: Part) {
               value={draft.kind}
               onChange={(event) => set({ kind: event.target.value as Draft["kind"] })}
             >
-              <option value="cron">again and again</option>
-              <option value="at">once</option>
+              <option value="cron">{t`again and again`}</option>
+              <option value="at">{t`once`}</option>
             </select>
           )}
         </Field>
         {draft.kind === "cron" ? (
           <>
             <Field
-              label="Cron expression"
+              label={t`Cron expression`}
               fault={faultOf("cron")}
               hint={
                 <>
@@ -190,7 +200,7 @@ function When({ draft, set, faultOf }: Part) {
                       .{" "}
                     </>
                   )}
-                  Minute, hour, day of the month, month, day of the week.
+                  <Trans>Minute, hour, day of the month, month, day of the week.</Trans>
                 </>
               }
             >
@@ -214,9 +224,9 @@ function When({ draft, set, faultOf }: Part) {
               ))}
             </div>
             <Field
-              label="Time zone"
+              label={t`Time zone`}
               fault={faultOf("timezone")}
-              hint="Its clocks count, also when they change."
+              hint={t`Its clocks count, also when they change.`}
             >
               {(props) => (
                 <>
@@ -240,7 +250,7 @@ function When({ draft, set, faultOf }: Part) {
             </Field>
           </>
         ) : (
-          <Field label="Time" hint={`By your clock (${readersZone()}).`} fault={faultOf("at")}>
+          <Field label={t`Time`} hint={t`By your clock (${readersZone()}).`} fault={faultOf("at")}>
             {(props) => (
               <input
                 {...props}
@@ -278,15 +288,15 @@ function Rules({ draft, set, faultOf }: Part) {
     </Field>
   );
   return (
-    <Panel title="Rules">
+    <Panel title={t`Rules`}>
       <div className="pad stack">
         <div className="schedules-pair">
-          {choice("overlap", "If an earlier run goes on, a run", OVERLAPS)}
-          {choice("catchUp", "Of runs that were missed", CATCH_UPS)}
+          {choice("overlap", t`If an earlier run goes on, a run`, OVERLAPS)}
+          {choice("catchUp", t`Of runs that were missed`, CATCH_UPS)}
         </div>
         <Field
-          label="Longest random delay, in seconds"
-          hint="So that schedules of the same minute do not start together; at most 3,600."
+          label={t`Longest random delay, in seconds`}
+          hint={t`So that schedules of the same minute do not start together; at most 3,600.`}
           fault={faultOf("jitterMs")}
         >
           {(props) => (
@@ -307,7 +317,7 @@ function Rules({ draft, set, faultOf }: Part) {
             checked={draft.enabled}
             onChange={(event) => set({ enabled: event.target.checked })}
           />
-          It is active; else it is paused
+          <Trans>It is active; else it is paused</Trans>
         </label>
       </div>
     </Panel>

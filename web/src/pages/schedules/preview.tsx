@@ -1,12 +1,15 @@
 /** When an expression runs: the next times, the days of a year, and what happens when the clocks change. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMemo } from "react";
 import { useNow } from "../../lib/clock";
-import { count, plural, relative } from "../../lib/format";
+import { count, duration, relative } from "../../lib/format";
 import { zone as readersZone } from "../../lib/span";
+import { locale } from "../../lib/texts";
 import { Failed, Panel } from "../../ui/basics";
 import { Mark } from "../../ui/status";
 import { type Day, instants, isInterval, nextOf, yearOf } from "./cron";
-import { Both, clockOf } from "./times";
+import { Both, clockOf, schedulesLocale } from "./times";
 import { changesOf, isZone, wallOf } from "./zone";
 
 const NEXT = 8;
@@ -27,7 +30,7 @@ export default function Preview({ cron, zone, nextRunAt }: Props) {
   const found = useMemo(() => computed(cron, zone, hour), [cron, zone, hour]);
   const now = useNow();
   if ("fault" in found) {
-    return <Failed error={new Error(found.fault)} what="There is no preview" />;
+    return <Failed error={new Error(found.fault)} what={t`There is no preview`} />;
   }
   const next = found.next.filter((at) => at > now).slice(0, NEXT);
   const said = nextRunAt ? Date.parse(nextRunAt) : undefined;
@@ -35,19 +38,23 @@ export default function Preview({ cron, zone, nextRunAt }: Props) {
     return (
       <p className="notice" data-tone="warn">
         <span>
-          This browser computes other times than the server, whose time zones may be newer: there is no
-          preview. The next run is at {clockOf(zone, said)}.
+          <Trans>
+            This browser computes other times than the server, whose time zones may be newer: there is no
+            preview. The next run is at {clockOf(zone, said)}.
+          </Trans>
         </span>
       </p>
     );
   }
   return (
     <>
-      <Panel title="Next runs" actions={<span className="soft small">{zone}</span>}>
+      <Panel title={t`Next runs`} actions={<span className="soft small">{zone}</span>}>
         {next.length === 0 ? (
-          <p className="pad soft">It never runs: no date of the next five years matches.</p>
+          <p className="pad soft">
+            <Trans>It never runs: no date of the next five years matches.</Trans>
+          </p>
         ) : (
-          <ol className="schedules-next pad" aria-label="Next runs">
+          <ol className="schedules-next pad" aria-label={t`Next runs`}>
             {next.map((at) => (
               <li key={at}>
                 <Both at={at} zone={zone} />
@@ -57,18 +64,18 @@ export default function Preview({ cron, zone, nextRunAt }: Props) {
           </ol>
         )}
       </Panel>
-      <Panel title="A year" actions={<span className="soft small">{sumOf(found.days)}</span>}>
+      <Panel title={t`A year`} actions={<span className="soft small">{sumOf(found.days)}</span>}>
         <div className="pad">
           <Year days={found.days} zone={zone} />
         </div>
       </Panel>
-      <Panel title="When the clocks change">
+      <Panel title={t`When the clocks change`}>
         {found.changes.length === 0 ? (
           <p className="pad soft">
-            The clocks of {zone} do not change in the next year.
+            <Trans>The clocks of {zone} do not change in the next year.</Trans>
             {zone === "UTC" &&
               readersZone() !== "UTC" &&
-              " Those of your own zone may: then the same run is at another hour for you."}
+              t` Those of your own zone may: then the same run is at another hour for you.`}
           </p>
         ) : (
           <ul className="schedules-changes">
@@ -76,16 +83,20 @@ export default function Preview({ cron, zone, nextRunAt }: Props) {
               <li key={change.at} className="pad">
                 <strong>{change.day}</strong>{" "}
                 <Mark tone="warn" icon="clock">
-                  {Math.abs(change.by) % 3_600_000 === 0
-                    ? plural(Math.abs(change.by) / 3_600_000, "hour")
-                    : `${Math.abs(change.by) / 60_000} minutes`}{" "}
-                  {change.by > 0 ? "forward" : "back"}
+                  {change.by > 0
+                    ? t`${duration(change.by)} forward`
+                    : t`${duration(Math.abs(change.by))} back`}
                 </Mark>
                 <div>
-                  {change.runs === 0 ? "It does not run on this day" : plural(change.runs, "run")}
+                  {change.runs === 0
+                    ? t`It does not run on this day`
+                    : plural(change.runs, { one: "# run", other: "# runs" })}
                   {change.around.length > 0 && (
                     <>
-                      , around the change at <span className="mono">{change.around.join(", ")}</span>
+                      ,{" "}
+                      <Trans>
+                        around the change at <span className="mono">{change.around.join(", ")}</span>
+                      </Trans>
                       {change.isCut && ", …"}
                     </>
                   )}
@@ -97,9 +108,11 @@ export default function Preview({ cron, zone, nextRunAt }: Props) {
         )}
         <p className="pad small soft">
           {isInterval(cron)
-            ? "An interval goes on evenly: nothing runs in the hour that is left out, and the hour that comes twice has its runs twice."
-            : "Fixed times run once on each day: one that is left out moves to the end of the gap, and one that comes twice runs at the first."}{" "}
-          <a href="/docs/reference/schedules#daylight-saving">The rule</a>
+            ? t`An interval goes on evenly: nothing runs in the hour that is left out, and the hour that comes twice has its runs twice.`
+            : t`Fixed times run once on each day: one that is left out moves to the end of the gap, and one that comes twice runs at the first.`}{" "}
+          <a href="/docs/reference/schedules#daylight-saving">
+            <Trans>The rule</Trans>
+          </a>
         </p>
       </Panel>
     </>
@@ -108,7 +121,7 @@ export default function Preview({ cron, zone, nextRunAt }: Props) {
 
 function computed(cron: string, zone: string, from: number) {
   if (!isZone(zone))
-    return { fault: `${zone} is no time zone that this browser knows, such as Europe/Berlin` };
+    return { fault: t`${zone} is no time zone that this browser knows, such as Europe/Berlin` };
   try {
     const next = nextOf(cron, zone, from, NEXT + 120);
     const days = yearOf(cron, zone, from);
@@ -130,7 +143,7 @@ function computed(cron: string, zone: string, from: number) {
   }
 }
 
-const dayFormat = new Intl.DateTimeFormat("en-GB", {
+const dayFormat = new Intl.DateTimeFormat(schedulesLocale, {
   timeZone: "UTC",
   weekday: "short",
   day: "numeric",
@@ -139,12 +152,13 @@ const dayFormat = new Intl.DateTimeFormat("en-GB", {
 });
 const dayOf = (wall: number) => dayFormat.format(wall);
 
-const monthFormat = new Intl.DateTimeFormat("en-US", { timeZone: "UTC", month: "short", year: "2-digit" });
+const monthFormat = new Intl.DateTimeFormat(locale, { timeZone: "UTC", month: "short", year: "2-digit" });
 
 function sumOf(days: Day[]): string {
   const with_ = days.filter(({ runs }) => runs > 0);
   const runs = days.reduce((sum, day) => sum + day.runs, 0);
-  return `${plural(runs, "run")} on ${count(with_.length)} of 365 days`;
+  const on = count(with_.length);
+  return plural(runs, { one: `# run on ${on} of 365 days`, other: `# runs on ${on} of 365 days` });
 }
 
 /** A line for each month and a box for each day: filled where it runs, framed where the clocks change. */
@@ -155,7 +169,7 @@ function Year({ days, zone }: { days: Day[]; zone: string }) {
     months.set(key, [...(months.get(key) ?? []), day]);
   }
   return (
-    <div className="schedules-year" role="img" aria-label={`Days of a year in ${zone}: ${sumOf(days)}`}>
+    <div className="schedules-year" role="img" aria-label={t`Days of a year in ${zone}: ${sumOf(days)}`}>
       {[...months].map(([name, of]) => (
         <div key={name} className="schedules-month">
           <span className="soft small">{name}</span>
@@ -165,20 +179,20 @@ function Year({ days, zone }: { days: Day[]; zone: string }) {
               style={index === 0 ? { gridColumnStart: new Date(wall).getUTCDate() + 1 } : undefined}
               data-runs={runs > 0}
               data-change={change !== undefined}
-              data-tip={`${dayOf(wall)}: ${runs === 0 ? "no run" : plural(runs, "run")}${change === undefined ? "" : ", the clocks change"}`}
+              data-tip={`${dayOf(wall)}: ${runs === 0 ? t`no run` : plural(runs, { one: "# run", other: "# runs" })}${change === undefined ? "" : `, ${t`the clocks change`}`}`}
             />
           ))}
         </div>
       ))}
       <p className="schedules-legend small soft">
         <span>
-          <i data-runs="true" /> runs
+          <i data-runs="true" /> <Trans>runs</Trans>
         </span>
         <span>
-          <i data-runs="false" /> does not run
+          <i data-runs="false" /> <Trans>does not run</Trans>
         </span>
         <span>
-          <i data-runs="true" data-change="true" /> the clocks change
+          <i data-runs="true" data-change="true" /> <Trans>the clocks change</Trans>
         </span>
       </p>
     </div>

@@ -1,4 +1,5 @@
 /** Schedules as these pages read them, and words for what their settings mean. */
+import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { ApiError, api, get, getPage, type Schemas, unwrap } from "../../api/client";
 
@@ -7,15 +8,15 @@ export type Run = Schemas["ScheduleRun"];
 export type Target = Schemas["ScheduleTarget"];
 
 export const OVERLAPS: Record<string, string> = {
-  skip: "is skipped",
-  queue: "waits for its end",
-  cancel_running: "cancels it and starts",
-  allow: "starts beside it",
+  skip: t`is skipped`,
+  queue: t`waits for its end`,
+  cancel_running: t`cancels it and starts`,
+  allow: t`starts beside it`,
 };
 export const CATCH_UPS: Record<string, string> = {
-  last: "the newest one runs",
-  none: "none runs",
-  all: "all run, at most 100",
+  last: t`the newest one runs`,
+  none: t`none runs`,
+  all: t`all run, at most 100`,
 };
 
 /** What a schedule is at the moment: a single time that has passed leaves nothing to wait for. */

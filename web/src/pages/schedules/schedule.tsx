@@ -1,10 +1,12 @@
 /** One schedule: when it runs, what became of each run, and what may be done with it. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { Link, useLocation, useParams as useRoute } from "wouter";
 import { api, unwrap } from "../../api/client";
 import { useApi, usePage, useRows } from "../../api/hooks";
-import { count, duration, plural, tail } from "../../lib/format";
+import { count, duration, tail } from "../../lib/format";
 import { useNames } from "../../lib/people";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
@@ -33,7 +35,7 @@ export default function SchedulePage() {
   const read = useApi("/api/schedules/{id}", { path: { id } });
   return (
     <PageFrame
-      title={read.data ? visible(read.data.name) : "Schedule"}
+      title={read.data ? visible(read.data.name) : t`Schedule`}
       actions={read.data && <Actions of={read.data} />}
     >
       <Loaded query={read} lines={8}>
@@ -43,7 +45,7 @@ export default function SchedulePage() {
             <div className="schedules-two">
               <div className="stack">
                 <Runs id={schedule.id} zone={schedule.timezone ?? "UTC"} />
-                <Panel title="What it starts">
+                <Panel title={t`What it starts`}>
                   {schedule.target ? <TargetShown target={schedule.target} /> : <Loading lines={2} />}
                 </Panel>
               </div>
@@ -57,9 +59,11 @@ export default function SchedulePage() {
                     />
                   </Suspense>
                 ) : (
-                  <Panel title="When it runs">
+                  <Panel title={t`When it runs`}>
                     <p className="pad">
-                      Once: <Both at={schedule.at} zone="UTC" />
+                      <Trans>
+                        Once: <Both at={schedule.at} zone="UTC" />
+                      </Trans>
                     </p>
                   </Panel>
                 )}
@@ -90,16 +94,20 @@ function Summary({ of }: { of: Schedule }) {
         )}
         {of.nextRunAt && (
           <span>
-            next run <Ago at={of.nextRunAt} />
+            <Trans>
+              next run <Ago at={of.nextRunAt} />
+            </Trans>
           </span>
         )}
         <Lately of={of} />
       </div>
       <p className="soft">
-        A run that comes while an earlier one goes on {OVERLAPS[of.overlap] ?? of.overlap}. Of runs that were
-        missed, {CATCH_UPS[of.catchUp] ?? of.catchUp}.
-        {of.jitterMs > 0 && ` Each is delayed by up to ${duration(of.jitterMs)}.`} Its work belongs to{" "}
-        {visible(personOf(of.createdBy))}.
+        <Trans>
+          A run that comes while an earlier one goes on {OVERLAPS[of.overlap] ?? of.overlap}. Of runs that
+          were missed, {CATCH_UPS[of.catchUp] ?? of.catchUp}.
+        </Trans>{" "}
+        {of.jitterMs > 0 && <Trans>Each is delayed by up to {duration(of.jitterMs)}.</Trans>}{" "}
+        <Trans>Its work belongs to {visible(personOf(of.createdBy))}.</Trans>
       </p>
     </>
   );
@@ -127,43 +135,51 @@ function Actions({ of }: { of: Schedule }) {
       "trigger",
       async () => {
         const work = workOf(await triggered(of.id));
-        toast("It runs now.", work && { action: { label: "Show it", run: () => navigate(work.href) } });
+        toast(t`It runs now.`, work && { action: { label: t`Show it`, run: () => navigate(work.href) } });
       },
-      "It was not started",
+      t`It was not started`,
     );
   return (
     <>
       <Button needs="schedules: manage" icon="next" busy={busy === "trigger"} onClick={() => void trigger()}>
-        Run now
+        <Trans>Run now</Trans>
       </Button>
       <Button
         needs="schedules: manage"
         busy={busy === "pause"}
         onClick={() =>
-          void run("pause", () => changed(of.id, { enabled: !of.enabled }), "It was not changed")
+          void run("pause", () => changed(of.id, { enabled: !of.enabled }), t`It was not changed`)
         }
       >
-        {of.enabled ? "Pause" : "Resume"}
+        {of.enabled ? t`Pause` : t`Resume`}
       </Button>
       <EditLink id={of.id} />
       <Button needs="schedules: manage" kind="danger" onClick={() => setDeletes(true)}>
-        Delete
+        <Trans>Delete</Trans>
       </Button>
       {deletes && (
         <Confirm
-          title={`Delete ${visible(of.name)}`}
-          verb="Delete"
+          title={t`Delete ${visible(of.name)}`}
+          verb={t`Delete`}
           onClose={() => setDeletes(false)}
           run={async () => {
             await unwrap(api.DELETE("/api/schedules/{id}", { params: { path: { id: of.id } } }));
             await client.invalidateQueries({ queryKey: ["/api/schedules"] });
             navigate("/schedules");
-            toast("The schedule was deleted.");
+            toast(t`The schedule was deleted.`);
           }}
         >
           <p>
-            It starts nothing any more, and its list of runs is gone. What it has started goes on
-            {of.queued > 0 && `; ${plural(of.queued, "run that waits is", "runs that wait are")} skipped`}.
+            <Trans>
+              It starts nothing any more, and its list of runs is gone. What it has started goes on.
+            </Trans>{" "}
+            {of.queued > 0 && (
+              <Plural
+                value={of.queued}
+                one="# run that waits is skipped."
+                other="# runs that wait are skipped."
+              />
+            )}
           </p>
         </Confirm>
       )}
@@ -176,7 +192,7 @@ function EditLink({ id }: { id: string }) {
   if (!may("schedules: manage")) return null;
   return (
     <Link className="button" href={`/schedules/${id}/edit`}>
-      Edit
+      <Trans>Edit</Trans>
     </Link>
   );
 }
@@ -184,23 +200,23 @@ function EditLink({ id }: { id: string }) {
 const WORDS: Record<string, React.ReactNode> = {
   started: (
     <Mark tone="good" icon="check">
-      started
+      <Trans>started</Trans>
     </Mark>
   ),
   queued: (
     <Mark tone="warn" icon="clock">
-      waits
+      <Trans>waits</Trans>
     </Mark>
   ),
   skipped: <Status state="skipped" />,
   missed: (
     <Mark tone="bad" icon="warn">
-      missed
+      <Trans>missed</Trans>
     </Mark>
   ),
   failed: (
     <Mark tone="bad" icon="cross">
-      not started
+      <Trans>not started</Trans>
     </Mark>
   ),
 };
@@ -210,30 +226,32 @@ function Runs({ id, zone }: { id: string; zone: string }) {
   const columns: Column<Run>[] = [
     {
       id: "at",
-      header: "Time",
+      header: t`Time`,
       width: "minmax(216px, 1.2fr)",
       cell: (run) => <Both at={run.scheduledAt} zone={zone} />,
     },
-    { id: "outcome", header: "Outcome", width: "110px", cell: (run) => WORDS[run.outcome] ?? run.outcome },
+    { id: "outcome", header: t`Outcome`, width: "110px", cell: (run) => WORDS[run.outcome] ?? run.outcome },
     {
       id: "work",
-      header: "What became of it",
+      header: t`What became of it`,
       width: "minmax(170px, 2fr)",
       cell: (run) => <Became run={run} />,
     },
   ];
   return (
-    <Panel title="Runs" actions={data && <span className="soft small">{count(total)}</span>}>
+    <Panel title={t`Runs`} actions={data && <span className="soft small">{count(total)}</span>}>
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (
         <Loading />
       ) : rows.length === 0 ? (
-        <p className="pad soft">None was due yet. The last 1,000 are kept here.</p>
+        <p className="pad soft">
+          <Trans>None was due yet. The last 1,000 are kept here.</Trans>
+        </p>
       ) : (
         <Sized rows={rows.length * 1.4}>
           <Table
-            label="Runs"
+            label={t`Runs`}
             rows={rows}
             total={total}
             more={more}
@@ -287,4 +305,4 @@ function OfTask({ id }: { id: string }) {
   return found ? <Work of={found} /> : <Unknown is={data !== undefined} />;
 }
 
-const Unknown = ({ is }: { is: boolean }) => <span className="faint">{is ? "no longer stored" : "…"}</span>;
+const Unknown = ({ is }: { is: boolean }) => <span className="faint">{is ? t`no longer stored` : "…"}</span>;

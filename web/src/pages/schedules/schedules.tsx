@@ -1,7 +1,8 @@
 /** /schedules: every schedule, when it runs next, and those that do not succeed. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import { useRows } from "../../api/hooks";
-import { plural } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useAgain } from "../../live/again";
@@ -25,7 +26,7 @@ export default function Schedules() {
   const columns: Column<Schedule>[] = [
     {
       id: "name",
-      header: "Schedule",
+      header: t`Schedule`,
       width: "minmax(170px, 2fr)",
       cell: (it) => (
         <Link href={`/schedules/${it.id}`} className="cut" data-tip={it.id}>
@@ -33,14 +34,14 @@ export default function Schedules() {
         </Link>
       ),
     },
-    { id: "state", header: "State", width: "110px", cell: (it) => <State of={it} /> },
+    { id: "state", header: t`State`, width: "110px", cell: (it) => <State of={it} /> },
     {
       id: "when",
-      header: "When",
+      header: t`When`,
       width: "minmax(190px, 2fr)",
       cell: (it) => (
         <span className="schedules-both">
-          <span>{it.cron ? <Words cron={it.cron} /> : "once"}</span>
+          <span>{it.cron ? <Words cron={it.cron} /> : t`once`}</span>
           <span translate="no" className="faint small">
             {it.cron && <code>{it.cron}</code>} {it.timezone}
           </span>
@@ -49,14 +50,14 @@ export default function Schedules() {
     },
     {
       id: "next",
-      header: "Next run",
+      header: t`Next run`,
       width: "minmax(216px, 1.2fr)",
       named: true,
       cell: (it) => (it.nextRunAt ? <Both at={it.nextRunAt} zone={it.timezone ?? "UTC"} /> : "–"),
     },
     {
       id: "in",
-      header: "In",
+      header: t`In`,
       width: "90px",
       number: true,
       phone: false,
@@ -64,36 +65,40 @@ export default function Schedules() {
     },
     {
       id: "last",
-      header: "Lately",
+      header: t`Lately`,
       width: "minmax(180px, 1fr)",
       cell: (it) => <Lately of={it} />,
     },
   ];
   return (
     <PageFrame
-      title="Schedules"
+      title={t`Schedules`}
       fill
       actions={
         <>
-          {data && <span className="soft">{plural(total, "schedule")}</span>}
+          {data && (
+            <span className="soft">
+              <Plural value={total} one="# schedule" other="# schedules" />
+            </span>
+          )}
           {may("schedules: manage") && (
             <Link className="button" data-kind="primary" href="/schedules/new">
-              New schedule
+              <Trans>New schedule</Trans>
             </Link>
           )}
         </>
       }
     >
-      <div className="filters" role="search" aria-label="Filters">
+      <div className="filters" role="search" aria-label={t`Filters`}>
         <select
           className="select"
-          aria-label="State"
+          aria-label={t`State`}
           value={state}
           onChange={(event) => set({ state: event.target.value })}
         >
-          <option value="">active and paused</option>
-          <option value="active">active</option>
-          <option value="paused">paused</option>
+          <option value="">{t`active and paused`}</option>
+          <option value="active">{t`active`}</option>
+          <option value="paused">{t`paused`}</option>
         </select>
       </div>
       {error && !data ? (
@@ -104,7 +109,7 @@ export default function Schedules() {
         <Nothing isFiltered={state !== ""} />
       ) : (
         <Table
-          label="Schedules"
+          label={t`Schedules`}
           rows={rows}
           total={total}
           more={more}
@@ -138,7 +143,7 @@ const STATES = {
   paused: <Status state="paused" />,
   over: (
     <Mark tone="mute" icon="check">
-      over
+      <Trans>over</Trans>
     </Mark>
   ),
 };
@@ -155,9 +160,11 @@ function Failures({ id, queued }: { id: string; queued: number }) {
   if (data === undefined) return <span className="faint">…</span>;
   if (data >= TOO_MANY) {
     return (
-      <span data-tip="None of its latest occurrences has succeeded: they failed, were skipped or missed, or their work did not end well.">
+      <span
+        data-tip={t`None of its latest occurrences has succeeded: they failed, were skipped or missed, or their work did not end well.`}
+      >
         <Mark tone="bad" icon="warn">
-          no success in {TOO_MANY} runs
+          <Trans>no success in {TOO_MANY} runs</Trans>
         </Mark>
       </span>
     );
@@ -165,20 +172,30 @@ function Failures({ id, queued }: { id: string; queued: number }) {
   if (queued > 0) {
     return (
       <Mark tone="warn" icon="clock">
-        {plural(queued, "run waits", "runs wait")}
+        <Plural value={queued} one="# run waits" other="# runs wait" />
       </Mark>
     );
   }
-  if (data > 0) return <span className="soft">the last {data === 1 ? "one" : data} without success</span>;
+  if (data > 0)
+    return (
+      <span className="soft">
+        <Plural value={data} one="the last one without success" other="the last # without success" />
+      </span>
+    );
   return null;
 }
 
 function Nothing({ isFiltered }: { isFiltered: boolean }) {
   const may = useMay();
-  if (isFiltered) return <Empty title="No schedule is in this state">Choose another one above.</Empty>;
+  if (isFiltered)
+    return (
+      <Empty title={t`No schedule is in this state`}>
+        <Trans>Choose another one above.</Trans>
+      </Empty>
+    );
   return (
     <Empty
-      title="No schedule was created yet"
+      title={t`No schedule was created yet`}
       command={
         "callboard schedules create digest --cron '0 8 * * MON-FRI' --timezone Europe/Berlin --prompt 'Write the digest.'"
       }
@@ -187,17 +204,19 @@ function Nothing({ isFiltered }: { isFiltered: boolean }) {
         <div className="row wrap">
           {may("schedules: manage") && (
             <Link className="button" href="/schedules/new">
-              New schedule
+              <Trans>New schedule</Trans>
             </Link>
           )}
           <Link className="button" data-kind="quiet" href="/docs/how-to/schedule">
-            How schedules work
+            <Trans>How schedules work</Trans>
           </Link>
         </div>
       }
     >
-      A schedule starts a task, a plan or a template at the times of a timetable, in a time zone of your
-      choice.
+      <Trans>
+        A schedule starts a task, a plan or a template at the times of a timetable, in a time zone of your
+        choice.
+      </Trans>
     </Empty>
   );
 }

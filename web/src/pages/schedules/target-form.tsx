@@ -1,4 +1,6 @@
 /** The work of a schedule, as a form for what is usual and as JSON for all of it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { useApi, usePage } from "../../api/hooks";
 import { visible } from "../../lib/visible";
@@ -32,7 +34,7 @@ export function TargetForm({ target, onChange, onWrong, faults }: Props) {
   const rest = of.filter(({ field }) => !KNOWN.some((known) => field.startsWith(known)));
   return (
     <Panel
-      title="What it starts"
+      title={t`What it starts`}
       actions={
         <Button
           size="small"
@@ -42,7 +44,7 @@ export function TargetForm({ target, onChange, onWrong, faults }: Props) {
             setAsJson(!asJson);
           }}
         >
-          {asJson ? "As a form" : "As JSON"}
+          {asJson ? t`As a form` : t`As JSON`}
         </Button>
       }
     >
@@ -56,14 +58,14 @@ export function TargetForm({ target, onChange, onWrong, faults }: Props) {
         ))}
         {asJson ? (
           <JsonInput
-            label="The work as JSON"
+            label={t`The work as JSON`}
             value={target as Input}
             onChange={(value) => onChange(value as Target)}
             onWrong={(isWrong) => onWrong("", isWrong)}
           />
         ) : (
           <>
-            <Field label="Kind of work">
+            <Field label={t`Kind of work`}>
               {(props) => (
                 <select
                   {...props}
@@ -71,9 +73,9 @@ export function TargetForm({ target, onChange, onWrong, faults }: Props) {
                   value={kind}
                   onChange={(event) => onChange(EMPTY[event.target.value as Kind])}
                 >
-                  <option value="template">a template</option>
-                  <option value="plan">a plan</option>
-                  <option value="task">a task</option>
+                  <option value="template">{t`a template`}</option>
+                  <option value="plan">{t`a plan`}</option>
+                  <option value="task">{t`a task`}</option>
                 </select>
               )}
             </Field>
@@ -83,9 +85,11 @@ export function TargetForm({ target, onChange, onWrong, faults }: Props) {
             {kind === "plan" && <OfPlan target={target} onChange={onChange} onWrong={onWrong} faults={of} />}
             {kind === "task" && <OfTask target={target} onChange={onChange} onWrong={onWrong} faults={of} />}
             <p className="small soft">
-              In texts, <code translate="no">{"{{meta.scheduledAt}}"}</code> is the time of the run,{" "}
-              <code translate="no">{"{{meta.scheduledDate}}"}</code> its day, and{" "}
-              <code translate="no">{"{{meta.previousScheduledAt}}"}</code> the time of the run before.
+              <Trans>
+                In texts, <code translate="no">{AT}</code> is the time of the run,{" "}
+                <code translate="no">{DATE}</code> its day, and <code translate="no">{PREVIOUS}</code> the
+                time of the run before.
+              </Trans>
             </p>
           </>
         )}
@@ -93,6 +97,10 @@ export function TargetForm({ target, onChange, onWrong, faults }: Props) {
     </Panel>
   );
 }
+
+const AT = "{{meta.scheduledAt}}";
+const DATE = "{{meta.scheduledDate}}";
+const PREVIOUS = "{{meta.previousScheduledAt}}";
 
 const KNOWN = [
   "templateId",
@@ -122,7 +130,7 @@ function OfTemplate({ target, onChange, onWrong, faults }: Props) {
   return (
     <>
       <div className="schedules-pair">
-        <Field label="Template" fault={faultIn(faults, "templateId") ?? one.error?.message}>
+        <Field label={t`Template`} fault={faultIn(faults, "templateId") ?? one.error?.message}>
           {(props) => (
             <select
               {...props}
@@ -133,7 +141,7 @@ function OfTemplate({ target, onChange, onWrong, faults }: Props) {
                 onChange({ ...target, templateId: event.target.value, version: undefined })
               }
             >
-              <option value="">Choose a template</option>
+              <option value="">{t`Choose a template`}</option>
               {id && !isListed && <option value={id}>{id}</option>}
               {templates.data?.items.map((each) => (
                 <option key={each.id} value={each.id}>
@@ -143,7 +151,7 @@ function OfTemplate({ target, onChange, onWrong, faults }: Props) {
             </select>
           )}
         </Field>
-        <Field label="Version" fault={faultIn(faults, "version")}>
+        <Field label={t`Version`} fault={faultIn(faults, "version")}>
           {(props) => (
             <select
               {...props}
@@ -152,7 +160,7 @@ function OfTemplate({ target, onChange, onWrong, faults }: Props) {
               value={version ?? ""}
               onChange={(event) => onChange({ ...target, version: event.target.value || undefined })}
             >
-              <option value="">the latest at each run</option>
+              <option value="">{t`the latest at each run`}</option>
               {versions.data?.map((each) => (
                 <option key={each.version} value={each.version}>
                   {each.version}
@@ -181,7 +189,7 @@ function OfPlan({ target, onChange, onWrong, faults }: Props) {
   const isListed = plans.data?.items.some((each) => each.id === id);
   return (
     <>
-      <Field label="Plan" fault={faultIn(faults, "planId") ?? one.error?.message}>
+      <Field label={t`Plan`} fault={faultIn(faults, "planId") ?? one.error?.message}>
         {(props) => (
           <select
             {...props}
@@ -190,7 +198,7 @@ function OfPlan({ target, onChange, onWrong, faults }: Props) {
             value={id}
             onChange={(event) => onChange({ ...target, planId: event.target.value })}
           >
-            <option value="">Choose a plan</option>
+            <option value="">{t`Choose a plan`}</option>
             {id && !isListed && <option value={id}>{id}</option>}
             {plans.data?.items.map((each) => (
               <option key={each.id} value={each.id}>
@@ -215,7 +223,9 @@ function OfInput({ target, onChange, onWrong, faults, schema }: Props & { schema
   const fault = faultIn(faults, "input");
   return (
     <fieldset className="form-group">
-      <legend>Input</legend>
+      <legend>
+        <Trans>Input</Trans>
+      </legend>
       {fields ? (
         <>
           {fault && (
@@ -240,8 +250,8 @@ function OfInput({ target, onChange, onWrong, faults, schema }: Props & { schema
 function Title({ target, onChange, faults }: Omit<Props, "onWrong">) {
   return (
     <Field
-      label="Title of each run"
-      hint="For people; empty for the usual one."
+      label={t`Title of each run`}
+      hint={t`For people; empty for the usual one.`}
       fault={faultIn(faults, "title")}
     >
       {(props) => (
@@ -262,13 +272,15 @@ function OfTask({ target, onChange, faults }: Props) {
   if (task.function) {
     return (
       <p className="soft">
-        It calls the function <code translate="no">{task.function}</code>: change it as JSON.
+        <Trans>
+          It calls the function <code translate="no">{task.function}</code>: change it as JSON.
+        </Trans>
       </p>
     );
   }
   return (
     <>
-      <Field label="Prompt" fault={faultIn(faults, "task.prompt")}>
+      <Field label={t`Prompt`} fault={faultIn(faults, "task.prompt")}>
         {(props) => (
           <textarea
             {...props}
@@ -280,7 +292,7 @@ function OfTask({ target, onChange, faults }: Props) {
           />
         )}
       </Field>
-      <Field label="System prompt" fault={faultIn(faults, "task.systemPrompt")}>
+      <Field label={t`System prompt`} fault={faultIn(faults, "task.systemPrompt")}>
         {(props) => (
           <textarea
             {...props}
@@ -295,8 +307,8 @@ function OfTask({ target, onChange, faults }: Props) {
         {(["model", "queue"] as const).map((name) => (
           <Field
             key={name}
-            label={name === "model" ? "Model" : "Queue"}
-            hint="Empty for the default."
+            label={name === "model" ? t`Model` : t`Queue`}
+            hint={t`Empty for the default.`}
             fault={faultIn(faults, `task.${name}`)}
           >
             {(props) => (

@@ -1,4 +1,6 @@
 /** The work that a schedule starts, as it is shown. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import { useNameOf } from "../../lib/names";
 import { visible } from "../../lib/visible";
@@ -19,26 +21,33 @@ export function TargetShown({ target }: { target: Target }) {
       <div>
         {templateId && (
           <>
-            The template{" "}
-            <Link href={`/templates/${templateId}`}>
-              <TemplateName id={templateId} />
-            </Link>
-            , {version ? <code translate="no">{version}</code> : "in its latest version at each run"}
+            <Trans>
+              The template{" "}
+              <Link href={`/templates/${templateId}`}>
+                <TemplateName id={templateId} />
+              </Link>
+              ,
+            </Trans>{" "}
+            {version ? <code translate="no">{version}</code> : t`in its latest version at each run`}
           </>
         )}
         {planId && (
           <>
-            The plan <Link href={`/plans/${planId}`}>{visible(nameOf({ planId }))}</Link>
+            <Trans>
+              The plan <Link href={`/plans/${planId}`}>{visible(nameOf({ planId }))}</Link>
+            </Trans>
           </>
         )}
-        {task && (task.function ? `A call of ${visible(task.function)}` : "A task")}
+        {task && (task.function ? t`A call of ${visible(task.function)}` : t`A task`)}
       </div>
       {task ? (
-        <LongText text={task.prompt ?? JSON.stringify(task.args ?? {}, null, 2)} label="Prompt" />
+        <LongText text={task.prompt ?? JSON.stringify(task.args ?? {}, null, 2)} label={t`Prompt`} />
       ) : (
         <>
-          <h3>Input</h3>
-          <LongText text={JSON.stringify(input ?? {}, null, 2)} label="Input" />
+          <h3>
+            <Trans>Input</Trans>
+          </h3>
+          <LongText text={JSON.stringify(input ?? {}, null, 2)} label={t`Input`} />
         </>
       )}
       <Rest of={task ? without(task, ["prompt", "args", "function"]) : rest} />
@@ -50,8 +59,10 @@ function Rest({ of }: { of: Record<string, unknown> }) {
   if (Object.keys(of).length === 0) return null;
   return (
     <>
-      <h3>Settings</h3>
-      <LongText text={JSON.stringify(of, null, 2)} label="Settings of the work" />
+      <h3>
+        <Trans>Settings</Trans>
+      </h3>
+      <LongText text={JSON.stringify(of, null, 2)} label={t`Settings of the work`} />
     </>
   );
 }

@@ -1,7 +1,12 @@
 /** Times of a schedule: in its own time zone and in the reader's. */
+import { Trans } from "@lingui/react/macro";
 import { lazy, Suspense } from "react";
 import { zone as readersZone } from "../../lib/span";
+import { language, locale } from "../../lib/texts";
 import { isZone } from "./zone";
+
+/** Days stand before months: a reader of the United States gets the international order of English. */
+export const schedulesLocale = language === "en" ? "en-GB" : locale;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
@@ -9,7 +14,7 @@ const formats = new Map<string, Intl.DateTimeFormat>();
 export function clockOf(zone: string, at: number): string {
   let format = formats.get(zone);
   if (!format) {
-    format = new Intl.DateTimeFormat("en-GB", {
+    format = new Intl.DateTimeFormat(schedulesLocale, {
       timeZone: isZone(zone) ? zone : "UTC",
       weekday: "short",
       day: "2-digit",
@@ -34,7 +39,7 @@ export function Both({ at, zone }: { at: string | number | undefined; zone: stri
       <time dateTime={new Date(instant).toISOString()}>{there}</time>
       {there !== here && (
         <span className="faint small" data-tip={readersZone()}>
-          {here} for you
+          <Trans>{here} for you</Trans>
         </span>
       )}
     </span>
@@ -48,7 +53,11 @@ const Text = lazy(async () => {
       try {
         return inWords(cron);
       } catch {
-        return <span className="soft">not an expression of five fields</span>;
+        return (
+          <span className="soft">
+            <Trans>not an expression of five fields</Trans>
+          </span>
+        );
       }
     },
   };

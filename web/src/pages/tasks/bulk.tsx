@@ -1,9 +1,11 @@
 /** Acting on all that match: the number first, then the act, then what came of it. */
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { ApiError, api, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
-import { count, plural } from "../../lib/format";
+import { count } from "../../lib/format";
 import { useLive } from "../../live/live";
 import { Button, Failed, Loading } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
@@ -21,7 +23,7 @@ import {
 
 export type Target = { words: string } & ({ act: Act; filter: TaskQuery } | { rows: string[] });
 
-const TITLE = { cancel: "Cancel tasks", retry: "Retry tasks" };
+const TITLE = { cancel: t`Cancel tasks`, retry: t`Retry tasks` };
 const JOB = "/api/bulk/{id}" as const;
 /** The time between two readings of a running job, in milliseconds. */
 const EVERY = 1_000;
@@ -72,26 +74,32 @@ function Matched({ title, act, query, onClose }: Around & { act: Act; query: Tas
       onSubmit={() => !busy && void go()}
       footer={
         found?.total === 0 ? (
-          <Button type="submit">Close</Button>
+          <Button type="submit">
+            <Trans>Close</Trans>
+          </Button>
         ) : (
           <>
-            <Button onClick={onClose}>{act === "cancel" ? "Keep them" : "Leave them"}</Button>
+            <Button onClick={onClose}>{act === "cancel" ? t`Keep them` : t`Leave them`}</Button>
             <Button
               type="submit"
               kind={act === "cancel" ? "danger" : "primary"}
               icon={act === "cancel" ? "stop" : "undo"}
               busy={!found || busy}
             >
-              {found ? `${act === "cancel" ? "Cancel" : "Retry"} ${plural(number, "task")}` : "Counting"}
+              {!found
+                ? t`Counting`
+                : act === "cancel"
+                  ? plural(number, { one: "Cancel # task", other: "Cancel # tasks" })
+                  : plural(number, { one: "Retry # task", other: "Retry # tasks" })}
             </Button>
           </>
         )
       }
     >
-      {error && <Failed error={error} what="Nothing was done" />}
+      {error && <Failed error={error} what={t`Nothing was done`} />}
       {isOther && (
         <p className="notice" data-tone="warn" role="alert">
-          Another number of tasks matches by now. Nothing was done.
+          <Trans>Another number of tasks matches by now. Nothing was done.</Trans>
         </p>
       )}
       {!error && !found && <Loading lines={2} />}
@@ -104,8 +112,9 @@ function MatchingSummary({ found: { act, counts, total } }: { found: Matching })
   if (total === 0) {
     return (
       <p>
-        Nothing that matches {act === "cancel" ? "is pending or running" : "has failed"}: there is nothing to{" "}
-        {act === "cancel" ? "cancel" : "try again"}.
+        {act === "cancel"
+          ? t`Nothing that matches is pending or running: there is nothing to cancel.`
+          : t`Nothing that matches has failed: there is nothing to try again.`}
       </p>
     );
   }
@@ -113,12 +122,24 @@ function MatchingSummary({ found: { act, counts, total } }: { found: Matching })
   return (
     <>
       <p>
-        <strong>{plural(total, "task")}</strong> {total === 1 ? "matches" : "match"}: {parts}.
+        <Plural
+          value={total}
+          one={
+            <span>
+              <strong># task</strong> matches: {parts}.
+            </span>
+          }
+          other={
+            <span>
+              <strong># tasks</strong> match: {parts}.
+            </span>
+          }
+        />
       </p>
       <p className="soft">
         {act === "cancel"
-          ? "These are cancelled, and nothing else. An execution fails if one of its steps is among them."
-          : "Each is submitted again, as a new task. Steps are left out: retry their executions."}
+          ? t`These are cancelled, and nothing else. An execution fails if one of its steps is among them.`
+          : t`Each is submitted again, as a new task. Steps are left out: retry their executions.`}
       </p>
     </>
   );
@@ -134,7 +155,7 @@ function Running({ title, id, onClose }: Around & { id: string }) {
       await unwrap(api.DELETE("/api/bulk/{id}", { params: { path: { id } } }));
       await client.invalidateQueries({ queryKey: [JOB, { path: { id } }] });
     } catch (error) {
-      toastError(error, "It was not stopped");
+      toastError(error, t`It was not stopped`);
     }
   };
   useLive(["bulk.*"]);
@@ -154,14 +175,14 @@ function Running({ title, id, onClose }: Around & { id: string }) {
         <>
           {data && !isDone && (
             <Button kind="danger" icon="stop" needs="bulk: run" onClick={() => void stop()}>
-              Stop it
+              <Trans>Stop it</Trans>
             </Button>
           )}
-          <Button type="submit">{isDone ? "Close" : "Close; it goes on"}</Button>
+          <Button type="submit">{isDone ? t`Close` : t`Close; it goes on`}</Button>
         </>
       }
     >
-      {error && <Failed error={error} what="The job cannot be read" />}
+      {error && <Failed error={error} what={t`The job cannot be read`} />}
       {data?.reason && (
         <p className="notice" data-tone="warn">
           {data.reason}
@@ -176,7 +197,7 @@ function Running({ title, id, onClose }: Around & { id: string }) {
           skipped={data.skipped}
           failed={data.failed}
           of={data.total}
-          verb={data.action === "cancel" ? "cancelled" : "submitted again"}
+          act={data.action === "cancel" ? "cancel" : "retry"}
         />
       )}
     </Dialog>
@@ -209,14 +230,20 @@ function Chosen({ title, rows, onClose }: Around & { rows: string[] }) {
       onSubmit={() => void go()}
       footer={
         isDone ? (
-          <Button type="submit">Close</Button>
+          <Button type="submit">
+            <Trans>Close</Trans>
+          </Button>
         ) : outcome ? (
-          <Button onClick={onClose}>Stop here</Button>
+          <Button onClick={onClose}>
+            <Trans>Stop here</Trans>
+          </Button>
         ) : (
           <>
-            <Button onClick={onClose}>Keep them</Button>
+            <Button onClick={onClose}>
+              <Trans>Keep them</Trans>
+            </Button>
             <Button type="submit" kind="danger" icon="stop">
-              Cancel {plural(rows.length, "task")}
+              <Plural value={rows.length} one="Cancel # task" other="Cancel # tasks" />
             </Button>
           </>
         )
@@ -224,7 +251,7 @@ function Chosen({ title, rows, onClose }: Around & { rows: string[] }) {
     >
       {outcome ? (
         <>
-          <Progress {...outcome} failed={outcome.failed.length} of={rows.length} verb="cancelled" />
+          <Progress {...outcome} failed={outcome.failed.length} of={rows.length} act="cancel" />
           {outcome.failed.slice(0, 5).map(({ id, why }) => (
             <p key={id} className="small">
               <span translate="no" className="mono">
@@ -236,27 +263,41 @@ function Chosen({ title, rows, onClose }: Around & { rows: string[] }) {
         </>
       ) : (
         <p>
-          {rows.length === 1 ? "The selected task is" : `The ${count(rows.length)} selected tasks are`}{" "}
-          cancelled, and nothing else. One that has ended stays as it is.
+          <Plural
+            value={rows.length}
+            one="The selected task is cancelled, and nothing else. One that has ended stays as it is."
+            other="The # selected tasks are cancelled, and nothing else. One that has ended stays as it is."
+          />
         </p>
       )}
     </Dialog>
   );
 }
 
-type Numbers = { done: number; changed: number; skipped: number; failed: number; of: number; verb: string };
+type Numbers = {
+  done: number;
+  changed: number;
+  skipped: number;
+  failed: number;
+  of: number;
+  act: "cancel" | "retry";
+};
 
-function Progress({ done, changed, skipped, failed, of, verb }: Numbers) {
+function Progress({ done, changed, skipped, failed, of, act }: Numbers) {
+  const made = count(changed);
+  const said = [
+    act === "cancel"
+      ? plural(of, { one: `${made} of # task cancelled`, other: `${made} of # tasks cancelled` })
+      : plural(of, { one: `${made} of # task submitted again`, other: `${made} of # tasks submitted again` }),
+    skipped > 0 && plural(skipped, { one: "# left as it was", other: "# left as they were" }),
+    failed > 0 && t`${count(failed)} refused`,
+  ];
   return (
     <div className="stack" role="status">
       <span className="bar" aria-hidden="true">
         <i style={{ width: `${(done / Math.max(1, of)) * 100}%` }} />
       </span>
-      <p>
-        {count(changed)} of {plural(of, "task")} {verb}
-        {skipped > 0 && `, ${count(skipped)} left as they were`}
-        {failed > 0 && `, ${count(failed)} refused`}.
-      </p>
+      <p>{said.filter(Boolean).join(", ")}.</p>
     </div>
   );
 }

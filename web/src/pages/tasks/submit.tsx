@@ -1,4 +1,6 @@
 /** The form that submits a task. What is written is a draft until it is sent. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
@@ -65,7 +67,7 @@ export function Submit({ from, onClose }: { from?: Draft; onClose: () => void })
     } catch (refused) {
       setError(refused as Error);
       if (!(refused instanceof ApiError) || refused.faults.length === 0) {
-        toastError(refused, "It was not submitted");
+        toastError(refused, t`It was not submitted`);
       }
     }
     setBusy(false);
@@ -74,20 +76,20 @@ export function Submit({ from, onClose }: { from?: Draft; onClose: () => void })
   const others = error instanceof ApiError ? error.faults.filter(({ field }) => !known.includes(field)) : [];
   return (
     <Dialog
-      title="Submit a task"
+      title={t`Submit a task`}
       size="wide"
       onClose={onClose}
       onSubmit={() => void send()}
       footer={
         <>
-          <Button onClick={onClose}>{from ? "Cancel" : "Close, keep the draft"}</Button>
+          <Button onClick={onClose}>{from ? t`Cancel` : t`Close, keep the draft`}</Button>
           <Button type="submit" kind="primary" needs="tasks: create" busy={busy}>
-            Submit
+            <Trans>Submit</Trans>
           </Button>
         </>
       }
     >
-      <Field label="Prompt" fault={faultOf("prompt")}>
+      <Field label={t`Prompt`} fault={faultOf("prompt")}>
         {(props) => (
           <textarea
             {...props}
@@ -98,7 +100,7 @@ export function Submit({ from, onClose }: { from?: Draft; onClose: () => void })
           />
         )}
       </Field>
-      <Field label="System prompt" fault={faultOf("systemPrompt")}>
+      <Field label={t`System prompt`} fault={faultOf("systemPrompt")}>
         {(props) => (
           <textarea
             {...props}
@@ -110,19 +112,33 @@ export function Submit({ from, onClose }: { from?: Draft; onClose: () => void })
         )}
       </Field>
       <div className="tasks-fields">
-        <Line name="model" label="Model" hint="empty: the default" draft={draft} set={set} fault={faultOf} />
-        <Line name="queue" label="Queue" hint="empty: default" draft={draft} set={set} fault={faultOf} />
+        <Line
+          name="model"
+          label={t`Model`}
+          hint={t`empty: the default`}
+          draft={draft}
+          set={set}
+          fault={faultOf}
+        />
+        <Line
+          name="queue"
+          label={t`Queue`}
+          hint={t`empty: default`}
+          draft={draft}
+          set={set}
+          fault={faultOf}
+        />
         <Line
           name="priority"
-          label="Priority"
-          hint="1 to 10"
+          label={t`Priority`}
+          hint={t`1 to 10`}
           draft={draft}
           set={set}
           fault={faultOf}
           number
         />
-        <Line name="maxTokens" label="Most tokens" draft={draft} set={set} fault={faultOf} number />
-        <Line name="tags" label="Tags" hint="with commas" draft={draft} set={set} fault={faultOf} />
+        <Line name="maxTokens" label={t`Most tokens`} draft={draft} set={set} fault={faultOf} number />
+        <Line name="tags" label={t`Tags`} hint={t`with commas`} draft={draft} set={set} fault={faultOf} />
       </div>
       <label className="check">
         <input
@@ -130,7 +146,7 @@ export function Submit({ from, onClose }: { from?: Draft; onClose: () => void })
           checked={draft.review ?? false}
           onChange={(event) => set({ review: event.target.checked })}
         />
-        A reviewer must approve the output
+        <Trans>A reviewer must approve the output</Trans>
       </label>
       {others.map(({ field, message }) => (
         <p key={field} className="notice" data-tone="bad" role="alert">

@@ -1,4 +1,6 @@
 /** A task: what was asked, what is answered as it is written, its attempts and what happened to it. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation, useParams as useRoute } from "wouter";
@@ -15,7 +17,7 @@ import { Erase } from "../../ui/erase";
 import { Files } from "../../ui/files";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
-import { Status, stateOf } from "../../ui/status";
+import { obstacleOf, Status, stateOf } from "../../ui/status";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 import { Fact } from "../executions/drawer";
@@ -44,7 +46,7 @@ function One({ id }: { id: string }) {
   const task = useApi(PATH, { path: { id } });
   return (
     <PageFrame
-      title={`${visible(task.data?.title ?? "Task")} ${tail(id)}`}
+      title={`${visible(task.data?.title ?? t`Task`)} ${tail(id)}`}
       actions={task.data && <Actions task={task.data} />}
     >
       <Loaded query={task} lines={8}>
@@ -62,9 +64,15 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
         <span data-task-state={state}>
           <Status state={state} filled />
         </span>
-        {task.status === "pending" && task.waitingFor && <span>waits for {waits(task.waitingFor)}</span>}
+        {task.status === "pending" && task.waitingFor && (
+          <span>
+            <Trans>waits for {obstacleOf(task.waitingFor)}</Trans>
+          </span>
+        )}
         <span>
-          created <Ago at={task.createdAt} />
+          <Trans>
+            created <Ago at={task.createdAt} />
+          </Trans>
         </span>
         {task.tags.map((tag) => (
           <Link key={tag} className="tag cut" href={`/tasks?tags=${encodeURIComponent(tag)}`}>
@@ -74,8 +82,12 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
       </div>
       {state === "awaiting_approval" && (
         <p className="notice" data-tone="warn">
-          <span className="grow">The output waits for a reviewer.</span>
-          <Link href={`/review/${task.id}`}>Review it</Link>
+          <span className="grow">
+            <Trans>The output waits for a reviewer.</Trans>
+          </span>
+          <Link href={`/review/${task.id}`}>
+            <Trans>Review it</Trans>
+          </Link>
         </p>
       )}
       {task.error && (
@@ -93,49 +105,49 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
       )}
       <div className="tasks-columns">
         <div className="stack">
-          <Panel title="Output">
+          <Panel title={t`Output`}>
             <div className="tasks-output">
               <Output taskId={task.id} status={task.status} output={task.output} />
             </div>
           </Panel>
           {task.function ? (
-            <Panel title="Args">
-              <LongText text={JSON.stringify(task.args ?? {}, null, 2)} label="Text: args" />
+            <Panel title={t`Args`}>
+              <LongText text={JSON.stringify(task.args ?? {}, null, 2)} label={t`Text: args`} />
             </Panel>
           ) : (
-            <Panel title="Prompt">
-              <LongText text={task.prompt ?? ""} label="Text: prompt" />
+            <Panel title={t`Prompt`}>
+              <LongText text={task.prompt ?? ""} label={t`Text: prompt`} />
             </Panel>
           )}
           {task.files && task.files.length > 0 && (
-            <Panel title={task.files.length === 1 ? "File" : "Files"}>
+            <Panel title={task.files.length === 1 ? t`File` : t`Files`}>
               <Files ids={task.files} />
             </Panel>
           )}
           {task.systemPrompt && (
-            <Panel title="System prompt">
-              <LongText text={task.systemPrompt} label="Text: system prompt" />
+            <Panel title={t`System prompt`}>
+              <LongText text={task.systemPrompt} label={t`Text: system prompt`} />
             </Panel>
           )}
           {task.messages && task.messages.length > 0 && (
-            <Panel title="Earlier turns">
+            <Panel title={t`Earlier turns`}>
               <LongText
                 text={task.messages.map(({ role, content }) => `${role}: ${content}`).join("\n\n")}
-                label="Text: earlier turns"
+                label={t`Text: earlier turns`}
               />
             </Panel>
           )}
           {task.context && Object.keys(task.context).length > 0 && (
-            <Panel title="Context">
-              <LongText text={JSON.stringify(task.context, null, 2)} label="Text: context" />
+            <Panel title={t`Context`}>
+              <LongText text={JSON.stringify(task.context, null, 2)} label={t`Text: context`} />
             </Panel>
           )}
         </div>
         <div className="stack">
-          <Panel title="Figures">
+          <Panel title={t`Figures`}>
             <Figures task={task} />
           </Panel>
-          <Panel title="History">
+          <Panel title={t`History`}>
             <History task={task} seen={seen} />
           </Panel>
         </div>
@@ -144,56 +156,55 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
   );
 }
 
-const waits = (reason: string) =>
-  ({
-    worker: "a worker that has room",
-    approval: "a reviewer",
-    schedule: "its time to start",
-    backoff: "its next attempt",
-    limit: "a limit of its key",
-    budget: "the budget",
-  })[reason] ?? reason;
-
 function Figures({ task }: { task: Task }) {
   const { usage } = task;
   return (
     <dl className="facts tasks-facts">
       {task.function ? (
-        <Fact name="Function">
+        <Fact name={t`Function`}>
           <span translate="no" className="mono">
             {task.function}
           </span>
         </Fact>
       ) : (
-        <Fact name="Model">{task.model}</Fact>
+        <Fact name={t`Model`}>{task.model}</Fact>
       )}
-      <Fact name="Queue">
+      <Fact name={t`Queue`}>
         <Link href={`/tasks?queue=${encodeURIComponent(task.queue)}`}>{task.queue}</Link>
       </Fact>
-      <Fact name="Priority">{task.priority}</Fact>
-      <Fact name="Attempt">
+      <Fact name={t`Priority`}>{task.priority}</Fact>
+      <Fact name={t`Attempt`}>
         {task.attempt || "–"}
-        {task.retryCount > 0 && <span className="soft"> ({task.retryCount} retried)</span>}
+        {task.retryCount > 0 && (
+          <span className="soft">
+            {" "}
+            <Trans>({task.retryCount} retried)</Trans>
+          </span>
+        )}
         {task.workersLost !== undefined && (
           <span className="soft">
             {" "}
-            ({count(task.workersLost)} {task.workersLost === 1 ? "worker was" : "workers were"} lost with it)
+            <Plural
+              value={task.workersLost}
+              one="(# worker was lost with it)"
+              other="(# workers were lost with it)"
+            />
           </span>
         )}
       </Fact>
-      <Fact name="Duration">
+      <Fact name={t`Duration`}>
         <Duration task={task} />
       </Fact>
-      <Fact name="Time limit">{duration(task.timeoutMs)}</Fact>
-      <Fact name="Tokens">{usage ? `${count(usage.input)} in, ${count(usage.output)} out` : "–"}</Fact>
-      <Fact name="Cost">{usage?.priceUnknown ? <Unpriced /> : money(usage?.totalCost)}</Fact>
+      <Fact name={t`Time limit`}>{duration(task.timeoutMs)}</Fact>
+      <Fact name={t`Tokens`}>{usage ? t`${count(usage.input)} in, ${count(usage.output)} out` : "–"}</Fact>
+      <Fact name={t`Cost`}>{usage?.priceUnknown ? <Unpriced /> : money(usage?.totalCost)}</Fact>
       {task.confidence !== undefined && (
-        <Fact name="Confidence">
+        <Fact name={t`Confidence`}>
           {ratio(task.confidence)} <span className="soft">{task.confidenceSource}</span>
         </Fact>
       )}
-      {task.finishReason && <Fact name="Finish">{visible(task.finishReason)}</Fact>}
-      <Fact name="Worker">
+      {task.finishReason && <Fact name={t`Finish`}>{visible(task.finishReason)}</Fact>}
+      <Fact name={t`Worker`}>
         {task.workerId ? (
           <Link
             href={`/workers?worker=${task.workerId}`}
@@ -208,7 +219,7 @@ function Figures({ task }: { task: Task }) {
         )}
       </Fact>
       {task.planExecutionId && (
-        <Fact name="Execution">
+        <Fact name={t`Execution`}>
           <Link href={`/executions/${task.planExecutionId}?step=${task.stepId}`}>
             {task.stepId}{" "}
             <span translate="no" className="mono">
@@ -218,13 +229,13 @@ function Figures({ task }: { task: Task }) {
         </Fact>
       )}
       {task.retryOf && (
-        <Fact name="Tries again">
+        <Fact name={t`Tries again`}>
           <Link href={`/tasks/${task.retryOf}`} translate="no" className="mono">
             {tail(task.retryOf)}
           </Link>
         </Fact>
       )}
-      <Fact name="Id">
+      <Fact name={t`Id`}>
         <span translate="no" className="mono">
           {task.id}
         </span>
@@ -263,9 +274,9 @@ function Actions({ task }: { task: Task }) {
     setBusy(true);
     try {
       await unwrap(api.DELETE("/api/tasks/{id}", { params: { path } }));
-      toast("It is cancelled.");
+      toast(t`It is cancelled.`);
     } catch (error) {
-      toastError(error, "It was not cancelled");
+      toastError(error, t`It was not cancelled`);
     }
     setBusy(false);
     await client.invalidateQueries({ queryKey: [PATH, { path }] });
@@ -277,10 +288,10 @@ function Actions({ task }: { task: Task }) {
     try {
       const header = { "Idempotency-Key": key };
       const made = await unwrap(api.POST("/api/tasks/{id}/retry", { params: { path, header } }));
-      toast("It is tried again, as a new task.");
+      toast(t`It is tried again, as a new task.`);
       navigate(`/tasks/${(made as { id: string }).id}`);
     } catch (error) {
-      toastError(error, "It was not tried again");
+      toastError(error, t`It was not tried again`);
     }
     setBusy(false);
   };
@@ -300,25 +311,25 @@ function Actions({ task }: { task: Task }) {
           icon="undo"
           needs="tasks: create"
           busy={busy}
-          data-tip="The same task again, as a new one of yours"
+          data-tip={t`The same task again, as a new one of yours`}
           onClick={() => void retry()}
         >
-          Retry
+          <Trans>Retry</Trans>
         </Button>
       )}
       {may("tasks: create") && !task.function && (
         <Button icon="undo" onClick={() => setAgain(draft())}>
-          Submit again
+          <Trans>Submit again</Trans>
         </Button>
       )}
       {isOpen && (
         <Button kind="danger" icon="stop" needs="tasks: cancel" busy={busy} onClick={() => void cancel()}>
-          Cancel
+          <Trans>Cancel</Trans>
         </Button>
       )}
       {!isOpen && !task.erasedAt && (
         <Button kind="danger" needs="tasks: erase texts" onClick={() => setErases(true)}>
-          Erase texts
+          <Trans>Erase texts</Trans>
         </Button>
       )}
       {erases && (
@@ -330,8 +341,10 @@ function Actions({ task }: { task: Task }) {
             await client.invalidateQueries({ queryKey: [PATH, { path }] });
           }}
         >
-          Prompt, context, output, edit, comment and the words of its error are gone for good, though not from
-          backups. Status, usage, cost and tags stay, and the history of its approval still verifies.
+          <Trans>
+            Prompt, context, output, edit, comment and the words of its error are gone for good, though not
+            from backups. Status, usage, cost and tags stay, and the history of its approval still verifies.
+          </Trans>
         </Erase>
       )}
       {again && <Submit from={again} onClose={() => setAgain(undefined)} />}

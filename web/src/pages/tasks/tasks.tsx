@@ -1,8 +1,10 @@
 /** Every task. The filters stand in the address; what is cancelled in bulk is what they match. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { Link } from "wouter";
 import { useRows } from "../../api/hooks";
-import { money, plural, short, tail } from "../../lib/format";
+import { money, short, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
@@ -22,7 +24,11 @@ import "./tasks.css";
 
 const STATES = ["pending", "running", "completed", "failed", "rejected", "cancelled"] as const;
 const NAMES = ["batch", "search", "status", "queue", "model", "tags", "since", "ended"];
-const ORDERS = { createdAt: "newest first", completedAt: "last ended first", priority: "highest priority" };
+const ORDERS = {
+  createdAt: t`newest first`,
+  completedAt: t`last ended first`,
+  priority: t`highest priority`,
+};
 
 function queryOf(params: URLSearchParams): TaskQuery {
   const status = listOf(params.get("status"));
@@ -45,7 +51,7 @@ function queryOf(params: URLSearchParams): TaskQuery {
 /** The filter in words, for the question before the act. */
 function wordsOf(params: URLSearchParams): string {
   const parts = NAMES.filter((name) => params.has(name)).map((name) => `${name} ${params.get(name)}`);
-  return parts.length > 0 ? visible(parts.join(", ")) : "all tasks";
+  return parts.length > 0 ? visible(parts.join(", ")) : t`all tasks`;
 }
 
 export default function Tasks() {
@@ -67,19 +73,23 @@ export default function Tasks() {
   const act = actOf(query.status ?? []);
   return (
     <PageFrame
-      title="Tasks"
+      title={t`Tasks`}
       fill
       actions={
         <>
-          {data && <span className="soft executions-total">{plural(total, "task")}</span>}
+          {data && (
+            <span className="soft executions-total">
+              <Plural value={total} one="# task" other="# tasks" />
+            </span>
+          )}
           {chosen.size > 0 ? (
             <Button
               kind="danger"
               icon="stop"
               needs="tasks: cancel"
-              onClick={() => setTarget({ rows: [...chosen], words: `${chosen.size} selected` })}
+              onClick={() => setTarget({ rows: [...chosen], words: t`${chosen.size} selected` })}
             >
-              Cancel the selected
+              <Trans>Cancel the selected</Trans>
             </Button>
           ) : (
             <Button
@@ -88,30 +98,34 @@ export default function Tasks() {
               needs="bulk: run"
               disabled={query.search !== undefined}
               data-tip={
-                query.search === undefined ? undefined : "A bulk job has no search: filter by tags instead."
+                query.search === undefined ? undefined : t`A bulk job has no search: filter by tags instead.`
               }
               onClick={() => setTarget({ act, filter: query, words: wordsOf(params) })}
             >
-              {act === "retry" ? "Retry all that match" : isFiltered ? "Cancel all that match" : "Cancel all"}
+              {act === "retry"
+                ? t`Retry all that match`
+                : isFiltered
+                  ? t`Cancel all that match`
+                  : t`Cancel all`}
             </Button>
           )}
           <Button kind="primary" icon="plus" needs="tasks: create" onClick={() => set({ submit: "1" })}>
-            Submit a task
+            <Trans>Submit a task</Trans>
           </Button>
         </>
       }
     >
       <Filters isFiltered={isFiltered} clear={clear}>
-        <TextFilter name="search" label="Search title, tag, key, id" params={params} set={change} />
+        <TextFilter name="search" label={t`Search title, tag, key, id`} params={params} set={change} />
         <States states={STATES} chosen={listOf(params.get("status"))} set={change} />
-        <TextFilter name="queue" label="Queue" params={params} set={change} />
-        <TextFilter name="model" label="Model" params={params} set={change} />
-        <TextFilter name="tags" label="Tags" params={params} set={change} />
-        <Since name="since" word="Created" value={params.get("since")} set={change} />
-        <Since name="ended" word="Ended" value={params.get("ended")} set={change} />
+        <TextFilter name="queue" label={t`Queue`} params={params} set={change} />
+        <TextFilter name="model" label={t`Model`} params={params} set={change} />
+        <TextFilter name="tags" label={t`Tags`} params={params} set={change} />
+        <Since name="since" word={t`Created`} value={params.get("since")} set={change} />
+        <Since name="ended" word={t`Ended`} value={params.get("ended")} set={change} />
         <select
           className="select"
-          aria-label="Order"
+          aria-label={t`Order`}
           value={query.orderBy ?? "createdAt"}
           onChange={(event) =>
             change({ order: event.target.value === "createdAt" ? undefined : event.target.value })
@@ -132,7 +146,7 @@ export default function Tasks() {
         <Nothing isFiltered={isFiltered} submit={() => set({ submit: "1" })} />
       ) : (
         <Table
-          label="Tasks"
+          label={t`Tasks`}
           rows={rows}
           total={total}
           more={more}
@@ -160,45 +174,45 @@ export default function Tasks() {
 const COLUMNS: Column<TaskRow>[] = [
   {
     id: "id",
-    header: "Task",
+    header: t`Task`,
     width: "minmax(180px, 2fr)",
     cell: (task) => (
       <Link href={`/tasks/${task.id}`} data-tip={task.id} className="cut">
-        {visible(task.title ?? task.stepId ?? "task")}
+        {visible(task.title ?? task.stepId ?? t`task`)}
         {task.title && task.stepId && <span className="faint"> {visible(task.stepId)}</span>}
       </Link>
     ),
   },
   {
     id: "tags",
-    header: "Tags and keys",
+    header: t`Tags and keys`,
     width: "minmax(140px, 2fr)",
     cell: (task) => <Tags of={task} list="/tasks" />,
   },
   {
     id: "status",
-    header: "Status",
+    header: t`Status`,
     width: "150px",
     cell: (task) => <State of={task} />,
   },
   {
     id: "waits",
-    header: "Reason",
+    header: t`Reason`,
     width: "minmax(110px, 1.4fr)",
     phone: false,
     cell: (task) => <Why task={task} />,
   },
-  { id: "queue", header: "Queue", width: "minmax(80px, 0.8fr)", phone: false, cell: (task) => task.queue },
-  { id: "model", header: "Model", width: "minmax(132px, 1.1fr)", phone: false, cell: (task) => task.model },
+  { id: "queue", header: t`Queue`, width: "minmax(80px, 0.8fr)", phone: false, cell: (task) => task.queue },
+  { id: "model", header: t`Model`, width: "minmax(132px, 1.1fr)", phone: false, cell: (task) => task.model },
   {
     id: "attempt",
-    header: "Attempt",
+    header: t`Attempt`,
     width: "76px",
     number: true,
     phone: false,
     cell: (task) =>
       task.workersLost ? (
-        <span title={`${task.workersLost} of its workers were lost`}>
+        <span title={t`${task.workersLost} of its workers were lost`}>
           {task.attempt} <span aria-hidden="true">⚠</span>
         </span>
       ) : (
@@ -207,7 +221,7 @@ const COLUMNS: Column<TaskRow>[] = [
   },
   {
     id: "tokens",
-    header: "Tokens",
+    header: t`Tokens`,
     width: "76px",
     number: true,
     phone: false,
@@ -215,7 +229,7 @@ const COLUMNS: Column<TaskRow>[] = [
   },
   {
     id: "cost",
-    header: "Cost",
+    header: t`Cost`,
     width: "104px",
     number: true,
     phone: false,
@@ -223,14 +237,14 @@ const COLUMNS: Column<TaskRow>[] = [
   },
   {
     id: "lasted",
-    header: "Duration",
+    header: t`Duration`,
     width: "90px",
     number: true,
     cell: (task) => <Duration task={task} />,
   },
   {
     id: "created",
-    header: "Created",
+    header: t`Created`,
     width: "92px",
     number: true,
     cell: (task) => <Ago at={task.createdAt} />,
@@ -249,23 +263,30 @@ export function Duration({ task }: { task: TaskRow }) {
 }
 
 function Nothing({ isFiltered, submit }: { isFiltered: boolean; submit: () => void }) {
-  if (isFiltered) return <Empty title="No task matches">Clear the filters to see all.</Empty>;
+  if (isFiltered)
+    return (
+      <Empty title={t`No task matches`}>
+        <Trans>Clear the filters to see all.</Trans>
+      </Empty>
+    );
   return (
     <Empty
-      title="No task was submitted yet"
+      title={t`No task was submitted yet`}
       command={'callboard tasks submit "Say hello in one sentence." --stream'}
       needs="tasks: create"
       action={
         <div className="row wrap">
           <RunExample of="task" />
           <Button icon="plus" needs="tasks: create" onClick={submit}>
-            Submit a task
+            <Trans>Submit a task</Trans>
           </Button>
         </div>
       }
     >
-      A task is one prompt for one model. It is stored before it is confirmed, {lookOf("running").word} as
-      soon as a worker has room, and its output stands here.
+      <Trans>
+        A task is one prompt for one model. It is stored before it is confirmed, {lookOf("running").word} as
+        soon as a worker has room, and its output stands here.
+      </Trans>
     </Empty>
   );
 }

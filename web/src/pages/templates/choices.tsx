@@ -1,4 +1,6 @@
 /** What may be done with a version: no deploy takes a retired one, and the latest is what deploys take. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, type Schemas, unwrap } from "../../api/client";
@@ -15,7 +17,7 @@ export function Choices({ of: { id, version, latest, latestSet, retiredAt } }: {
       await call();
       toast(done);
     } catch (error) {
-      toastError(error, "It was not changed");
+      toastError(error, t`It was not changed`);
     }
     setBusy(false);
     await client.invalidateQueries({
@@ -26,35 +28,37 @@ export function Choices({ of: { id, version, latest, latestSet, retiredAt } }: {
   const retire = (retired: boolean) =>
     run(
       () => unwrap(api.PATCH("/api/templates/{id}", { params, body: { version, retired } })),
-      retired ? `No deploy takes ${version} any more. Its runs go on.` : `Deploys may take ${version} again.`,
+      retired
+        ? t`No deploy takes ${version} any more. Its runs go on.`
+        : t`Deploys may take ${version} again.`,
     );
   const take = () =>
     run(
       () => unwrap(api.PUT("/api/templates/{id}/latest", { params, body: { version } })),
-      `Deploys without a version take ${version}, whatever is published later.`,
+      t`Deploys without a version take ${version}, whatever is published later.`,
     );
   const follow = () =>
     run(
       () => unwrap(api.DELETE("/api/templates/{id}/latest", { params })),
-      "Deploys without a version take the highest again.",
+      t`Deploys without a version take the highest again.`,
     );
   if (!useMay()("templates: create")) return null;
   return (
     <span className="row wrap">
       {latestSet ? (
         <Button size="small" busy={busy} onClick={() => void follow()}>
-          Follow the highest
+          <Trans>Follow the highest</Trans>
         </Button>
       ) : (
         !latest &&
         !retiredAt && (
           <Button size="small" busy={busy} onClick={() => void take()}>
-            Make it the latest
+            <Trans>Make it the latest</Trans>
           </Button>
         )
       )}
       <Button size="small" busy={busy} onClick={() => void retire(!retiredAt)}>
-        {retiredAt ? "Restore" : "Retire"}
+        {retiredAt ? t`Restore` : t`Retire`}
       </Button>
     </span>
   );

@@ -1,4 +1,6 @@
 /** One template: its steps, the form that deploys it, its versions and what they differ in, its text. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { Link, useLocation } from "wouter";
@@ -34,14 +36,14 @@ export default function One({ id }: { id: string }) {
   const to = (name: string) =>
     `/templates/${id}?${new URLSearchParams({ tab: name, ...(version && { version }) })}`;
   const tabs = [
-    { id: "steps", name: "Steps", href: to("steps") },
-    ...(may("templates: deploy") ? [{ id: "deploy", name: "Deploy", href: to("deploy") }] : []),
+    { id: "steps", name: t`Steps`, href: to("steps") },
+    ...(may("templates: deploy") ? [{ id: "deploy", name: t`Deploy`, href: to("deploy") }] : []),
     {
       id: "versions",
       name: `Versions${versions.data ? ` · ${versions.data.length}` : ""}`,
       href: to("versions"),
     },
-    ...(may("templates: create") ? [{ id: "edit", name: "Edit", href: to("edit") }] : []),
+    ...(may("templates: create") ? [{ id: "edit", name: t`Edit`, href: to("edit") }] : []),
   ];
   const shown = tabs.some((each) => each.id === tab) ? tab : "steps";
   const isOwn = template?.author === who.user.email || who.user.role === "admin";
@@ -54,25 +56,25 @@ export default function One({ id }: { id: string }) {
             {versions.data && versions.data.length > 1 && (
               <select
                 className="select templates-version"
-                aria-label="Version"
+                aria-label={t`Version`}
                 value={template.version}
                 onChange={(event) => set({ version: event.target.value })}
               >
                 {versions.data.map((each) => (
                   <option key={each.version} value={each.version}>
-                    version {each.version}
+                    {t`version ${each.version}`}
                   </option>
                 ))}
               </select>
             )}
             {may("templates: delete") && isOwn && template.author !== "system" && (
               <Button kind="danger" onClick={() => setDeleting(true)}>
-                Delete
+                <Trans>Delete</Trans>
               </Button>
             )}
             {may("templates: deploy") && shown !== "deploy" && (
               <Link className="button" data-kind="primary" href={to("deploy")}>
-                Deploy
+                <Trans>Deploy</Trans>
               </Link>
             )}
           </>
@@ -83,17 +85,17 @@ export default function One({ id }: { id: string }) {
         <Failed
           error={read.error}
           retry={() => void read.refetch()}
-          what={read.error.status === 404 ? "There is no such template, or you may not see it" : undefined}
+          what={read.error.status === 404 ? t`There is no such template, or you may not see it` : undefined}
         />
       ) : !template ? (
         <Loading />
       ) : (
         <>
           <Head template={template} />
-          <Tabs label="Parts of the template" tabs={tabs} current={shown} />
+          <Tabs label={t`Parts of the template`} tabs={tabs} current={shown} />
           <Suspense fallback={<Loading />}>
             {shown === "steps" && (
-              <Panel title="Steps">
+              <Panel title={t`Steps`}>
                 <Steps steps={template.steps ?? []} hitl={template.hitl} defaults={template.defaults} />
               </Panel>
             )}
@@ -128,15 +130,25 @@ function Head({ template }: { template: Template }) {
         <span translate="no" className="mono">
           {template.id}
         </span>
-        <span>version {template.version}</span>
-        <span>{template.industry}</span>
-        <span>by {template.author}</span>
-        <span>seen by: {template.visibility}</span>
         <span>
-          about {money(template.estimatedCost)}, {duration(template.estimatedDurationMs)}
+          <Trans>version {template.version}</Trans>
+        </span>
+        <span>{template.industry}</span>
+        <span>
+          <Trans>by {template.author}</Trans>
         </span>
         <span>
-          published <Published of={template} />
+          <Trans>seen by: {template.visibility}</Trans>
+        </span>
+        <span>
+          <Trans>
+            about {money(template.estimatedCost)}, {duration(template.estimatedDurationMs)}
+          </Trans>
+        </span>
+        <span>
+          <Trans>
+            published <Published of={template} />
+          </Trans>
         </span>
         {template.tags.map((tag) => (
           <Link key={tag} className="tag" href={`/templates?tags=${encodeURIComponent(tag)}`}>
@@ -163,33 +175,39 @@ function Delete({ template, many, onClose }: { template: Template; many: number;
       client.removeQueries({
         predicate: ({ queryKey }) => String(queryKey[0]).startsWith("/api/templates/"),
       });
-      toast("It is deleted. Ended executions keep what they ran.");
+      toast(t`It is deleted. Ended executions keep what they ran.`);
       navigate(all ? "/templates" : `/templates/${id}?tab=versions`);
       onClose();
     } catch (error) {
-      toastError(error, "It was not deleted");
+      toastError(error, t`It was not deleted`);
       setBusy(false);
     }
   };
   return (
     <Dialog
-      title={`Delete ${template.name}`}
+      title={t`Delete ${template.name}`}
       onClose={onClose}
       onSubmit={() => void run()}
       footer={
         <>
-          <Button onClick={onClose}>Keep it</Button>
+          <Button onClick={onClose}>
+            <Trans>Keep it</Trans>
+          </Button>
           <Button type="submit" kind="danger" busy={busy}>
-            {all ? "Delete all versions" : `Delete ${template.version}`}
+            {all ? t`Delete all versions` : t`Delete ${template.version}`}
           </Button>
         </>
       }
     >
-      <p>It cannot be deployed any more. Executions that ended keep what they ran.</p>
+      <p>
+        <Trans>It cannot be deployed any more. Executions that ended keep what they ran.</Trans>
+      </p>
       {many > 1 && (
         <label className="check">
           <input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} />
-          All {many} versions, not only {template.version}
+          <Trans>
+            All {many} versions, not only {template.version}
+          </Trans>
         </label>
       )}
     </Dialog>

@@ -1,4 +1,6 @@
 /** /templates: the list. /templates/new: the editor. /templates/:id: one template. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { lazy, Suspense } from "react";
 import { Link, useParams as useRoute } from "wouter";
 import type { ItemOf } from "../../api/client";
@@ -22,7 +24,7 @@ export default function Templates() {
   const may = useMay();
   if (id === "new" && may("templates: create")) {
     return (
-      <PageFrame title="New template">
+      <PageFrame title={t`New template`}>
         <Suspense fallback={<Loading />}>
           <Write kind="template" initial={STARTER} of="new" />
         </Suspense>
@@ -45,7 +47,7 @@ const INDUSTRIES = ["legal", "finance", "devops", "marketing", "healthcare", "cu
 const COLUMNS: Column<Row>[] = [
   {
     id: "name",
-    header: "Template",
+    header: t`Template`,
     width: "minmax(200px, 3fr)",
     cell: (row) => (
       <span className="templates-name">
@@ -58,7 +60,7 @@ const COLUMNS: Column<Row>[] = [
   },
   {
     id: "version",
-    header: "Version",
+    header: t`Version`,
     width: "74px",
     cell: (row) => (
       <span translate="no" className="mono">
@@ -66,10 +68,10 @@ const COLUMNS: Column<Row>[] = [
       </span>
     ),
   },
-  { id: "industry", header: "Industry", width: "100px", cell: (row) => row.industry },
+  { id: "industry", header: t`Industry`, width: "100px", cell: (row) => row.industry },
   {
     id: "steps",
-    header: "Steps",
+    header: t`Steps`,
     phone: false,
     width: "60px",
     number: true,
@@ -77,36 +79,36 @@ const COLUMNS: Column<Row>[] = [
   },
   {
     id: "held",
-    header: "Gates",
+    header: t`Gates`,
     phone: false,
     width: "64px",
     number: true,
     cell: (row) =>
       row.hitlSteps.length > 0 ? (
-        <span data-tip={`Always reviewed: ${row.hitlSteps.join(", ")}`}>{row.hitlSteps.length}</span>
+        <span data-tip={t`Always reviewed: ${row.hitlSteps.join(", ")}`}>{row.hitlSteps.length}</span>
       ) : (
         <span className="faint">0</span>
       ),
   },
-  { id: "cost", header: "Cost", width: "104px", number: true, cell: (row) => money(row.estimatedCost) },
+  { id: "cost", header: t`Cost`, width: "104px", number: true, cell: (row) => money(row.estimatedCost) },
   {
     id: "time",
-    header: "Time",
+    header: t`Time`,
     width: "90px",
     number: true,
     cell: (row) => duration(row.estimatedDurationMs),
   },
   {
     id: "author",
-    header: "Author",
+    header: t`Author`,
     width: "minmax(130px, 1fr)",
     phone: false,
     cell: (row) => <span className="cut">{row.author}</span>,
   },
-  { id: "visibility", header: "Seen by", width: "110px", phone: false, cell: (row) => row.visibility },
+  { id: "visibility", header: t`Seen by`, width: "110px", phone: false, cell: (row) => row.visibility },
   {
     id: "created",
-    header: "Published",
+    header: t`Published`,
     width: "124px",
     phone: false,
     cell: (row) => <Published of={row} />,
@@ -130,62 +132,62 @@ function List() {
   const isFiltered = Boolean(industry || visibility || search || tags);
   return (
     <PageFrame
-      title="Templates"
+      title={t`Templates`}
       fill
       actions={
         may("templates: create") && (
           <Link href="/templates/new" className="button" data-kind="primary">
-            New template
+            <Trans>New template</Trans>
           </Link>
         )
       }
     >
       <div className="filters" role="search">
-        <Search label="Search templates" />
+        <Search label={t`Search templates`} />
         <select
           className="select"
-          aria-label="Industry"
+          aria-label={t`Industry`}
           value={industry}
           onChange={(event) => set({ industry: event.target.value })}
         >
-          <option value="">every industry</option>
+          <option value="">{t`every industry`}</option>
           {INDUSTRIES.map((name) => (
             <option key={name}>{name}</option>
           ))}
         </select>
         <select
           className="select"
-          aria-label="Visibility"
+          aria-label={t`Visibility`}
           value={visibility}
           onChange={(event) => set({ visibility: event.target.value })}
         >
-          <option value="">seen by anybody</option>
-          <option>private</option>
-          <option>organization</option>
-          <option>public</option>
+          <option value="">{t`seen by anybody`}</option>
+          <option>{t`private`}</option>
+          <option>{t`organization`}</option>
+          <option>{t`public`}</option>
         </select>
-        <Search label="Tags" name="tags" />
-        <span className="faint">{list.data ? `${count(list.total)} found` : ""}</span>
+        <Search label={t`Tags`} name="tags" />
+        <span className="faint">{list.data ? t`${count(list.total)} found` : ""}</span>
       </div>
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
       ) : !list.data ? (
         <Loading />
       ) : list.rows.length === 0 ? (
-        <Empty title={isFiltered ? "No template matches" : "No template is visible to you"}>
+        <Empty title={isFiltered ? t`No template matches` : t`No template is visible to you`}>
           {isFiltered && (
             <Button
               onClick={() =>
                 set({ industry: undefined, visibility: undefined, search: undefined, tags: undefined })
               }
             >
-              Show all
+              <Trans>Show all</Trans>
             </Button>
           )}
         </Empty>
       ) : (
         <Table
-          label="Templates"
+          label={t`Templates`}
           rows={list.rows}
           total={list.total}
           more={list.more}

@@ -1,5 +1,7 @@
 /** The versions of a template, and what two of them differ in. */
 
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useApi } from "../../api/hooks";
@@ -20,18 +22,26 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
   const before = params.get("from") ?? versions[1]?.version;
   return (
     <>
-      <Panel title="Versions">
+      <Panel title={t`Versions`}>
         <Scroll>
           <table className="plain-table">
             <thead>
               <tr>
-                <th scope="col">Version</th>
-                <th scope="col">Published</th>
-                <th scope="col" className="num">
-                  Steps
+                <th scope="col">
+                  <Trans>Version</Trans>
                 </th>
-                <th scope="col">Seen by</th>
-                <th scope="col">Deploys</th>
+                <th scope="col">
+                  <Trans>Published</Trans>
+                </th>
+                <th scope="col" className="num">
+                  <Trans>Steps</Trans>
+                </th>
+                <th scope="col">
+                  <Trans>Seen by</Trans>
+                </th>
+                <th scope="col">
+                  <Trans>Deploys</Trans>
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -49,12 +59,12 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
                     <span className="row wrap">
                       {each.latest && (
                         <Mark tone="good" icon="check">
-                          {each.latestSet ? "latest, as chosen" : "latest"}
+                          {each.latestSet ? t`latest, as chosen` : t`latest`}
                         </Mark>
                       )}
                       {each.retiredAt && (
                         <Mark tone="mute" icon="stop">
-                          retired
+                          <Trans>retired</Trans>
                         </Mark>
                       )}
                       <Choices of={each} />
@@ -70,17 +80,19 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
         <>
           <div className="filters">
             <Choice
-              label="From version"
+              label={t`From version`}
               versions={versions}
               value={before}
               onChange={(from) => set({ from })}
             />
-            <Choice label="To version" versions={versions} value={after} onChange={(to) => set({ to })} />
+            <Choice label={t`To version`} versions={versions} value={after} onChange={(to) => set({ to })} />
           </div>
           <Difference id={id} before={before} after={after} />
         </>
       ) : (
-        <p className="soft">There is one version. A second one is shown here beside it.</p>
+        <p className="soft">
+          <Trans>There is one version. A second one is shown here beside it.</Trans>
+        </p>
       )}
     </>
   );
@@ -123,7 +135,9 @@ function Difference({ id, before, after }: { id: string; before: string; after: 
             return (
               <Panel title={`${before} → ${after}`}>
                 {found.length === 0 ? (
-                  <p className="pad soft">They are the same.</p>
+                  <p className="pad soft">
+                    <Trans>They are the same.</Trans>
+                  </p>
                 ) : (
                   <>
                     <ul className="pad templates-changes">
@@ -142,7 +156,7 @@ function Difference({ id, before, after }: { id: string; before: string; after: 
                     <YamlDiff
                       before={textOf(a)}
                       after={textOf(b)}
-                      names={[`Version ${before}`, `Version ${after}`]}
+                      names={[t`Version ${before}`, t`Version ${after}`]}
                     />
                   </>
                 )}

@@ -1,10 +1,12 @@
 /** /workers: who is connected, how busy, on what; draining. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { api, type ItemOf, unwrap } from "../../api/client";
 import { useRows } from "../../api/hooks";
-import { count, plural, tail } from "../../lib/format";
+import { count, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
@@ -36,7 +38,7 @@ export default function Workers() {
   const columns: Column<Worker>[] = [
     {
       id: "name",
-      header: "Worker",
+      header: t`Worker`,
       width: "minmax(160px, 2fr)",
       cell: (worker) => (
         <span className="workers-name">
@@ -47,30 +49,30 @@ export default function Workers() {
         </span>
       ),
     },
-    { id: "status", header: "State", width: "110px", cell: (worker) => <Status state={worker.status} /> },
-    { id: "running", header: "Running", width: "140px", cell: (worker) => <Busy worker={worker} /> },
+    { id: "status", header: t`State`, width: "110px", cell: (worker) => <Status state={worker.status} /> },
+    { id: "running", header: t`Running`, width: "140px", cell: (worker) => <Busy worker={worker} /> },
     {
       id: "queues",
-      header: "Queues",
+      header: t`Queues`,
       width: "minmax(110px, 1fr)",
-      cell: (worker) => names(worker.queues, "none"),
+      cell: (worker) => names(worker.queues, t`none`),
     },
     {
       id: "models",
-      header: "Models",
+      header: t`Models`,
       width: "minmax(110px, 1fr)",
-      cell: (worker) => names(worker.models, "none"),
+      cell: (worker) => names(worker.models, t`none`),
     },
     {
       id: "functions",
-      header: "Functions",
+      header: t`Functions`,
       width: "minmax(100px, 1fr)",
       phone: false,
-      cell: (worker) => names(worker.functions ?? [], "none"),
+      cell: (worker) => names(worker.functions ?? [], t`none`),
     },
     {
       id: "version",
-      header: "Version",
+      header: t`Version`,
       width: "80px",
       phone: false,
       cell: (worker) => (
@@ -81,7 +83,7 @@ export default function Workers() {
     },
     {
       id: "connected",
-      header: "Connected",
+      header: t`Connected`,
       width: "100px",
       cell: (worker) => <Ago at={worker.connectedAt} />,
     },
@@ -90,7 +92,7 @@ export default function Workers() {
     // Of a connected worker it would be the time of the reading: signs of life are no events.
     columns.push({
       id: "heard",
-      header: "Last heard",
+      header: t`Last heard`,
       width: "100px",
       cell: (worker) => <Ago at={worker.status === "lost" ? worker.lastHeartbeatAt : undefined} />,
     });
@@ -98,12 +100,12 @@ export default function Workers() {
   if (may("workers: manage")) {
     columns.push({
       id: "actions",
-      header: "Actions",
+      header: t`Actions`,
       width: "90px",
       cell: (worker) =>
         worker.status === "active" && (
           <Button size="small" onClick={() => setDrained(worker)}>
-            Drain
+            <Trans>Drain</Trans>
           </Button>
         ),
     });
@@ -112,16 +114,20 @@ export default function Workers() {
   const busy = sum(workers.rows, (worker) => worker.running);
   return (
     <PageFrame
-      title="Workers"
+      title={t`Workers`}
       actions={
         workers.rows.length > 0 && (
           <>
             <span className="soft">
-              {count(busy)} of {plural(credit, "place")} in use
+              <Plural
+                value={credit}
+                one={`${count(busy)} of # place in use`}
+                other={`${count(busy)} of # places in use`}
+              />
             </span>
             {state && (
               <Button kind="quiet" icon="cross" onClick={() => set({ state: undefined })}>
-                Only those {state === "lost" ? "lost" : "connected"}
+                {state === "lost" ? t`Only those lost` : t`Only those connected`}
               </Button>
             )}
           </>
@@ -135,29 +141,31 @@ export default function Workers() {
         <Loading />
       ) : workers.rows.length === 0 ? (
         <Empty
-          title="No worker is connected"
+          title={t`No worker is connected`}
           command={`callboard worker --server ${window.location.origin} --key-file worker.key --provider openai --base-url http://127.0.0.1:11434/v1`}
           needs="auth: manage keys"
           action={
             <span className="row wrap">
               {may("auth: manage keys") && (
                 <Link className="button" href="/admin/keys">
-                  Make a key of role worker
+                  <Trans>Make a key of role worker</Trans>
                 </Link>
               )}
               <Link className="button" href="/docs/how-to/workers">
-                How to run workers
+                <Trans>How to run workers</Trans>
               </Link>
             </span>
           }
         >
-          Tasks wait until a worker takes them. A worker runs where it reaches the model; it needs a key of
-          its own.
+          <Trans>
+            Tasks wait until a worker takes them. A worker runs where it reaches the model; it needs a key of
+            its own.
+          </Trans>
         </Empty>
       ) : (
         <Sized rows={shown.length}>
           <Table
-            label="Workers"
+            label={t`Workers`}
             rows={shown}
             total={state ? shown.length : workers.total}
             more={workers.more}
@@ -183,7 +191,7 @@ function names(list: string[], none: string) {
   if (text === "") return <span className="faint">{none}</span>;
   return (
     <span className="cut" data-tip={list.length > 1 ? list.join("\n") : undefined}>
-      {text === "*" ? "any" : text}
+      {text === "*" ? t`any` : text}
     </span>
   );
 }
@@ -195,7 +203,9 @@ function Busy({ worker: { running, concurrency } }: { worker: Worker }) {
         <i style={{ width: `${concurrency === 0 ? 0 : Math.min(100, (running / concurrency) * 100)}%` }} />
       </span>
       <span>
-        {count(running)} of {count(concurrency)}
+        <Trans>
+          {count(running)} of {count(concurrency)}
+        </Trans>
       </span>
     </span>
   );
@@ -211,7 +221,7 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
   const columns: Column<Task>[] = [
     {
       id: "task",
-      header: "Task",
+      header: t`Task`,
       width: "minmax(190px, 1.4fr)",
       cell: (task) => (
         <span className="cut">
@@ -221,7 +231,9 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
           {task.planExecutionId && (
             <>
               {" "}
-              <span className="soft">of</span>{" "}
+              <span className="soft">
+                <Trans>of</Trans>
+              </span>{" "}
               <Link
                 translate="no"
                 className="mono"
@@ -237,26 +249,26 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
     },
     {
       id: "worker",
-      header: "Worker",
+      header: t`Worker`,
       width: "minmax(120px, 1fr)",
       cell: (task) => <span className="cut">{name.get(task.workerId ?? "") ?? task.workerId ?? "–"}</span>,
     },
     {
       id: "model",
-      header: "Model",
+      header: t`Model`,
       width: "minmax(120px, 1fr)",
       cell: (task) => <span className="cut">{task.model}</span>,
     },
     {
       id: "queue",
-      header: "Queue",
+      header: t`Queue`,
       width: "minmax(90px, 1fr)",
       phone: false,
       cell: (task) => <span className="cut">{task.queue}</span>,
     },
     {
       id: "attempt",
-      header: "Attempt",
+      header: t`Attempt`,
       phone: false,
       width: "80px",
       number: true,
@@ -264,7 +276,7 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
     },
     {
       id: "since",
-      header: "Runs for",
+      header: t`Runs for`,
       width: "100px",
       number: true,
       cell: (task) => <Lasted from={task.startedAt} />,
@@ -272,13 +284,13 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
   ];
   return (
     <Panel
-      title={of ? `Running on ${of}` : "Running now"}
+      title={of ? t`Running on ${of}` : t`Running now`}
       actions={
         <>
           <span className="soft small">{worker ? count(rows.length) : count(tasks.total)}</span>
           {worker && (
             <Button size="small" onClick={onAll}>
-              All workers
+              <Trans>All workers</Trans>
             </Button>
           )}
         </>
@@ -287,11 +299,11 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
       {tasks.error && !tasks.data ? (
         <Failed error={tasks.error} retry={() => void tasks.refetch()} />
       ) : rows.length === 0 ? (
-        <p className="workers-none soft">{isPart ? "None of those that are loaded." : "Nothing runs."}</p>
+        <p className="workers-none soft">{isPart ? t`None of those that are loaded.` : t`Nothing runs.`}</p>
       ) : (
         <Sized rows={rows.length}>
           <Table
-            label="Running tasks"
+            label={t`Running tasks`}
             rows={rows}
             total={worker ? undefined : tasks.total}
             more={tasks.more}
@@ -303,9 +315,11 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
       )}
       {isPart && (
         <p className="workers-none small soft">
-          Of {count(tasks.total)} running tasks, {count(tasks.rows.length)} are loaded.{" "}
+          <Trans>
+            Of {count(tasks.total)} running tasks, {count(tasks.rows.length)} are loaded.
+          </Trans>{" "}
           <Button size="small" onClick={tasks.more}>
-            Load more
+            <Trans>Load more</Trans>
           </Button>
         </p>
       )}
@@ -321,30 +335,35 @@ function Drain({ worker, onClose }: { worker: Worker; onClose: () => void }) {
     try {
       await unwrap(api.POST("/api/workers/{id}/drain", { params: { path: { id: worker.id } } }));
       await client.invalidateQueries({ queryKey: ["/api/workers"] });
-      toast(`${worker.name} takes no further task.`);
+      toast(t`${worker.name} takes no further task.`);
       onClose();
     } catch (error) {
-      toastError(error, "It was not drained");
+      toastError(error, t`It was not drained`);
       setBusy(false);
     }
   };
   return (
     <Dialog
-      title={`Drain ${worker.name}`}
+      title={t`Drain ${worker.name}`}
       onClose={onClose}
       onSubmit={() => void run()}
       footer={
         <>
-          <Button onClick={onClose}>Keep it</Button>
+          <Button onClick={onClose}>
+            <Trans>Keep it</Trans>
+          </Button>
           <Button type="submit" kind="primary" busy={busy}>
-            Drain
+            <Trans>Drain</Trans>
           </Button>
         </>
       }
     >
       <p>
-        It takes no further task, finishes {plural(worker.running, "task")}, and leaves. Nothing is lost; to
-        have it again, start it again.
+        <Plural
+          value={worker.running}
+          one="It takes no further task, finishes # task, and leaves. Nothing is lost; to have it again, start it again."
+          other="It takes no further task, finishes # tasks, and leaves. Nothing is lost; to have it again, start it again."
+        />
       </p>
     </Dialog>
   );
@@ -356,7 +375,7 @@ function Paused() {
   const paused = models.rows.filter(isClosed);
   if (paused.length === 0) return null;
   return (
-    <Panel title="Models that are paused">
+    <Panel title={t`Models that are paused`}>
       <ul className="workers-paused">
         {paused.map((model) => (
           <li key={model.name} className="row wrap">

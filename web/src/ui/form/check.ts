@@ -2,7 +2,9 @@
  * A JSON text against a schema, as somebody writes it. The server has the last word: a schema that this browser
  * cannot check is left to it.
  */
+
 import { type OutputUnit, type Schema, type SchemaDraft, Validator } from "@cfworker/json-schema";
+import { t } from "@lingui/core/macro";
 
 /** A fault, at a path such as `output.rows[0].name`. */
 export type Fault = {
@@ -19,7 +21,7 @@ export function checker(schema: unknown, root: string): (text: string) => Fault[
     try {
       value = JSON.parse(text);
     } catch (error) {
-      return [{ field: root, message: `This is not JSON: ${(error as Error).message}` }];
+      return [{ field: root, message: t`This is not JSON: ${(error as Error).message}` }];
     }
     return faultsOf(value);
   };
@@ -84,7 +86,7 @@ function faultsOf(units: OutputUnit[], root: string): Fault[] {
     .map((unit): Fault => {
       const path = pathOf(unit.instanceLocation);
       const lacks = unit.keyword === "required" && /required property "(.*)"\.$/.exec(unit.error)?.[1];
-      if (lacks) return { field: fieldOf(root, [...path, lacks]), message: "This is required." };
+      if (lacks) return { field: fieldOf(root, [...path, lacks]), message: t`This is required.` };
       const mild = unit.keyword === "format" ? { mild: true } : {};
       return { field: fieldOf(root, path), message: said(unit), ...mild };
     });
@@ -94,16 +96,16 @@ function faultsOf(units: OutputUnit[], root: string): Fault[] {
 function said({ keyword, error }: OutputUnit): string {
   switch (keyword) {
     case "false":
-      return "The schema has no such member.";
+      return t`The schema has no such member.`;
     case "anyOf":
     case "oneOf":
-      return "This fits none of the forms that the schema permits.";
+      return t`This fits none of the forms that the schema permits.`;
     case "type":
-      return `This must be ${/Expected "(.*)"\.$/.exec(error)?.[1]?.replaceAll('", "', " or ")}.`;
+      return t`This must be ${/Expected "(.*)"\.$/.exec(error)?.[1]?.replaceAll('", "', ` ${t`or`} `) ?? ""}.`;
     case "enum":
-      return `This must be one of ${/any of (.*)\.$/.exec(error)?.[1]}.`;
+      return t`This must be one of ${/any of (.*)\.$/.exec(error)?.[1] ?? ""}.`;
     case "pattern":
-      return "This does not have the pattern that the schema asks for.";
+      return t`This does not have the pattern that the schema asks for.`;
     default:
       return error.replace("Instance ", "This ");
   }
@@ -124,6 +126,6 @@ export function refusedFields(message: string, root: string): Fault[] {
   const [, listed] = /must match the outputSchema: (.*)$/s.exec(message) ?? [];
   return (listed ?? "").split("; ").flatMap((each) => {
     const [, field, said] = new RegExp(`^(${root}[.[]\\S*) (.*)$`, "s").exec(each) ?? [];
-    return field && said ? [{ field, message: `The server: ${said}.` }] : [];
+    return field && said ? [{ field, message: t`The server: ${said}.` }] : [];
   });
 }

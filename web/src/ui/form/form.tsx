@@ -1,4 +1,6 @@
 /** The controls of a schema, and JSON in their place. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useEffect, useRef, useState } from "react";
 import { isSame } from "../../lib/json";
 import { visible } from "../../lib/visible";
@@ -24,7 +26,12 @@ type Props = {
 
 export function InputForm(props: Props) {
   const { fields, value, onChange, faults, root = "input", before, onWrong } = props;
-  if (fields.length === 0) return <p className="soft">It takes no input.</p>;
+  if (fields.length === 0)
+    return (
+      <p className="soft">
+        <Trans>It takes no input.</Trans>
+      </p>
+    );
   return (
     <div className="form">
       {fields.map((field) =>
@@ -94,9 +101,9 @@ function Control({ field, value, before, onChange, onWrong, fault }: ControlProp
     onChange(before?.value);
   };
   const initial = field.initial === undefined ? undefined : shown(field, field.initial);
-  const asked = initial === undefined ? undefined : `by default ${initial === "" ? "empty" : initial}`;
+  const asked = initial === undefined ? undefined : t`by default ${initial === "" ? t`empty` : initial}`;
   const isChanged = before !== undefined && (wrong !== undefined || !isSame(value, before.value));
-  const label = `${field.name}${field.required && !before ? " (required)" : ""}${isChanged ? " (changed)" : ""}`;
+  const label = `${field.name}${field.required && !before ? ` (${t`required`})` : ""}${isChanged ? ` (${t`changed`})` : ""}`;
   const hint = hintOf(field);
   return (
     <div className="form-control" data-changed={isChanged} data-field={field.path.join(".")}>
@@ -118,7 +125,7 @@ function Control({ field, value, before, onChange, onWrong, fault }: ControlProp
                   <option value="">{asked ?? "–"}</option>
                   {options.map((option) => (
                     <option key={JSON.stringify(option)} value={JSON.stringify(option)}>
-                      {typeof option === "boolean" ? (option ? "yes" : "no") : shown(field, option)}
+                      {typeof option === "boolean" ? (option ? t`yes` : t`no`) : shown(field, option)}
                     </option>
                   ))}
                 </select>
@@ -153,18 +160,20 @@ function Control({ field, value, before, onChange, onWrong, fault }: ControlProp
       </Field>
       {isChanged && (
         <div className="form-was">
-          <span className="faint">was</span>
+          <span className="faint">
+            <Trans>was</Trans>
+          </span>
           <del className="text" dir="auto">
-            {visible(shown(field, before.value)) || "(empty)"}
+            {visible(shown(field, before.value)) || t`(empty)`}
           </del>
           <Button
             size="small"
             kind="quiet"
             icon="undo"
-            aria-label={`Take back the change of ${field.name}`}
+            aria-label={t`Take back the change of ${field.name}`}
             onClick={takeBack}
           >
-            Take back
+            <Trans>Take back</Trans>
           </Button>
         </div>
       )}
@@ -191,13 +200,13 @@ function emptied(field: FormField, before: unknown): unknown {
 function hintOf({ hint, kind, min, max }: FormField): string | undefined {
   const range =
     min !== undefined && max !== undefined
-      ? `${min} to ${max}.`
+      ? t`${min} to ${max}.`
       : min !== undefined
-        ? `${min} or more.`
+        ? t`${min} or more.`
         : max !== undefined
-          ? `${max} or less.`
+          ? t`${max} or less.`
           : "";
-  const how = kind === "lines" ? "One on each line." : kind === "json" ? "As JSON." : "";
+  const how = kind === "lines" ? t`One on each line.` : kind === "json" ? t`As JSON.` : "";
   return [hint, range, how].filter(Boolean).join(" ") || undefined;
 }
 
@@ -207,7 +216,7 @@ export function JsonInput({
   onChange,
   onWrong,
   fault,
-  label = "Input as JSON",
+  label = t`Input as JSON`,
 }: {
   value: Input;
   onChange: (value: Input) => void;
@@ -222,13 +231,13 @@ export function JsonInput({
     try {
       const read: unknown = JSON.parse(next);
       if (typeof read !== "object" || read === null || Array.isArray(read)) {
-        throw new Error("it must be an object: { … }");
+        throw new Error(t`it must be an object: ${"{ … }"}`);
       }
       setWrong(undefined);
       onWrong(false);
       onChange(read as Input);
     } catch (error) {
-      setWrong(`This is not JSON of an object: ${(error as Error).message}`);
+      setWrong(t`This is not JSON of an object: ${(error as Error).message}`);
       onWrong(true);
     }
   };

@@ -1,4 +1,5 @@
 /** A JSON Schema as form controls. What no control fits is entered as JSON, so every schema can be entered. */
+import { t } from "@lingui/core/macro";
 import { isWritten, parse } from "../../lib/json";
 
 export type Kind = "text" | "choice" | "number" | "integer" | "boolean" | "lines" | "group" | "json";
@@ -156,9 +157,9 @@ export function entered(field: FormField, text: string): unknown {
     case "integer": {
       if (text.trim() === "") return undefined;
       const value = Number(text);
-      if (!Number.isFinite(value)) throw new Error("This is no number.");
+      if (!Number.isFinite(value)) throw new Error(t`This is no number.`);
       if (field.kind === "integer" && !Number.isInteger(value))
-        throw new Error("This must be a whole number.");
+        throw new Error(t`This must be a whole number.`);
       return NUMBER.test(text.trim()) ? parse(text) : value;
     }
     case "lines": {
@@ -170,7 +171,7 @@ export function entered(field: FormField, text: string): unknown {
       try {
         return parse(text);
       } catch (error) {
-        throw new Error(`This is not JSON: ${(error as Error).message}`);
+        throw new Error(t`This is not JSON: ${(error as Error).message}`);
       }
     default:
       return text === "" ? undefined : text;

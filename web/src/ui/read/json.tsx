@@ -1,4 +1,5 @@
 /** JSON member by member: texts with their line breaks, lists of like objects as tables. */
+import { t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import { isWritten } from "../../lib/json";
 import { visible } from "../../lib/visible";
@@ -16,7 +17,7 @@ function shown(value: unknown, depth: number): ReactNode {
   if (isPlain(value) || depth > DEEPEST) return <Plain value={value} />;
   if (Array.isArray(value)) return <List items={value} depth={depth} />;
   const members = Object.entries(value as Members);
-  if (members.length === 0) return <span className="faint">no members</span>;
+  if (members.length === 0) return <span className="faint">{t`no members`}</span>;
   return (
     <dl className="read-members">
       {members.map(([name, member]) => (
@@ -30,7 +31,7 @@ function shown(value: unknown, depth: number): ReactNode {
 }
 
 function List({ items, depth }: { items: unknown[]; depth: number }) {
-  if (items.length === 0) return <span className="faint">empty list</span>;
+  if (items.length === 0) return <span className="faint">{t`empty list`}</span>;
   const columns = columnsOf(items);
   if (!columns)
     return (

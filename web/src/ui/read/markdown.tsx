@@ -2,6 +2,7 @@
  * Markdown as elements. Raw HTML in it is the text that it is, and nothing is loaded. Headings, links, images and
  * definitions of links are shown as `ways` says: guides and texts of a model differ in them.
  */
+import { t } from "@lingui/core/macro";
 import { lexer, type Token, type Tokens } from "marked";
 import { Fragment, type ReactNode } from "react";
 import "./markdown.css";
@@ -74,7 +75,7 @@ function block(token: Token, ways: Ways): ReactNode {
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
           tabIndex={0}
           role="region"
-          aria-label={header.map((cell) => cell.text).join(", ") || "Table"}
+          aria-label={header.map((cell) => cell.text).join(", ") || t`Table`}
         >
           <table>
             {!isEmpty && (

@@ -1,4 +1,6 @@
 /** A text of anybody as people read it: JSON member by member, Markdown as elements; as it is on demand. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type ReactNode, useMemo, useState } from "react";
 import { count } from "../../lib/format";
 import { parsed } from "../../lib/json";
@@ -37,12 +39,12 @@ export function Reader({ text, label, end }: { text: string; label: string; end?
       )}
       <p className="reader-under small faint">
         <span>
-          {count(text.length)} characters
-          {read.kind === "partly" && ", shown as it is: as Markdown, a part of it would be hidden"}
+          <Trans>{count(text.length)} characters</Trans>
+          {read.kind === "partly" && t`, shown as it is: as Markdown, a part of it would be hidden`}
         </span>
         {"content" in read && (
           <Button size="small" kind="quiet" onClick={() => setRaw(!raw)}>
-            {raw ? `Read the ${read.kind}` : "As it is"}
+            {raw ? t`Read the ${read.kind}` : t`As it is`}
           </Button>
         )}
       </p>
