@@ -72,6 +72,7 @@ async fn a_file_comes_back_as_it_was_and_in_parts_also_after_a_crash() {
     ] {
         assert_eq!(headers[name], value, "{name}");
     }
+    server.kill();
     server.restart();
     let client = client.at(&server.url);
     let (status, headers, part) = download(&client, id, Some("bytes=3999-8001")).await;
@@ -125,7 +126,7 @@ async fn a_form_has_one_part_with_the_file() {
 
 #[tokio::test]
 async fn a_body_that_is_not_what_was_announced_leaves_nothing() {
-    let server = Server::with(&[("limits.file_bytes", "5000")]);
+    let server = Server::with(&[("LIMITS__FILE_BYTES", "5000")]);
     let client = server.client("operator").await;
     let with = async |name: &str, value: &str, body: &'static str| {
         let request = client.request(Method::POST, "/api/files").header(name, value).body(body);
@@ -204,7 +205,7 @@ async fn files_are_seen_in_their_environment_by_their_roles() {
 
 #[tokio::test]
 async fn files_count_in_stored_bytes() {
-    let server = Server::with(&[("limits.stored_bytes", "100000")]);
+    let server = Server::with(&[("LIMITS__STORED_BYTES", "100000")]);
     let client = server.client("operator").await;
     let kind = "application/octet-stream";
     // The measurement at the start may end after the first upload, and then count it.

@@ -229,13 +229,15 @@ async fn the_same_names_are_other_things_in_another_project() {
     alpha.admin.send(resume.json(&json!({"paused": false}))).await.expect_ok();
     finish(&mut of_alpha, "done").await;
     alpha.admin.task_with_status(&made[0], "completed").await;
-    // A budget that rejects everything is one project's.
+    // A budget counts in its project.
     let budget =
-        json!({"limit": 0, "period": "day", "match": {"tags": ["x"]}, "onExceed": "reject"});
+        json!({"limit": 1, "period": "day", "match": {"tags": ["x"]}, "onExceed": "reject"});
     alpha.admin.post("/api/budgets", &budget).await.expect_ok();
-    let task = json!({"prompt": "x", "tags": ["x"]});
-    assert!(alpha.admin.post("/api/tasks", &task).await.status.is_client_error());
-    beta.admin.post("/api/tasks", &task).await.expect(201);
+    let budgets = async |client: &Client| client.get("/api/budgets").await.expect_ok();
+    assert_eq!(budgets(&alpha.admin).await.as_array().map(Vec::len), Some(1));
+    assert_eq!(budgets(&beta.admin).await, json!([]));
+    let usage = alpha.admin.get("/api/usage?groupBy=model").await.expect_ok();
+    assert_eq!(usage["groups"][0]["tasks"], 1, "{usage:#}");
 }
 
 #[tokio::test]

@@ -380,7 +380,7 @@ impl Caller {
             return Err(Error::Forbidden(message));
         }
         if !is_in_project(action) {
-            check_server(self.environment.slot(), action)?;
+            check_server(self.environment.slot(), action.as_str())?;
         }
         if allows(self.role, action) {
             Ok(())

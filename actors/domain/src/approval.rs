@@ -150,9 +150,9 @@ impl ReviewWay {
 
     /// The part of the output that reviewers see before they answer.
     #[must_use]
-    pub fn shown(&self, output: String) -> String {
+    pub fn shown(&self, output: &str) -> String {
         let Some(field) = &self.field else { return String::new() };
-        match serde_json::from_str(&output) {
+        match serde_json::from_str(output) {
             Ok(Value::Object(mut members)) => {
                 members.shift_remove(field);
                 Value::Object(members).to_string()
@@ -177,7 +177,11 @@ impl ReviewWay {
                 Some(value) => value,
                 None => Value::Object(answer),
             },
-            given => given,
+            given @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)) => given,
         };
         if members.get(field).is_some_and(|before| is_same(before, &value)) {
             return output.to_owned();

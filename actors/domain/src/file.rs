@@ -64,7 +64,7 @@ impl Format {
 
     /// The media type of a file: that of its format, and the declared one only where the bytes do not contradict it.
     #[must_use]
-    pub fn media_type<'t>(format: Option<Self>, declared: Option<&'t str>) -> &'t str {
+    pub fn media_type(format: Option<Self>, declared: Option<&str>) -> &str {
         match format {
             Some(Self::Text) => match declared {
                 Some(declared) if declared.starts_with("text/") => declared,

@@ -148,7 +148,7 @@ impl Project {
 ///
 /// # Errors
 /// [`Error::Forbidden`].
-pub fn check_server(project: Slot, what: impl std::fmt::Display) -> Result<(), Error> {
+pub fn check_server(project: Slot, what: &str) -> Result<(), Error> {
     if project.is_default() {
         return Ok(());
     }
@@ -163,10 +163,11 @@ pub fn check_server(project: Slot, what: impl std::fmt::Display) -> Result<(), E
 /// # Errors
 /// [`Error::InvalidState`] if no place is free.
 pub fn next_place<'p>(
-    taken: impl Iterator<Item = &'p Project> + Clone,
+    taken: impl Iterator<Item = &'p Project>,
     last: u32,
 ) -> Result<(Slot, u32), Error> {
-    let is_free = |slot: &Slot| taken.clone().all(|project| project.slot != *slot);
+    let taken: Vec<_> = taken.map(|project| project.slot).collect();
+    let is_free = |slot: &Slot| !taken.contains(slot);
     let free = (1..Slot::COUNT).filter_map(Slot::new).find(is_free);
     let free = free.ok_or_else(|| {
         Error::InvalidState(format!(

@@ -66,7 +66,7 @@ pub(crate) struct Limits {
     pub(crate) concurrency: Concurrency,
     models: PerEnvironment<Models>,
     /// The limits of the settings, which count in each project for a model without limits of its own.
-    pub(crate) model_limits: Arc<Mutex<BTreeMap<String, ModelLimits>>>,
+    pub(crate) configured_models: Arc<Mutex<BTreeMap<String, ModelLimits>>>,
     queues: Arc<dyn Queues>,
     clock: Arc<dyn Clock>,
     budgets: PerEnvironment<Arc<Budgets>>,
@@ -96,7 +96,7 @@ impl Limits {
             prices: CurrentPrices::new(prices),
             concurrency: Concurrency::new(quotas, Arc::clone(queues)),
             models: PerEnvironment::default(),
-            model_limits: Arc::new(Mutex::new(models)),
+            configured_models: Arc::new(Mutex::new(models)),
             queues: Arc::clone(queues),
             clock,
             budgets: PerEnvironment::default(),
@@ -125,7 +125,7 @@ impl Limits {
     pub(crate) fn models_of(&self, environment: Environment) -> &Models {
         let environment = environment.live();
         self.models.get_or(environment, || {
-            let configured = Arc::clone(&self.model_limits);
+            let configured = Arc::clone(&self.configured_models);
             Models::new(environment, configured, Arc::clone(&self.queues), Arc::clone(&self.clock))
         })
     }

@@ -176,6 +176,7 @@ pub struct Named {
 
 /// A new batch.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub struct Create {
     /// The rows: CSV with a header, or lines {"key": …, "input": {…}}; - for standard input.
     file: PathBuf,

@@ -95,7 +95,7 @@ pub struct Start {
     /// The batch whose rows are meant; none for no rows of batches.
     #[arg(long, value_name = "BATCH|none")]
     batch: Option<String>,
-    /// Obstacles of pending tasks, separated by commas: worker, limit, paused, queue_paused, budget, backoff, approval,
+    /// Obstacles of pending tasks, separated by commas: worker, limit, paused, `queue_paused`, budget, backoff, approval,
     /// schedule.
     #[arg(long, value_delimiter = ',', value_name = "OBSTACLE")]
     waiting_for: Vec<String>,

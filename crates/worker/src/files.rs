@@ -1,6 +1,7 @@
 //! The files of a task: read from the server with the worker's key, and held in memory for its call.
 
 use std::fmt;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use callboard_client::{Call, Client};
@@ -77,7 +78,11 @@ async fn fetch_one(client: &Client, file: &FileRef) -> Result<File, Failure> {
             break;
         }
     }
-    let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = Sha256::digest(&bytes).iter().fold(String::new(), |mut text, byte| {
+        // A text takes all that is written.
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
     if digest != *sha256 {
         return Err(broken(&"its bytes have another SHA-256"));
     }

@@ -25,6 +25,7 @@ use crate::items::accounts::{
     self, Invited, KnownKey, Message, NewInvitation, NewKey, NewProject, NewUser, PasswordChange,
     PermissionWatch, SignedIn, UserChange,
 };
+use crate::node::register::projects::may_see;
 use crate::read::{self, unreadable};
 
 impl Handle {
@@ -282,7 +283,7 @@ impl Handle {
     pub fn projects(&self, caller: &Caller) -> Vec<Arc<Project>> {
         let register = &self.node.state.accounts;
         let mut projects = register.projects();
-        projects.retain(|project| register.may_see(caller, project));
+        projects.retain(|project| may_see(caller, project));
         let is_known = match caller.account {
             Account::User(_) => true,
             Account::Key(_) => caller.environment.slot().is_default(),

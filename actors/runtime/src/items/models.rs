@@ -107,7 +107,7 @@ impl Node {
     /// cannot be read keeps its limits until the next start.
     pub(crate) async fn configure_models(&self, limits: BTreeMap<String, ModelLimits>) {
         let before = std::mem::replace(
-            &mut *self.limits.model_limits.lock().unwrap_or_else(PoisonError::into_inner),
+            &mut *self.limits.configured_models.lock().unwrap_or_else(PoisonError::into_inner),
             limits.clone(),
         );
         let names: BTreeSet<_> = before.keys().chain(limits.keys()).collect();

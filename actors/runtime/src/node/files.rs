@@ -97,12 +97,11 @@ impl Node {
         let (number, partition) = (environment.number(), file.id.partition());
         let found = files::content(self.store(), environment, file.digest).await;
         let mut ops = vec![files::put(environment, file)];
-        let content = match found.map_err(|error| unreadable(&error))? {
-            Some(content) => ContentRow { files: content.files + 1, ..content },
-            None => {
-                ops.push(LOOSE_CHUNKS.delete(number, &place));
-                ContentRow { place, files: 1 }
-            }
+        let content = if let Some(content) = found.map_err(|error| unreadable(&error))? {
+            ContentRow { files: content.files + 1, ..content }
+        } else {
+            ops.push(LOOSE_CHUNKS.delete(number, &place));
+            ContentRow { place, files: 1 }
         };
         ops.push(CONTENTS.put(number, file.digest.as_bytes(), &content, None));
         durable(self.shard(partition).commit(partition, ops)).await

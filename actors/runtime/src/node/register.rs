@@ -27,7 +27,7 @@ use crate::observers::metrics::KeyEnd;
 
 mod invitations;
 mod left;
-mod projects;
+pub(crate) mod projects;
 mod sessions;
 
 /// A day, in milliseconds.

@@ -115,7 +115,7 @@ pub(crate) async fn approval(
     }
     let (inputs, edit, remark, mut output) = read?;
     if approval.is_hidden() {
-        output = approval.opening.way.shown(output);
+        output = approval.opening.way.shown(&output);
     }
     let erased_at = found.task.erased_at;
     let result = found.task.result;

@@ -267,14 +267,13 @@ pub(crate) async fn progress(
     let failed = of(&[S::Failed], &[]).await?.saturating_sub(rejected);
     let failed = failed + batch.refused.saturating_sub(batch.refused_rejected);
     let rejected = rejected + batch.refused_rejected;
-    let reused = match batch.takes_over() {
-        true => {
-            let mut reused = query(environment, batch.id, &[], &[]);
-            let term = Box::from(execution_term::REUSED);
-            reused.filters.push(Filter::AnyOf(execution_term::ROW, vec![term]));
-            u32::try_from(count(store, reused).await?).unwrap_or(u32::MAX)
-        }
-        false => 0,
+    let reused = if batch.takes_over() {
+        let mut reused = query(environment, batch.id, &[], &[]);
+        let term = Box::from(execution_term::REUSED);
+        reused.filters.push(Filter::AnyOf(execution_term::ROW, vec![term]));
+        u32::try_from(count(store, reused).await?).unwrap_or(u32::MAX)
+    } else {
+        0
     };
     let (mut pending, mut cancelled) = (batch.pending, of(&[S::Cancelled], &[]).await?);
     if batch.status == Status::Cancelled {

@@ -37,7 +37,7 @@ impl Chunks {
     pub const fn new(number: u8) -> Self {
         assert!(number < Key::FIRST_LISTED, "chunks are not listed");
         // A store may add 16 bytes to a row.
-        assert!(KEY + HEADER + Self::SIZE + 16 <= MAX_ROW, "a chunk fits in a row");
+        const { assert!(KEY + HEADER + Self::SIZE + 16 <= MAX_ROW, "a chunk fits in a row") };
         Self { number }
     }
 

@@ -71,9 +71,10 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
         | ("executions" | "schedules" | "hitl" | "budgets" | "batches" | "bulk", "template") => {
             Some(TEMPLATES)
         }
-        ("users", "id") | ("sessions", "user") | ("keys", "account") | ("hitl", "reviewer") => {
-            Some(USERS)
-        }
+        ("users", "id")
+        | ("sessions" | "projects", "user")
+        | ("keys", "account")
+        | ("hitl", "reviewer") => Some(USERS),
         ("queues", "name")
         | ("keys", "queues")
         | ("tasks" | "bulk" | "hitl" | "events", "queue") => Some(QUEUES),
@@ -103,6 +104,8 @@ fn source(group: &str, command: &str, argument: &str) -> Option<Source> {
             words(&["equal", "differs", "unfinished", "failed", "onlyA", "onlyB"])
         }
         ("keys" | "users", "role") => words(ROLES),
+        ("projects", "project") => Some(list(&["projects"], "name", "role")),
+        ("projects", "role") => words(&["admin", "operator", "reviewer", "viewer"]),
         ("keys" | "users", "plan") => words(TIERS),
         ("keys", "environment") => words(&["live", "test"]),
         ("tasks", "order_by") => words(&["createdAt", "completedAt", "priority"]),

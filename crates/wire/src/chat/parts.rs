@@ -75,7 +75,7 @@ request! {
     /// A part of a message.
     #[derive(Debug, Default)]
     pub struct ContentPart as "ChatContentPart" {
-        /// The kind: text, image_url or file.
+        /// The kind: text, `image_url` or file.
         kind: &'static str = required("type", kind()),
         /// The text.
         text: Option<String> = optional("text", rule::text(rule::bytes(0..=usize::MAX))),

@@ -139,10 +139,10 @@ impl Held<TaskItem> {
 
     /// The provider's own figures count for every task of the model.
     pub(super) fn reported(&self, lease: LeaseId, reported: &Reported) {
-        if let Some(task) = self.item.task.as_ref().filter(|task| task.is_held_under(lease)) {
-            if let Some(models) = self.node.limits.models(self.address.environment) {
-                models.report(task.model(), *reported);
-            }
+        let held = self.item.task.as_ref().filter(|task| task.is_held_under(lease));
+        let models = self.node.limits.models(self.address.environment);
+        if let (Some(task), Some(models)) = (held, models) {
+            models.report(task.model(), *reported);
         }
     }
 }

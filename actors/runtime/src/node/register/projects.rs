@@ -45,16 +45,6 @@ impl Register {
         projects
     }
 
-    /// True if the caller may see the project.
-    pub(crate) fn may_see(&self, caller: &Caller, project: &Project) -> bool {
-        let of_server = caller.environment.slot().is_default() && caller.role == Role::Admin;
-        let is_own = match caller.account {
-            Account::User(user) => project.members.contains_key(&user),
-            Account::Key(_) => caller.environment.slot() == project.slot,
-        };
-        of_server || is_own
-    }
-
     /// The role of a user in a project, if the user is its member.
     pub(crate) fn role_in(&self, slot: Slot, user: UserId) -> Option<Role> {
         let inner = self.read();
@@ -94,4 +84,14 @@ impl Inner {
         }
         self.projects.get(&slot)?.members.get(&user.id).map(|member| member.role)
     }
+}
+
+/// True if the caller may see the project.
+pub(crate) fn may_see(caller: &Caller, project: &Project) -> bool {
+    let of_server = caller.environment.slot().is_default() && caller.role == Role::Admin;
+    let is_own = match caller.account {
+        Account::User(user) => project.members.contains_key(&user),
+        Account::Key(_) => caller.environment.slot() == project.slot,
+    };
+    of_server || is_own
 }

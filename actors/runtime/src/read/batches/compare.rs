@@ -122,7 +122,8 @@ pub(crate) async fn page(
         (so_far.figures.clone(), so_far.looked_at, found, last.or(rest))
     };
     let read = async |(_, pair): &(usize, Pair)| {
-        pair_of(node, environment, own, steps, (*pair, &compare.fields)).await.map(Some)
+        let pair = pair_of(node, environment, own, steps, (*pair, &compare.fields));
+        Box::pin(pair).await.map(Some)
     };
     let pairs = together(LOADED, found.iter().map(read)).await;
     let mut pairs: Vec<ComparedPair> = pairs.map_err(|error| unreadable(&error))?;
@@ -212,7 +213,8 @@ async fn fill(
         let node = node.upgrade().ok_or(Error::Stopped)?;
         let read = async |pair: &Pair| {
             let [Some(_), Some(_)] = pair.rows else { return Ok(Some(None)) };
-            let [a, b] = both(&node, environment, [&own[0], &own[1]], pair.rows).await?;
+            let both = both(&node, environment, [&own[0], &own[1]], pair.rows);
+            let [a, b] = Box::pin(both).await?;
             let Some((a, b)) = a.zip(b) else { return Ok(Some(None)) };
             let a = side(&node, environment, &a, steps[0]).await?;
             let b = side(&node, environment, &b, steps[1]).await?;
@@ -258,7 +260,7 @@ async fn pair_of(
     steps: [u16; 2],
     (pair, fields): (Pair, &[String]),
 ) -> Result<ComparedPair, Error> {
-    let [a, b] = both(node, environment, own, pair.rows).await?;
+    let [a, b] = Box::pin(both(node, environment, own, pair.rows)).await?;
     let (mut result, mut differing) = (pair.outcome, Vec::new());
     if let (Some(a), Some(b)) = (&a, &b) {
         (result, differing) = outcome(&end(a, steps[0]), &end(b, steps[1]), fields);
