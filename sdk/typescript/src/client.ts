@@ -1,5 +1,17 @@
 import { Keys, Sessions, Users } from "./accounts.js";
-import { Batches, Budgets, BulkJobs, Deliveries, Files, Functions, Models, Projects, Queues, System, Workers } from "./admin.js";
+import {
+  Batches,
+  Budgets,
+  BulkJobs,
+  Deliveries,
+  Files,
+  Functions,
+  Models,
+  Projects,
+  Queues,
+  System,
+  Workers,
+} from "./admin.js";
 import { call, type Query } from "./call.js";
 import { EventGap, ServerUnreachable } from "./errors.js";
 import { Hitl } from "./hitl.js";

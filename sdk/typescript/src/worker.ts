@@ -21,7 +21,15 @@ import { called, completed, failed, frame, MAX_FRAME } from "./handler.js";
 import type { OutputSchema } from "./output.js";
 import { VERSION } from "./version.js";
 
-export { Failure, type FailureOptions, type Message, type Result, Task, type TaskFile, type Usage } from "./assigned.js";
+export {
+  Failure,
+  type FailureOptions,
+  type Message,
+  type Result,
+  Task,
+  type TaskFile,
+  type Usage,
+} from "./assigned.js";
 export type { FunctionHandler, FunctionOptions } from "./function.js";
 
 /** An attempt ends this long before its time is over, so that its report is in time. */
