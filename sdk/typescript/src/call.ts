@@ -54,7 +54,7 @@ export interface Given<M extends Method = Method, P extends Path<M> = Path<M>> {
   /** Checked by `checked`. */
   body?: Record<string, unknown> | undefined;
   /** A body that is no JSON, with its type. */
-  content?: string | Uint8Array;
+  content?: string | Uint8Array<ArrayBuffer>;
   contentType?: string;
   /** The route takes an idempotency key: this one, or if undefined one that the library makes. */
   key?: { value: string | undefined };
@@ -67,7 +67,7 @@ export interface Call {
   /** With the query. */
   path: string;
   headers: Record<string, string>;
-  content?: string | Uint8Array | undefined;
+  content?: string | Uint8Array<ArrayBuffer> | undefined;
 }
 
 /** Builds a call. `names` fill the path; a member of the query that is undefined is left out. */
@@ -110,7 +110,7 @@ export type Fetch = (url: string, init: FetchOptions) => Promise<Fetched>;
 export interface FetchOptions {
   method: string;
   headers: Record<string, string>;
-  body?: string | Uint8Array;
+  body?: string | Uint8Array<ArrayBuffer>;
   signal: AbortSignal;
 }
 
