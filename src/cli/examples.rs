@@ -354,6 +354,9 @@ fn of(path: &str) -> &'static [&'static str] {
             "batches compare bat_01m7ydhr2c7n0k4q8w3e5rtv6p bat_01m7ydk3v9f2s6d1x0a8g7h5jm --fields category",
         ],
         "batches estimate" => &["batches estimate bat_01m7ydhr2c7n0k4q8w3e5rtv6p"],
+        "batches review" => {
+            &["batches review bat_01m7ydhr2c7n0k4q8w3e5rtv6p --step classify --top 40"]
+        }
         "batches retry" => &[
             "batches retry bat_01m7ydhr2c7n0k4q8w3e5rtv6p --watch",
             "batches retry bat_01m7ydhr2c7n0k4q8w3e5rtv6p --code PROVIDER_ERROR,WORKER_LOST",

@@ -107,8 +107,8 @@ test("one schedule: the next run is the server's, a year has its changes of the 
   await next.waitFor();
   const { nextRunAt } = await server.call("GET", `/api/schedules/${ids.night}`);
   assert.equal(Date.parse(await next.getAttribute("datetime")), Date.parse(nextRunAt));
-  await page.getByText("1 hour forward").waitFor();
-  await page.getByText("1 hour back").waitFor();
+  await page.getByText("1 h forward").waitFor();
+  await page.getByText("1 h back").waitFor();
   await page.getByRole("img", { name: "365 runs on 365 of 365 days" }).waitFor();
   await live(page);
   await page.getByRole("button", { name: "Run now" }).click();
@@ -182,7 +182,7 @@ test("a schedule is created with the form, changed, and deleted", async () => {
 test("a viewer reads schedules and is offered nothing that changes them", async () => {
   const user = await server.user("viewer");
   const page = await open(browser, server, `/schedules/${ids.night}`, { user });
-  await page.getByText("1 hour forward").waitFor();
+  await page.getByText("1 h forward").waitFor();
   for (const name of ["Run now", "Pause", "Delete"])
     assert.equal(await page.getByRole("button", { name }).count(), 0);
   await follow(page, "/schedules/new");

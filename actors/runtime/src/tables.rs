@@ -62,7 +62,7 @@ use plans::{ChoiceRow, NameRow, TemplateRow};
 pub use plans::{Deployed, PlanRow};
 pub use schedules::{RunRow, ScheduleRow};
 pub(crate) use tasks::{
-    Ended, LoadedTask, TaskRow, copy_rows, inputs, is_removed, made, status_terms, task,
+    Ended, LoadedTask, TaskRow, copy_rows, files_of, inputs, is_removed, made, status_terms, task,
     unfinished, unfinished_row, unfinished_state,
 };
 

@@ -32,6 +32,11 @@ pub(super) const EXCUSED: &[(&str, &str, &str)] = &[
         "python worker.py",
         "it needs the Python library: sdk/python/tests/test_worker.py; the walk has a worker with the function",
     ),
+    (
+        "docs/how-to/files.md",
+        "",
+        "it needs files of yours and a model that reads them: tests/it/files.rs does the same by HTTP",
+    ),
     ("docs/how-to/leaked-credentials.md", "", "tests/it/cli/leaked.rs runs every command"),
     ("docs/how-to/mcp.md", "", "it needs an assistant: tests/it/cli/mcp.rs"),
     (

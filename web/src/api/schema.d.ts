@@ -5471,7 +5471,7 @@ export interface components {
         };
         ChatContentPart: {
             /**
-             * @description The kind: text, image_url or file.
+             * @description The kind: text, `image_url` or file.
              * @enum {string}
              */
             type: "text" | "image_url" | "file" | "input_audio" | "refusal";

@@ -57,7 +57,7 @@ impl Handle {
             self.check_unawaited(environment, subject).await?;
         }
         let now = self.now();
-        let files = tables::inputs(store, environment, id).await.map_err(read)?.files;
+        let files = tables::files_of(store, environment, id).await.map_err(read)?;
         let mut ops = tables::erased(store, environment, now, &step).await.map_err(read)?;
         for subject in subjects() {
             let answers = deliveries::without_answers(store, environment, subject).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use callboard_domain::id::{Environment, TaskId, WorkerId};
+use callboard_domain::id::{Environment, FileId, TaskId, WorkerId};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::task::{
     Completion, Correction, Ending, Inputs, LeaseId, Request, Route, Spec, Status, Task, TurnedAway,
@@ -469,6 +469,19 @@ pub(crate) async fn inputs(
         Some(short) => Ok(short),
         None => long_inputs(store, environment, task).await,
     }
+}
+
+/// The files of a task whose texts are there; none once they are erased.
+pub(crate) async fn files_of(
+    store: &dyn Store,
+    environment: Environment,
+    id: TaskId,
+) -> Result<Vec<FileId>, Error> {
+    let found = task(store, environment, id).await?;
+    if found.is_none_or(|found| found.task.erased_at.is_some()) {
+        return Ok(Vec::new());
+    }
+    Ok(inputs(store, environment, id).await?.files)
 }
 
 /// A task's inputs that stand by themselves.

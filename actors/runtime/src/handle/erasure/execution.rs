@@ -106,8 +106,8 @@ impl Handle {
         let mut files = Vec::new();
         for lot in erasing.chunks(LOT) {
             for step in lot {
-                let inputs = tables::inputs(store, environment, step.next.spec.id).await;
-                files.extend(inputs.map_err(read)?.files);
+                let own = tables::files_of(store, environment, step.next.spec.id).await;
+                files.extend(own.map_err(read)?);
                 let rows = tables::erased(store, environment, self.now(), step).await;
                 ops.extend(rows.map_err(read)?);
                 let subject = Subject::Task(step.next.spec.id);
