@@ -13,6 +13,7 @@ fn fields() -> Vec<(&'static str, Value, &'static [&'static str])> {
         ("title", json!("t {{input.x}}"), &["prompt"]),
         ("systemPrompt", json!("s"), &["prompt"]),
         ("messages", json!([{"role": "user", "content": "c"}]), &["prompt"]),
+        ("files", json!(["{{input.scan}}"]), &[]),
         ("function", json!("f"), &[]),
         ("args", json!({"a": "{{input.x}}"}), &["function"]),
         ("dependsOn", json!(["z"]), &[]),
