@@ -35,8 +35,8 @@ use callboard_wire::chat::{
 use serde_json::{Value, json};
 
 use super::describe::{Input, Operation};
+use super::extract::ModelName;
 use super::idempotency::{self, IdempotencyKey};
-use super::models::ModelName;
 use super::serve::ConnectionHandle;
 use super::trace::Trace;
 use super::{Answer, App, Body, Edge, Failure, Id, Reply, Share};

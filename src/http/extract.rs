@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: the caller, which authentication determines.
 
+use std::convert::Infallible;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -312,6 +313,40 @@ macro_rules! named {
             const NOUN: &'static str = $noun;
         }
     )*};
+}
+
+/// Declares names in paths, of which any text may be one.
+macro_rules! words {
+    ($($(#[$doc:meta])* $kind:ident = $noun:literal,)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub struct $kind(pub String);
+
+            impl FromStr for $kind {
+                type Err = Infallible;
+
+                fn from_str(text: &str) -> Result<Self, Infallible> {
+                    Ok(Self(text.to_owned()))
+                }
+            }
+
+            impl Named for $kind {
+                const NOUN: &'static str = $noun;
+            }
+        )*
+    };
+}
+
+words! {
+    /// The name of a model.
+    ModelName = "model",
+    /// The id of a template.
+    TemplateId = "template",
+    /// The id or the name of a project.
+    ProjectName = "project",
+    /// The id or the e-mail of a user.
+    Person = "user",
 }
 
 named! {

@@ -78,8 +78,8 @@ pub(super) async fn get(
 #[utoipa::path(
     get, path = "/api/files/{id}/content", tag = "files",
     responses(
-        (status = 200, description = "the bytes", content_type = "application/octet-stream", body = Vec<u8>),
-        (status = 206, description = "the part that was asked for", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = 200, description = "the bytes", content_type = "*/*", body = Vec<u8>),
+        (status = 206, description = "the part that was asked for", content_type = "*/*", body = Vec<u8>),
         (status = 416, description = "the range begins behind the end of the file"),
     ),
 )]

@@ -88,7 +88,7 @@ impl App {
     }
 }
 
-/// What can be restored.
+/// The times that can be restored.
 fn restorable(protection: &Protection) -> BackupFigures {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = |millis| Duration::from_millis(millis).as_secs_f64();

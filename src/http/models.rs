@@ -1,7 +1,5 @@
 //! Models and their limits: translate only.
 
-use std::convert::Infallible;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -15,24 +13,8 @@ use callboard_domain::{Error, Rule};
 use callboard_wire::common::Paging;
 use callboard_wire::models::ModelBody;
 
-use super::extract::{Asker, Named};
+use super::extract::{Asker, ModelName};
 use super::{Answer, App, Body, Id, Query, Reply, names};
-
-/// The name of a model in a path, with a slash as `%2F`.
-#[derive(Debug)]
-pub(super) struct ModelName(pub(super) String);
-
-impl FromStr for ModelName {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl Named for ModelName {
-    const NOUN: &'static str = "model";
-}
 
 /// Models by name: those that workers announce, those with limits or figures, and the default.
 #[utoipa::path(

@@ -1,7 +1,5 @@
 //! Projects and their members: translate only.
 
-use std::convert::Infallible;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -13,47 +11,14 @@ use callboard_domain::project::{Member, Project};
 use callboard_wire::common::Paging;
 use callboard_wire::projects::{ChangeProject, CreateProject, MemberBody, ProjectBody, SetMember};
 
-use super::extract::{Asker, Named, TwoIds};
+use super::extract::{Asker, Person, ProjectName, TwoIds};
 use super::{Answer, App, Body, Id, Query, Reply};
 
-/// The identifier or the name of a project in a path.
-#[derive(Debug)]
-pub(super) struct ProjectName(String);
-
-impl FromStr for ProjectName {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl Named for ProjectName {
-    const NOUN: &'static str = "project";
-}
-
-/// The identifier or the e-mail of a user in a path.
-#[derive(Debug)]
-pub(super) struct Person(String);
-
-impl FromStr for Person {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl Named for Person {
-    const NOUN: &'static str = "user";
-}
-
-impl Person {
-    fn user(&self, app: &App) -> Result<User, Error> {
-        let by_id = self.0.parse().ok().and_then(|id| app.handle.user(id));
-        let by_email = || app.handle.user_by_email(&Email::parse(&self.0).ok()?);
-        by_id.or_else(by_email).ok_or_else(|| Error::not_found("user", &self.0))
-    }
+/// The user of an id or an e-mail.
+fn user(app: &App, Person(named): &Person) -> Result<User, Error> {
+    let by_id = named.parse().ok().and_then(|id| app.handle.user(id));
+    let by_email = || app.handle.user_by_email(&Email::parse(named).ok()?);
+    by_id.or_else(by_email).ok_or_else(|| Error::not_found("user", named))
 }
 
 /// Make a project; whoever makes it is its first admin.
@@ -162,7 +127,7 @@ pub(super) async fn set_member(
     TwoIds(ProjectName(named), person): TwoIds<ProjectName, Person>,
     Body(SetMember { role }): Body<SetMember>,
 ) -> Answer {
-    let (project, user) = (app.handle.project(&named, &caller)?, person.user(&app)?);
+    let (project, user) = (app.handle.project(&named, &caller)?, user(&app, &person)?);
     let member = app.handle.set_member(project.id, user.id, role, by).await?;
     Ok(Reply::ok(&MemberBody::new(&user, member)))
 }
@@ -181,7 +146,7 @@ pub(super) async fn remove_member(
     Asker(by): Asker,
     TwoIds(ProjectName(named), person): TwoIds<ProjectName, Person>,
 ) -> Answer {
-    let (project, user) = (app.handle.project(&named, &caller)?, person.user(&app)?);
+    let (project, user) = (app.handle.project(&named, &caller)?, user(&app, &person)?);
     let member = app.handle.remove_member(project.id, user.id, by).await?;
     Ok(Reply::ok(&MemberBody::new(&user, member)))
 }
@@ -191,5 +156,5 @@ fn shown(app: &App, caller: &Caller, project: &Project) -> ProjectBody {
         Account::User(user) => app.handle.role_in(project.slot, user),
         Account::Key(_) => Some(caller.role).filter(|_| caller.environment.slot() == project.slot),
     };
-    ProjectBody::new(project, app.handle.users_in(project.slot).len(), role)
+    ProjectBody::new(project, app.handle.member_count(project), role)
 }

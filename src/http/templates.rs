@@ -1,7 +1,5 @@
 //! The template endpoints (docs/reference/templates.md).
 
-use std::convert::Infallible;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -21,27 +19,11 @@ use callboard_wire::templates::{
 use super::executions::started;
 use callboard_domain::template::TemplateSource;
 
-use super::extract::{Asker, JsonOrYaml, Named, OptionalBody};
+use super::extract::{Asker, JsonOrYaml, OptionalBody, TemplateId};
 use super::idempotency::IdempotencyKey;
 use super::names::Known;
 use super::trace::Trace;
 use super::{Answer, App, Body, Id, Query, Reply};
-
-/// The id of a template; any text may be one.
-#[derive(Debug)]
-pub(super) struct TemplateId(String);
-
-impl FromStr for TemplateId {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl Named for TemplateId {
-    const NOUN: &'static str = "template";
-}
 
 /// Make a template, or a version of one.
 #[utoipa::path(

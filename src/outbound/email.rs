@@ -49,7 +49,7 @@ pub struct LinkMail {
     pub link: String,
     /// The time of the request.
     pub at: Timestamp,
-    /// What the link is for.
+    /// The purpose of the link.
     pub what: Link,
 }
 

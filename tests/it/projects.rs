@@ -93,6 +93,9 @@ async fn fill(server: &Server, team: &Team) -> BTreeMap<&'static str, String> {
     let bulk = json!({"action": "cancel", "filter": {"tags": [WORD]}});
     let bulk = admin.post("/api/bulk", &bulk).await;
     ids.insert("/api/bulk/", bulk.body["data"]["id"].as_str().unwrap_or_default().to_owned());
+    let file = admin.request(Method::POST, &format!("/api/files?name={WORD}.txt"));
+    let file = admin.send(file.header("content-type", "text/plain").body(WORD)).await.expect(201);
+    ids.insert("/api/files/", text(&file, "id").to_owned());
     let queue = admin.request(Method::PATCH, &format!("/api/queues/{WORD}"));
     admin.send(queue.json(&json!({"concurrent": 3}))).await.expect_ok();
     let limits = admin.request(Method::PUT, &format!("/api/models/{WORD}/limits"));
@@ -216,6 +219,16 @@ async fn the_same_names_are_other_things_in_another_project() {
         made.push(text(&one, "id").to_owned());
     }
     assert_ne!(made[0], made[1]);
+    // A warning speaks of the project's own workers.
+    let register = json!({
+        "type": "register", "name": "w", "version": "0", "queues": [WORD], "models": [WORD], "concurrency": 1,
+    });
+    let _of_alpha = FakeWorker::register(&server.url, &alpha.worker, register).await;
+    for client in [&alpha.admin, &beta.admin, &alpha.admin] {
+        let warned = client.post("/api/tasks", &json!({"prompt": "y", "queue": "idle"})).await;
+        let said = warned.expect(201)["warnings"].to_string();
+        assert_eq!(said.contains(WORD), client.token() == alpha.admin.token(), "{said}");
+    }
     // A pause is of the queue of one project, and a worker serves its own.
     let pause = alpha.admin.request(Method::PATCH, "/api/queues/default");
     alpha.admin.send(pause.json(&json!({"paused": true}))).await.expect_ok();

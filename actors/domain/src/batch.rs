@@ -424,7 +424,7 @@ pub struct Progress {
     pub running: u32,
     /// With an output that waits for a reviewer.
     pub awaiting_approval: u32,
-    /// Completed.
+    /// Ended with an output that counts.
     pub completed: u32,
     /// Failed.
     pub failed: u32,

@@ -132,7 +132,7 @@ impl Action {
 /// The number of items whose texts were erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Erased {
-    /// Executions.
+    /// Executions whose own texts were erased.
     pub executions: u64,
     /// Tasks, those of the executions among them.
     pub tasks: u64,

@@ -1,6 +1,6 @@
 //! The messages of each kind of actor, and the permits that travel in them.
 //!
-//! Whoever sends one knows this module and the addresses, and not the item that takes it.
+//! A sender knows this module and the addresses, and not the item that takes the message.
 
 pub(crate) mod accounts;
 pub(crate) mod approval;

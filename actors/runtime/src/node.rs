@@ -151,7 +151,7 @@ pub(crate) struct Node {
     pub(crate) state: State,
 }
 
-/// What everything runs on.
+/// The machinery of everything else: ports, threads, identifiers.
 pub(crate) struct Kernel {
     pub(crate) ports: Ports,
     pub(crate) compute: Compute,
@@ -175,7 +175,7 @@ pub(crate) struct Actors {
     pub(crate) sandboxes: Sandboxes,
 }
 
-/// What is known in memory: a copy of rows, or what no row says.
+/// The state in memory: copies of rows, and facts that no row says.
 pub(crate) struct State {
     pub(crate) accounts: Register,
     pub(crate) audit: AuditLog,
@@ -326,13 +326,6 @@ impl Node {
             shard.tasks.awake() + shard.executions.awake() + shard.approvals.awake()
         };
         self.actors.shards.iter().map(awake).sum()
-    }
-
-    /// The number of workers that are connected and heard of, in production.
-    pub(crate) fn reachable_workers(&self) -> usize {
-        let moment = self.kernel.ports.clock.moment();
-        let live = self.actors.workers.list(Environment::LIVE);
-        live.iter().filter(|view| view.worker.is_reachable(moment)).count()
     }
 
     /// The trace context that the holder of a lease works under: its attempt, if that is recorded.

@@ -1,4 +1,4 @@
-//! What looks after the state: recovery at a start, retention, sums of budgets, and the work of every minute.
+//! Care of the state: recovery at a start, retention, sums of budgets, and the work of every minute.
 
 pub(crate) mod budgets;
 pub(crate) mod files;

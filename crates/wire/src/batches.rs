@@ -287,7 +287,7 @@ pub struct BatchProgressBody {
     running: u32,
     /// Held for a reviewer.
     awaiting_approval: u32,
-    /// Completed.
+    /// Ended with an output that counts.
     completed: u32,
     /// Failed, or not startable.
     failed: u32,

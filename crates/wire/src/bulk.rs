@@ -255,7 +255,7 @@ impl From<StartBulk> for BulkOrder {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErasureCounts {
-    /// Executions.
+    /// Executions whose own texts were erased.
     executions: u64,
     /// Tasks, those of the executions among them.
     tasks: u64,

@@ -113,7 +113,7 @@ struct LimitsBody {
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct UsedBody {
-    /// Requests.
+    /// Calls in the last minute.
     requests: u64,
     /// Input tokens.
     input_tokens: u64,
@@ -127,7 +127,7 @@ struct UsedBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReportedBody {
-    /// Requests.
+    /// Calls, in the provider's time.
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<AllowanceBody>,
     /// Input and output tokens together.

@@ -2436,7 +2436,7 @@ export interface components {
             cancelled: number;
             /**
              * Format: int32
-             * @description Completed.
+             * @description Ended with an output that counts.
              */
             completed: number;
             /**
@@ -3186,7 +3186,7 @@ export interface components {
         ErasureCounts: {
             /**
              * Format: int64
-             * @description Executions.
+             * @description Executions whose own texts were erased.
              */
             executions: number;
             /**
@@ -4089,7 +4089,7 @@ export interface components {
             inputTokens?: components["schemas"]["Allowance"];
             /** @description Output tokens. */
             outputTokens?: components["schemas"]["Allowance"];
-            /** @description Requests. */
+            /** @description Calls, in the provider's time. */
             requests?: components["schemas"]["Allowance"];
             /** @description Input and output tokens together. */
             tokens?: components["schemas"]["Allowance"];
@@ -5055,7 +5055,7 @@ export interface components {
             outputTokens: number;
             /**
              * Format: int64
-             * @description Requests.
+             * @description Calls in the last minute.
              */
             requests: number;
         };
@@ -8573,7 +8573,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": number[];
+                    "*/*": number[];
                 };
             };
             /** @description the part that was asked for */
@@ -8582,7 +8582,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": number[];
+                    "*/*": number[];
                 };
             };
         };

@@ -2507,7 +2507,7 @@ export interface components {
             cancelled: number;
             /**
              * Format: int32
-             * @description Completed.
+             * @description Ended with an output that counts.
              */
             completed: number;
             /**
@@ -3316,7 +3316,7 @@ export interface components {
         ErasureCounts: {
             /**
              * Format: int64
-             * @description Executions.
+             * @description Executions whose own texts were erased.
              */
             executions: number;
             /**
@@ -4240,7 +4240,7 @@ export interface components {
             inputTokens?: components["schemas"]["Allowance"];
             /** @description Output tokens. */
             outputTokens?: components["schemas"]["Allowance"];
-            /** @description Requests. */
+            /** @description Calls, in the provider's time. */
             requests?: components["schemas"]["Allowance"];
             /** @description Input and output tokens together. */
             tokens?: components["schemas"]["Allowance"];
@@ -5206,7 +5206,7 @@ export interface components {
             outputTokens: number;
             /**
              * Format: int64
-             * @description Requests.
+             * @description Calls in the last minute.
              */
             requests: number;
         };
@@ -9452,7 +9452,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": number[];
+                    "*/*": number[];
                 };
             };
             /** @description the part that was asked for */
@@ -9461,7 +9461,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": number[];
+                    "*/*": number[];
                 };
             };
             401: components["responses"]["Failure"];

@@ -28,14 +28,12 @@ export function ClosedModel({ of: model }: { of: Model }) {
     <>
       <span className="soft">
         {model.closedUntil ? (
-          <>
-            <Trans>
-              {model.closedBecause === "unavailable"
-                ? t`Its provider cannot be reached`
-                : t`Its provider refused a call`}
-              ; the next call begins <Ago at={model.closedUntil} />.
-            </Trans>
-          </>
+          <Trans>
+            {model.closedBecause === "unavailable"
+              ? t`Its provider cannot be reached`
+              : t`Its provider refused a call`}
+            ; the next call begins <Ago at={model.closedUntil} />.
+          </Trans>
         ) : (
           <Trans>
             Its provider refuses calls for {(model.closedQueues ?? []).map((own) => own.queue).join(", ")}.

@@ -24,7 +24,7 @@ pub struct Allowance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Reported {
-    /// Requests.
+    /// Calls, in the provider's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Allowance>,
     /// Input and output tokens together.

@@ -321,10 +321,14 @@ impl Handle {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn slot_of(&self, named: &str) -> Result<Slot, Error> {
-        let default = Arc::new(Project::default_one());
-        let mut all = self.node.state.accounts.projects().into_iter().chain([default]);
-        let found = all.find(|project| project.is_named(named));
-        found.map(|project| project.slot).ok_or_else(|| Error::not_found("project", named))
+        let found = self.node.state.accounts.slot_named(named);
+        found.ok_or_else(|| Error::not_found("project", named))
+    }
+
+    /// The number of members of a project.
+    #[must_use]
+    pub fn member_count(&self, project: &Project) -> usize {
+        self.node.state.accounts.member_count(project)
     }
 
     /// Passes unless the caller's project takes no new work.

@@ -23,7 +23,7 @@ impl Node {
     /// All figures at this moment.
     pub(crate) async fn figures(&self) -> Result<Figures, Error> {
         let depths = self.depths().await?;
-        let pending = approvals::count_undecided(self.store()).await;
+        let pending = approvals::count_undecided(self.store(), &self.environments()).await;
         Ok(self.figures_with(depths, pending.map_err(|error| unreadable(&error))?))
     }
 
@@ -96,7 +96,7 @@ impl Node {
             deliveries: deliveries.collect(),
             commits: metrics.commits.read(1_000_000.0),
             approvals_pending,
-            workers_active: self.reachable_workers() as u64,
+            workers_active: self.actors.workers.reachable(self.kernel.ports.clock.moment()) as u64,
             paused: self.is_paused(),
             paused_queues: self.limits.flow.paused() as u64,
             key_ends: self.state.accounts.key_ends(now),

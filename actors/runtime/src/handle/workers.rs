@@ -141,7 +141,7 @@ impl Handle {
     /// The number of workers that are connected and heard of.
     #[must_use]
     pub fn reachable_workers(&self) -> usize {
-        self.node.reachable_workers()
+        self.node.actors.workers.reachable(self.moment())
     }
 }
 

@@ -33,7 +33,7 @@ pub struct View {
 }
 
 /// Reasons by model and queue, each with the end of its time.
-type Reasons = HashMap<(Box<str>, Box<str>), (Monotonic, Option<String>)>;
+type Reasons = HashMap<(Environment, Box<str>, Box<str>), (Monotonic, Option<String>)>;
 
 /// The workers of this node.
 #[derive(Debug, Default)]
@@ -95,6 +95,16 @@ impl Workers {
             .collect()
     }
 
+    /// The number of workers that are connected and heard of, in production.
+    pub(crate) fn reachable(&self, now: Monotonic) -> usize {
+        let views = self.views();
+        let is_reachable = |view: &&Arc<Mutex<View>>| {
+            let view = view.lock().unwrap_or_else(PoisonError::into_inner);
+            view.environment.is_live() && view.worker.is_reachable(now)
+        };
+        views.values().filter(is_reachable).count()
+    }
+
     /// True if one of the workers of an environment passes the test. Cheaper than a list, which copies every worker.
     pub(crate) fn any(&self, environment: Environment, test: impl Fn(&Worker) -> bool) -> bool {
         self.views().values().any(|view| {
@@ -108,14 +118,19 @@ impl Workers {
         self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// The reason why no worker of production takes work of this model and queue, at most a second old.
-    pub(crate) fn unserved(&self, model: &str, queue: &str, now: Monotonic) -> Option<String> {
-        let key = (Box::from(model), Box::from(queue));
+    /// The reason why no worker of an environment takes work of this model and queue, at most a second old.
+    pub(crate) fn unserved(
+        &self,
+        environment: Environment,
+        (model, queue): (&str, &str),
+        now: Monotonic,
+    ) -> Option<String> {
+        let key = (environment, Box::from(model), Box::from(queue));
         let mut known = self.unserved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, reason)) = known.get(&key).filter(|(until, _)| now < *until) {
             return reason.clone();
         }
-        let mut workers = self.list(Environment::LIVE);
+        let mut workers = self.list(environment);
         workers.retain(|view| view.worker.is_reachable(now));
         let profiles: Vec<_> = workers.into_iter().filter_map(|view| view.worker.profile).collect();
         let reason = unserved(&profiles, model, queue);

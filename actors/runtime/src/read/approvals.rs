@@ -148,9 +148,16 @@ pub(crate) async fn approvals(
     Ok(Page { items, total: page.total })
 }
 
-/// The number of undecided approvals of production, expired ones too.
-pub(crate) async fn count_undecided(store: &dyn Store) -> Result<u64, Error> {
-    Ok(store.query(&open(Environment::LIVE, 0)).await?.total)
+/// The number of undecided approvals of all projects' production, expired ones too.
+pub(crate) async fn count_undecided(
+    store: &dyn Store,
+    environments: &[Environment],
+) -> Result<u64, Error> {
+    let mut count = 0;
+    for environment in environments.iter().filter(|environment| environment.is_live()) {
+        count += store.query(&open(*environment, 0)).await?.total;
+    }
+    Ok(count)
 }
 
 /// The tasks whose output is held and undecided, expired approvals too.

@@ -139,7 +139,7 @@ class BatchProgress(Base):
     cancelled: int
     """Cancelled, or never begun in a cancelled batch."""
     completed: int
-    """Completed."""
+    """Ended with an output that counts."""
     failed: int
     """Failed, or not startable."""
     invalid: int
@@ -502,7 +502,7 @@ class ErasureCounts(Base):
     """The texts that a job has erased, by item."""
 
     executions: int
-    """Executions."""
+    """Executions whose own texts were erased."""
     signals: int
     """Payloads of signals."""
     tasks: int
@@ -1100,7 +1100,7 @@ class Reported(Base):
     output_tokens: Allowance | None = None
     """Output tokens."""
     requests: Allowance | None = None
-    """Requests."""
+    """Calls, in the provider's time."""
     tokens: Allowance | None = None
     """Input and output tokens together."""
 
@@ -1393,7 +1393,7 @@ class Used(Base):
     output_tokens: int
     """Output tokens."""
     requests: int
-    """Requests."""
+    """Calls in the last minute."""
 
 
 class User(Base):

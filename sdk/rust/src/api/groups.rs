@@ -27,7 +27,7 @@ macro_rules! groups {
 groups! {
     /// Tasks: one prompt each, which one worker runs on one model, or one call of a worker's function.
     tasks Tasks;
-    /// Plans.
+    /// Plans: graphs of steps.
     plans Plans;
     /// Templates of plans.
     templates Templates;
@@ -53,9 +53,9 @@ groups! {
     keys Keys;
     /// Models, with their limits and pauses.
     models Models;
-    /// Queues.
+    /// Queues, with their settings and lengths.
     queues Queues;
-    /// Logins.
+    /// Sessions of users who signed in.
     sessions Sessions;
     /// The server itself.
     system System;

@@ -521,7 +521,7 @@ pub struct BatchProgress {
     pub awaiting_approval: u64,
     /// Cancelled, or never begun in a cancelled batch.
     pub cancelled: u64,
-    /// Completed.
+    /// Ended with an output that counts.
     pub completed: u64,
     /// Failed, or not startable.
     pub failed: u64,
@@ -3437,7 +3437,7 @@ pub struct ErasedExecution {
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct ErasureCounts {
-    /// Executions.
+    /// Executions whose own texts were erased.
     pub executions: u64,
     /// Payloads of signals.
     pub signals: u64,
@@ -5517,7 +5517,7 @@ pub struct Reported {
     /// Output tokens.
     #[serde(rename = "outputTokens", default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<Allowance>,
-    /// Requests.
+    /// Calls, in the provider's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Allowance>,
     /// Input and output tokens together.
@@ -8020,7 +8020,7 @@ pub struct Used {
     /// Output tokens.
     #[serde(rename = "outputTokens")]
     pub output_tokens: u64,
-    /// Requests.
+    /// Calls in the last minute.
     pub requests: u64,
 }
 

@@ -135,7 +135,7 @@ pub struct Proxy {
     pub rules: Arc<Rules>,
 }
 
-/// What the proxy does to the connections that begin from now on.
+/// The treatment of the connections that begin from now on.
 pub struct Rules {
     /// The bytes of an answer after which the next connection is cut, once; `usize::MAX` for none.
     pub cut_after: AtomicUsize,

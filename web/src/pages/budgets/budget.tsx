@@ -136,7 +136,7 @@ function Shown({ of }: { of: Budget }) {
         {of.onExceed === "wait" && (
           <p className="pad small soft">
             <Trans>
-              What waits for it is among <Link href="/executions/stuck">what is stuck</Link>.
+              Work that waits for it is among <Link href="/executions/stuck">what is stuck</Link>.
             </Trans>
           </p>
         )}

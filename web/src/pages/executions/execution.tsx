@@ -212,14 +212,12 @@ function Summary({ execution, steps }: { execution: Execution; steps: StepView[]
               {error.code}
             </strong>{" "}
             {error.stepId && (
-              <>
-                <Trans>
-                  in{" "}
-                  <Link className="text-link" href={`/executions/${execution.id}?step=${error.stepId}`}>
-                    {error.stepId}
-                  </Link>
-                </Trans>
-              </>
+              <Trans>
+                in{" "}
+                <Link className="text-link" href={`/executions/${execution.id}?step=${error.stepId}`}>
+                  {error.stepId}
+                </Link>
+              </Trans>
             )}
             <div className="executions-wrap">{visible(error.message)}</div>
           </div>

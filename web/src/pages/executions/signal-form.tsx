@@ -30,15 +30,11 @@ export default function Signal({ executionId, step }: { executionId: string; ste
       {!isOpen ? (
         <p>
           {came ? (
-            <>
-              <Trans>
-                {name} came <Ago at={came} />. Its payload is the output.
-              </Trans>
-            </>
+            <Trans>
+              {name} came <Ago at={came} />. Its payload is the output.
+            </Trans>
           ) : (
-            <>
-              <Trans>{name} did not come.</Trans>
-            </>
+            <Trans>{name} did not come.</Trans>
           )}
         </p>
       ) : came ? (

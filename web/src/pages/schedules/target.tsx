@@ -32,11 +32,9 @@ export function TargetShown({ target }: { target: Target }) {
           </>
         )}
         {planId && (
-          <>
-            <Trans>
-              The plan <Link href={`/plans/${planId}`}>{visible(nameOf({ planId }))}</Link>
-            </Trans>
-          </>
+          <Trans>
+            The plan <Link href={`/plans/${planId}`}>{visible(nameOf({ planId }))}</Link>
+          </Trans>
         )}
         {task && (task.function ? t`A call of ${visible(task.function)}` : t`A task`)}
       </div>

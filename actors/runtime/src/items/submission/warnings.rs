@@ -27,8 +27,9 @@ pub(crate) fn warnings(node: &Node, environment: Environment, work: &NewWork) ->
     };
     let mut needs = needs(work, &node.settings.task_defaults.model);
     needs.retain(|(model, queue)| !is_served(model, queue));
-    let reason =
-        |(model, queue): &(Cow<'_, str>, &str)| node.actors.workers.unserved(model, queue, moment);
+    let reason = |(model, queue): &(Cow<'_, str>, &str)| {
+        node.actors.workers.unserved(environment, (model, queue), moment)
+    };
     let mut warnings: Vec<_> = needs.iter().filter_map(reason).collect();
     // Without any worker, all say the same.
     warnings.dedup();

@@ -6,7 +6,7 @@ use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller, Role};
 use callboard_domain::account::User;
 use callboard_domain::id::{Environment, ProjectId, SessionId, Slot, UserId};
-use callboard_domain::project::Project;
+use callboard_domain::project::{DEFAULT_NAME, Project};
 
 use super::{Inner, Register};
 use crate::node::rights::of_user;
@@ -36,6 +36,20 @@ impl Register {
     pub(crate) fn project(&self, id: ProjectId) -> Result<Arc<Project>, Error> {
         let found = self.read().projects.values().find(|project| project.id == id).cloned();
         found.ok_or_else(|| Error::not_found("project", id))
+    }
+
+    /// The place of the project of an identifier or a name.
+    pub(crate) fn slot_named(&self, text: &str) -> Option<Slot> {
+        if text == DEFAULT_NAME || text.parse() == Ok(ProjectId::DEFAULT) {
+            return Some(Slot::DEFAULT);
+        }
+        let inner = self.read();
+        inner.projects.values().find(|it| it.is_named(text)).map(|project| project.slot)
+    }
+
+    /// The number of members of a project; `default` has every user.
+    pub(crate) fn member_count(&self, project: &Project) -> usize {
+        if project.slot.is_default() { self.read().users.len() } else { project.members.len() }
     }
 
     /// All projects, oldest first, without `default`.
