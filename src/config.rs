@@ -219,6 +219,10 @@ pub struct Store {
     pub archive: Option<PathBuf>,
     /// Free bytes of the disk below which new work is refused.
     pub min_free_bytes: u64,
+    /// The bytes of the file that is given back to a full disk.
+    pub reserve_bytes: u64,
+    /// True if a data directory without a store is an error.
+    pub must_exist: bool,
 }
 
 /// `[cluster]`.

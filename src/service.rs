@@ -27,7 +27,7 @@ use callboard_runtime::ports::{Mailer, Ports, Tracer, WebhookClient};
 use callboard_runtime::system::OnBreak;
 use callboard_runtime::{Handle, Live, Settings, System};
 use callboard_store::Store;
-use callboard_store::sled::{Compacted, SledOptions, SledStore};
+use callboard_store::sled::SledStore;
 use callboard_wire::accounts::SessionBody;
 use callboard_wire::tasks::Defaults;
 use tokio::sync::watch;
@@ -50,13 +50,16 @@ mod files;
 mod port;
 mod reload;
 mod reset;
+mod store;
 
 pub(crate) use files::within;
 pub(crate) use port::{Place, Port};
 pub(crate) use reload::Reload;
 pub use reset::{AdminReset, ResetAdmin};
+pub use store::compact;
 
 use port::{Bound, prepare};
+use store::{open_store, reserve};
 
 /// The prices that come with the program.
 const SHIPPED_PRICES: &str = include_str!("../config/models.json");
@@ -167,7 +170,7 @@ impl Assembled {
             ..Edge::default()
         };
         let bounds = Bounds {
-            directory: opened.cluster.is_none().then(|| dir.clone()),
+            disk: opened.cluster.is_none().then(|| reserve(&config)),
             min_free_bytes: config.store.min_free_bytes,
             memory_bytes: config.server.memory_bytes,
         };
@@ -226,7 +229,7 @@ impl Service {
             return Err(Error("store.url: only callboard serve runs on PostgreSQL".into()));
         }
         let tls = prepare(&config)?;
-        let store = open_store(&config.server.data_dir, &config.store).await?;
+        let store = open_store(&config).await?;
         // Mails link to the port, which is known from here on; the port takes no connection yet.
         let bound = Bound::new(&config, tls)?;
         let opened = Opened { embedded: Arc::downgrade(&store), store, cluster: None };
@@ -508,27 +511,6 @@ fn allowed_origins(server: &config::Server) -> Vec<String> {
 /// The allowed environment variables at the start; one that is not set has no value.
 fn variables(names: &[String]) -> HashMap<String, String> {
     names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
-}
-
-async fn open_store(dir: &Path, settings: &config::Store) -> Result<Arc<SledStore>, Error> {
-    let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
-    let options = SledOptions {
-        archive: settings.archive.clone(),
-        ..SledOptions::new(dir.join("store"), settings.cache_bytes, on_failure)
-    };
-    let store = blocking(move || SledStore::open(options)).await?;
-    Ok(Arc::new(store.map_err(|e| Error(e.to_string()))?))
-}
-
-/// Makes the store of a data directory as small as its live rows; no process may have it open.
-///
-/// # Errors
-/// The store is open elsewhere, absent or damaged, or the disk fails. Every live row is still
-/// there.
-pub fn compact(config: &Config) -> Result<Compacted, Error> {
-    let store = config.server.data_dir.join("store");
-    callboard_store::sled::compact(&store, config.store.cache_bytes, config.store.archive.clone())
-        .map_err(|e| Error(e.to_string()))
 }
 
 /// The configured keys, else those in the data directory.

@@ -106,6 +106,8 @@ impl Config {
                 store.archive.as_ref().map_or_else(off, |path| path.display().to_string()),
             ),
             ("store.min_free_bytes", store.min_free_bytes.to_string()),
+            ("store.reserve_bytes", store.reserve_bytes.to_string()),
+            ("store.must_exist", store.must_exist.to_string()),
             ("events.keep", duration::format(events.keep)),
             ("events.keep_max", events.keep_max.to_string()),
             ("retention.ended", forever(retention.ended)),

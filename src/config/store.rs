@@ -25,6 +25,8 @@ impl Store {
             cache_bytes: source.get(SECTION, "cache_bytes", rule::whole(1_048_576..=1 << 50))?,
             archive: source.optional(SECTION, "archive", rule::path)?,
             min_free_bytes: source.get(SECTION, "min_free_bytes", rule::whole(0..=1 << 50))?,
+            reserve_bytes: source.get(SECTION, "reserve_bytes", rule::whole(0..=1 << 40))?,
+            must_exist: source.get(SECTION, "must_exist", rule::flag)?,
             shared: shared.transpose()?,
         })
     }

@@ -166,6 +166,7 @@ impl App {
     /// The service as made of these parts.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
+        let pressure = Pressure::watch(parts.bounds, &parts.handle);
         Self {
             handle: parts.handle,
             defaults: parts.defaults,
@@ -193,7 +194,7 @@ impl App {
             surface: HttpMetrics::default(),
             metrics_public: parts.metrics_public,
             data_dir: parts.data_dir,
-            pressure: Pressure::watch(parts.bounds),
+            pressure,
             store: parts.store,
             cluster: parts.cluster,
             traces: parts.traces,

@@ -103,6 +103,9 @@ pub(super) async fn guard(
                 .as_ref()
                 .is_some_and(|path| pressure::is_new_work(action, request.method(), path.as_str()));
             let room = |caller: &Caller| {
+                if pressure::grows(action, request.method()) {
+                    app.pressure.check_growth()?;
+                }
                 if !is_new {
                     return Ok(());
                 }

@@ -104,7 +104,9 @@ pub fn row(error: &Error) -> Row {
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE")
         }
         Error::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
-        Error::DiskLow { .. } => (StatusCode::INSUFFICIENT_STORAGE, "INSUFFICIENT_STORAGE"),
+        Error::DiskLow { .. } | Error::DiskFull { .. } => {
+            (StatusCode::INSUFFICIENT_STORAGE, "INSUFFICIENT_STORAGE")
+        }
         Error::Unavailable(_) | Error::Paused { .. } => {
             (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE")
         }
@@ -122,6 +124,7 @@ pub fn row(error: &Error) -> Row {
             | Error::Unavailable(_)
             | Error::Paused { .. }
             | Error::DiskLow { .. }
+            | Error::DiskFull { .. }
     );
     Row { status, code, retryable }
 }
@@ -137,7 +140,7 @@ fn header(error: &Error) -> Option<(axum::http::HeaderName, HeaderValue)> {
         let value = HeaderValue::from_str(&format!("bytes */{bytes}")).ok();
         return value.map(|value| (CONTENT_RANGE, value));
     }
-    if let Error::Paused { .. } | Error::DiskLow { .. } = error {
+    if let Error::Paused { .. } | Error::DiskLow { .. } | Error::DiskFull { .. } = error {
         return Some((RETRY_AFTER, HeaderValue::from(PAUSED_FOR)));
     }
     if let Error::RateLimited { retry_after, .. } = error {
@@ -362,6 +365,7 @@ mod tests {
             (Error::Unavailable("draining"), 503, "UNAVAILABLE", true),
             (Error::RangeNotSatisfiable { bytes: 1 }, 416, "RANGE_NOT_SATISFIABLE", false),
             (Error::DiskLow { free: 1, needed: 2 }, 507, "INSUFFICIENT_STORAGE", true),
+            (Error::DiskFull { free: 1, needed: 2 }, 507, "INSUFFICIENT_STORAGE", true),
         ];
         for (error, status, code, retryable) in table {
             let row = row(&error);

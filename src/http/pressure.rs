@@ -2,20 +2,25 @@
 //!
 //! ```text
 //! a thread, once a second ─▶ Pressure ─▶ guard: 507 without disk, 503 without memory
+//!                               └─▶ the reserve, which a full disk gets back
 //! ```
 //!
-//! Deliberately absent: reads, decisions, cancels, erasure and retention, which go on; and the occurrences of schedules.
+//! Deliberately absent: the rule of the disk ([`callboard_domain::room`]), and the occurrences of schedules, which a low
+//! disk does not hold up.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
 use axum::http::Method;
 use callboard_domain::Error;
 use callboard_domain::access::Action;
+use callboard_domain::room::{Held, LAST, Room};
+use callboard_runtime::Handle;
+use callboard_store::Reserve;
 
 use super::metrics;
 
@@ -26,9 +31,9 @@ const TENTHS: u64 = 9;
 /// The bounds.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// The directory whose file system counts; `None` without an embedded store.
-    pub directory: Option<PathBuf>,
-    /// The free bytes that the file system must have.
+    /// The reserve of the disk that counts; `None` without an embedded store.
+    pub disk: Option<Reserve>,
+    /// The free bytes that the disk must have.
     pub min_free_bytes: u64,
     /// The bytes of memory; `None` for those of the control group, if it has a limit.
     pub memory_bytes: Option<u64>,
@@ -37,27 +42,38 @@ pub struct Bounds {
 /// The last measurements.
 #[derive(Debug)]
 pub(super) struct Pressure {
-    min_free: u64,
-    free: AtomicU64,
+    disk: Option<Disk>,
     max_resident: u64,
     resident: AtomicU64,
 }
 
+#[derive(Debug)]
+struct Disk {
+    reserve: Reserve,
+    min_free: u64,
+    free: AtomicU64,
+    room: Mutex<Room>,
+}
+
 impl Pressure {
     /// Measures once, and then once a second for as long as the returned value is held.
-    pub(super) fn watch(bounds: Bounds) -> Arc<Self> {
+    pub(super) fn watch(bounds: Bounds, handle: &Handle) -> Arc<Self> {
         let memory = bounds.memory_bytes.or_else(group_limit).map(|bytes| bytes / 10 * TENTHS);
-        let pressure = Arc::new(Self {
-            min_free: bounds.directory.as_ref().map_or(0, |_| bounds.min_free_bytes),
+        let disk = |reserve| Disk {
+            reserve,
+            min_free: bounds.min_free_bytes,
             free: AtomicU64::new(u64::MAX),
+            room: Mutex::default(),
+        };
+        let pressure = Arc::new(Self {
+            disk: bounds.disk.map(disk),
             max_resident: memory.unwrap_or(u64::MAX),
             resident: AtomicU64::new(0),
         });
-        let directory = bounds.directory.unwrap_or_default();
-        pressure.measure(&directory);
-        let watched = Arc::downgrade(&pressure);
-        if pressure.min_free > 0 || pressure.max_resident < u64::MAX {
-            let watch = move || follow(&watched, &directory);
+        pressure.measure(handle);
+        let (watched, handle) = (Arc::downgrade(&pressure), handle.clone());
+        if pressure.disk.is_some() || pressure.max_resident < u64::MAX {
+            let watch = move || follow(&watched, &handle);
             if let Err(error) = thread::Builder::new().name("pressure".into()).spawn(watch) {
                 tracing::error!(%error, "the free disk and memory are measured at the start only");
             }
@@ -65,24 +81,9 @@ impl Pressure {
         pressure
     }
 
-    fn measure(&self, directory: &Path) {
-        if self.min_free > 0
-            && let Some([free, _]) = metrics::disk(directory)
-        {
-            let before = self.free.swap(free, Ordering::Relaxed);
-            let needed = self.min_free;
-            if free < needed && before >= needed {
-                tracing::warn!(
-                    free,
-                    needed,
-                    "the disk of the data directory is low: new work is refused"
-                );
-            } else if free >= needed && before < needed {
-                tracing::info!(
-                    free,
-                    "the disk of the data directory has room: new work is accepted"
-                );
-            }
+    fn measure(&self, handle: &Handle) {
+        if let Some(disk) = &self.disk {
+            disk.measure(handle);
         }
         if self.max_resident < u64::MAX
             && let Some(resident) = metrics::resident()
@@ -100,11 +101,14 @@ impl Pressure {
     /// Passes if there is room for new work.
     ///
     /// # Errors
-    /// [`Error::DiskLow`], [`Error::Unavailable`].
+    /// [`Error::DiskLow`], [`Error::DiskFull`], [`Error::Unavailable`].
     pub(super) fn check(&self) -> Result<(), Error> {
-        let free = self.free.load(Ordering::Relaxed);
-        if free < self.min_free {
-            return Err(Error::DiskLow { free, needed: self.min_free });
+        self.check_growth()?;
+        if let Some(Disk { min_free, free, .. }) = &self.disk {
+            let free = free.load(Ordering::Relaxed);
+            if free < *min_free {
+                return Err(Error::DiskLow { free, needed: *min_free });
+            }
         }
         if self.resident.load(Ordering::Relaxed) >= self.max_resident {
             let short = "it is short of memory, and takes no new work; running work goes on";
@@ -112,14 +116,95 @@ impl Pressure {
         }
         Ok(())
     }
+
+    /// Passes unless the disk is full.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`].
+    pub(super) fn check_growth(&self) -> Result<(), Error> {
+        match &self.disk {
+            Some(disk) if disk.room() == Room::Full => {
+                let free = disk.free.load(Ordering::Relaxed);
+                Err(Error::DiskFull { free, needed: 2 * LAST })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
-fn follow(watched: &Weak<Pressure>, directory: &Path) {
+impl Disk {
+    fn room(&self) -> Room {
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn measure(&self, handle: &Handle) {
+        let Self { reserve, min_free, .. } = self;
+        let Ok(free) = reserve.free() else { return };
+        let held = Held { now: reserve.held(), whole: reserve.bytes() };
+        let before = self.room();
+        let look = before.next(free, *min_free, held);
+        self.free.store(free, Ordering::Relaxed);
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = look.room;
+        if let Some(bytes) = look.reserve {
+            let done = if bytes > held.now { reserve.fill() } else { reserve.keep(bytes) };
+            match done {
+                Err(error) => tracing::debug!(%error, "the reserve stays as it is"),
+                Ok(()) if bytes < held.now => tracing::warn!(
+                    bytes = held.now - bytes,
+                    "the disk of the data directory is full: the reserve gives it bytes back"
+                ),
+                Ok(()) => {}
+            }
+        }
+        if look.room == before {
+            return;
+        }
+        if (look.room == Room::Full) != (before == Room::Full) {
+            handle.set_disk_full(look.room == Room::Full);
+        }
+        match look.room {
+            Room::Full => tracing::error!(
+                free,
+                needed = 2 * LAST,
+                "the disk of the data directory is full: what adds something is refused, and no task is leased"
+            ),
+            Room::Low => tracing::warn!(
+                free,
+                needed = min_free,
+                "the disk of the data directory is low: new work is refused"
+            ),
+            Room::Enough => {
+                tracing::info!(
+                    free,
+                    "the disk of the data directory has room: new work is accepted"
+                );
+            }
+        }
+    }
+}
+
+fn follow(watched: &Weak<Pressure>, handle: &Handle) {
     loop {
         thread::sleep(INTERVAL);
         let Some(pressure) = watched.upgrade() else { return };
-        pressure.measure(directory);
+        pressure.measure(handle);
     }
+}
+
+/// True for a request that a full disk has no room for: it adds something, and ends nothing.
+pub(super) fn grows(action: Action, method: &Method) -> bool {
+    let adds = matches!(
+        action,
+        Action::PlansCreate
+            | Action::TemplatesCreate
+            | Action::SchedulesManage
+            | Action::HitlDecide
+            | Action::HitlClaim
+            | Action::HitlExtend
+            | Action::ExecutionsSignal
+            | Action::DeliveriesRedeliver
+    );
+    adds && !matches!(*method, Method::GET | Method::HEAD | Method::DELETE)
 }
 
 /// True for a request that brings new work.
@@ -199,15 +284,12 @@ mod tests {
     }
 
     #[test]
-    fn a_low_disk_names_its_bytes() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let of = |min_free_bytes, memory_bytes| {
-            let directory = Some(directory.path().to_owned());
-            Pressure::watch(Bounds { directory, min_free_bytes, memory_bytes }).check()
-        };
-        assert_eq!(of(0, Some(1 << 50)), Ok(()));
-        let low = of(1 << 60, Some(1 << 50)).expect_err("no disk has as much");
-        assert!(low.to_string().contains(&(1_u64 << 60).to_string()), "{low}");
-        assert!(matches!(of(0, Some(10)), Err(Error::Unavailable(_))));
+    fn a_full_disk_has_no_room_for_what_adds_something() {
+        assert!(grows(Action::HitlDecide, &Method::POST));
+        assert!(grows(Action::SchedulesManage, &Method::PATCH));
+        assert!(!grows(Action::SchedulesManage, &Method::DELETE));
+        assert!(!grows(Action::TextsErase, &Method::POST));
+        assert!(!grows(Action::BulkRun, &Method::POST));
+        assert!(!grows(Action::KeysManage, &Method::POST));
     }
 }

@@ -56,7 +56,7 @@ impl AdminReset {
         if !dir.join("store").exists() {
             return Err(Error(format!("there is no store in {}", dir.display())));
         }
-        let store: Arc<dyn Store> = open_store(dir, &config.store).await?;
+        let store: Arc<dyn Store> = open_store(config).await?;
         self.over(&store, config).await
     }
 

@@ -1,9 +1,15 @@
 //! A disk or a memory that is nearly full: new work is refused, and everything else goes on.
 
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{FakeWorker, Server, until};
+use crate::support::{Client, FakeWorker, PROGRAM, Server, until};
 
 const DISK: &str = "STORE__MIN_FREE_BYTES";
 /// More than any disk has free.
@@ -72,4 +78,169 @@ async fn memory_that_is_short_refuses_new_work() {
     assert!(says.contains("short of memory"), "{says}");
     assert!(refused.headers.contains_key("retry-after"));
     operator.get("/api/tasks").await.expect_ok();
+}
+
+const MIB: u64 = 1 << 20;
+
+/// A disk in memory, which only the processes that [`Self::program`] starts see.
+struct SmallDisk {
+    /// Keeps the disk mounted between two servers.
+    holder: Child,
+    directory: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount(bytes: u64) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mount = format!("mount -t tmpfs -o size={bytes} none \"$0\" && echo && exec sleep 600");
+        let mut holder = Command::new("unshare");
+        holder.args(["--map-root-user", "--mount", "sh", "-c", &mount]).arg(directory.path());
+        let mut holder = holder.stdout(Stdio::piped()).spawn().expect("unshare runs");
+        let mut said = [0];
+        let out = holder.stdout.as_mut().expect("it is piped");
+        std::io::Read::read_exact(out, &mut said).expect("the disk is mounted");
+        Self { holder, directory }
+    }
+
+    /// The program on this disk: it takes the arguments of [`PROGRAM`], and another data directory.
+    fn program(&self) -> PathBuf {
+        let (id, disk) = (self.holder.id(), self.directory.path().display());
+        let text = format!(
+            "#!/bin/sh\nexec nsenter --target {id} --user --mount --preserve-credentials -- {PROGRAM} serve \
+             --listen 127.0.0.1:0 --data-dir {disk}/data\n"
+        );
+        let path = self.directory.path().with_extension("sh");
+        fs::write(&path, text).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        path
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        let root = format!("/proc/{}/root{}", self.holder.id(), self.directory.path().display());
+        PathBuf::from(root).join(name)
+    }
+
+    /// Fills it until so many MiB are left.
+    fn fill(&self, left: u64) {
+        let mut file = File::options().create(true).append(true).open(self.path("filler"));
+        let file = file.as_mut().expect("a file");
+        // The last piece does not fit as a whole.
+        while self.free() > left * MIB && file.write_all(&[1; 1 << 12]).is_ok() {}
+    }
+
+    fn free(&self) -> u64 {
+        let disk = rustix::fs::statvfs(self.path("")).expect("the disk is there");
+        disk.f_bavail * disk.f_frsize
+    }
+
+    fn reserve(&self) -> u64 {
+        fs::metadata(self.path("data/reserve")).map_or(0, |file| file.len() / MIB)
+    }
+
+    fn empty(&self) {
+        fs::remove_file(self.path("filler")).expect("it is there");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+        let _ = fs::remove_file(self.directory.path().with_extension("sh"));
+    }
+}
+
+async fn until_database(operator: &Client, says: &str) {
+    until(says, async || {
+        let health = operator.get("/health/database").await.body;
+        health["detail"].as_str().unwrap_or("ok").contains(says)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_is_read_cancelled_and_erased_from_and_a_server_starts_on_it() {
+    let disk = SmallDisk::mount(224 * MIB);
+    let settings = [(DISK, "67108864"), ("STORE__RESERVE_BYTES", "67108864")];
+    let mut server = Server::of(&disk.program(), &settings);
+    assert_eq!(disk.reserve(), 64, "it is made at the start");
+    let (operator, worker) = (server.client("operator").await, server.key("worker").await);
+    let (done, held, waits, other) = (
+        operator.submit(&json!({"prompt": "done"})).await,
+        operator.submit(&json!({"prompt": "held", "hitl": {"required": true}})).await,
+        operator.submit(&json!({"prompt": "waits", "queue": "idle"})).await,
+        operator.submit(&json!({"prompt": "other", "queue": "idle"})).await,
+    );
+    let running = FakeWorker::connect_to(&server.url, &worker, 2).await.run(|_| Ok("yes".into()));
+    operator.task_with_status(&done, "completed").await;
+    until("the output is held", async || operator.listed("/api/hitl/pending").await.1 == 1).await;
+    running.abort();
+
+    // The disk gets half the reserve: work that runs can end.
+    disk.fill(1);
+    until("half the reserve is given back", async || disk.reserve() == 32).await;
+    until_database(&operator, "min_free_bytes").await;
+    operator.post("/api/tasks", &json!({"prompt": "new"})).await.refused(507);
+    let approve = format!("/api/hitl/{held}/approve");
+    operator.post(&approve, &json!({})).await.expect_ok();
+
+    // It is full again: nothing is added.
+    disk.fill(12);
+    until_database(&operator, "full").await;
+    for path in ["/api/plans", "/api/tasks"] {
+        let refused =
+            operator.post(path, &json!({"prompt": "new", "name": "p", "steps": []})).await;
+        let says = refused.body["error"]["message"].as_str().unwrap_or_default();
+        assert!(says.contains("bytes free") && says.contains("make room for"), "{says}");
+        assert!(refused.headers.contains_key("retry-after"));
+        assert_eq!(refused.refused(507), "INSUFFICIENT_STORAGE");
+    }
+    let register = json!({
+        "type": "register", "name": "w", "version": "0", "queues": ["idle"], "models": ["*"], "concurrency": 2,
+    });
+    let idle = FakeWorker::register(&server.url, &worker, register.clone()).await;
+    let idle = idle.run(|_| Ok("late".into()));
+    operator.delete(&format!("/api/tasks/{other}")).await.expect_ok();
+    let admin = server.admin().await;
+    let texts = format!("/api/tasks/{done}/texts");
+    let erase = admin.request(Method::DELETE, &texts).json(&json!({"reason": "asked"}));
+    admin.send(erase).await.expect_ok();
+    let shown = operator.get(&format!("/api/tasks/{waits}")).await.expect_ok();
+    assert_eq!(shown["status"], "pending", "no task is leased: {shown}");
+
+    // A server starts where nothing is left, and answers.
+    server.kill();
+    disk.fill(0);
+    server.restart();
+    let operator = operator.at(&server.url);
+    assert_eq!(disk.reserve(), 0);
+    operator.get(&format!("/api/tasks/{held}")).await.expect_ok();
+    idle.abort();
+
+    // There is room again: what waits is leased, and the reserve is whole.
+    disk.empty();
+    until_database(&operator, "ok").await;
+    until("the reserve is whole", async || disk.reserve() == 64).await;
+    let idle = FakeWorker::register(&server.url, &worker, register).await;
+    let _running = idle.run(|_| Ok("late".into()));
+    operator.task_with_status(&waits, "completed").await;
+    operator.submit(&json!({"prompt": "new"})).await;
+}
+
+#[tokio::test]
+async fn a_store_that_must_exist_is_not_made() {
+    const MUST: &str = "STORE__MUST_EXIST";
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut serve = Command::new(PROGRAM);
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path());
+    let refused = serve.env(format!("CALLBOARD_{MUST}"), "true").output().expect("it runs");
+    let says = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && says.contains("must_exist"), "{says}");
+    assert!(!directory.path().join("store").exists());
+
+    let mut server = Server::start();
+    assert!(server.terminate());
+    server.set(MUST, "true");
+    server.restart();
+    server.admin().await.get("/api/tasks").await.expect_ok();
 }

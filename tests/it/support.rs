@@ -194,6 +194,8 @@ fn launch(
         .args(flags)
         .env("CALLBOARD_ADMIN_EMAIL", ADMIN)
         .env("CALLBOARD_ADMIN_PASSWORD", PASSWORD)
+        // Many run at once, and some of their directories are copied.
+        .env("CALLBOARD_STORE__RESERVE_BYTES", "0")
         .stdout(Stdio::piped());
     // They are the tests' own, and the server warns of names that it does not know.
     for own in ["CALLBOARD_TEST_LOGS", "CALLBOARD_TEST_STRICT", "CALLBOARD_VERSION"] {

@@ -232,6 +232,19 @@ pub enum Error {
         /// The bytes that must be free.
         needed: u64,
     },
+    /// The disk is full: what adds something is refused.
+    #[error(
+        "the disk of the data directory is full ({free} bytes free): until it has {needed}, no work, decision, signal \
+         or definition is accepted and no task is leased; make room for {} more. Reads, cancels, deletes and erasure \
+         go on",
+        needed.saturating_sub(*free)
+    )]
+    DiskFull {
+        /// The free bytes.
+        free: u64,
+        /// The bytes that must be free.
+        needed: u64,
+    },
     /// A bug or a damaged row; the caller learns no details.
     #[error("internal error")]
     Internal,

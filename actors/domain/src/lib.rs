@@ -45,6 +45,7 @@ pub mod render;
 pub mod retention;
 pub mod retry;
 pub mod review_stats;
+pub mod room;
 pub mod schedule;
 pub mod schema;
 pub mod search;

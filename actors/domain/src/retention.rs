@@ -32,7 +32,25 @@ pub enum Parent {
     Removed,
 }
 
+/// True if what is older than `keep` may be removed by its age, on a server that has been running for `uptime`.
+///
+/// A machine whose clock is wrong at the start has it set soon, and what was removed by then would be gone for good. So
+/// nothing goes in the first hundredth of the period, at most an hour, and none while the server's time is ahead of the
+/// machine's.
+#[must_use]
+pub fn may_remove(keep: Duration, uptime: Duration, now: Timestamp, wall: Timestamp) -> bool {
+    const LONGEST: Duration = Duration::from_hours(1);
+    const APART: Duration = Duration::from_mins(1);
+    uptime >= (keep / 100).min(LONGEST) && now.since(wall) <= APART
+}
+
 impl Policy {
+    /// The time for which ended items are kept; `None` for ever.
+    #[must_use]
+    pub const fn ended(&self) -> Option<Duration> {
+        self.ended
+    }
+
     /// Keeps ended items for `ended`, and histories of approvals for `history`, but no history for
     /// less time than its task.
     #[must_use]
@@ -159,6 +177,19 @@ mod tests {
         assert_eq!(pauses, [3, 3, 1, 1, 0, 0]);
         assert_eq!(Policy::new(Some(Duration::from_secs(5)), None).pause(DAY), 0);
         assert_eq!(Policy::default().pause(DAY), 3);
+    }
+
+    #[test]
+    fn nothing_goes_by_its_age_while_the_clock_may_be_wrong() {
+        let day = |keep: u32, uptime| may_remove(DAY * keep, uptime, at(40), at(40));
+        assert!(!day(30, Duration::from_mins(59)));
+        assert!(day(30, Duration::from_hours(1)));
+        assert!(day(1, Duration::from_mins(15)));
+        let short = Duration::from_secs(10);
+        assert!(may_remove(short, Duration::from_millis(100), at(1), at(1)));
+        // The clock was a month ahead at the start, and was set since.
+        assert!(!may_remove(DAY, DAY, at(71), at(40)));
+        assert!(may_remove(DAY, DAY, at(40), at(71)));
     }
 
     #[test]

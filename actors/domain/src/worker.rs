@@ -39,6 +39,12 @@ impl Monotonic {
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
+
+    /// The time since the clock began.
+    #[must_use]
+    pub const fn elapsed(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
 }
 
 /// The content of a worker's `register` frame.

@@ -269,6 +269,16 @@ impl Node {
         self.kernel.ports.clock.wall()
     }
 
+    /// True if what is older than `keep` may be removed by its age.
+    pub(crate) fn may_remove(&self, keep: Duration) -> bool {
+        retention::may_remove(
+            keep,
+            self.kernel.ports.clock.moment().elapsed(),
+            self.now(),
+            self.wall(),
+        )
+    }
+
     /// The environments in use.
     pub(crate) fn environments(&self) -> Arc<[Environment]> {
         self.kernel.environments.all()

@@ -30,6 +30,7 @@ mod mark;
 mod overlay;
 mod panics;
 mod repair;
+mod reserve;
 mod row;
 mod scrub;
 mod segments;
@@ -51,6 +52,7 @@ pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
 pub use directory::{Inspected, advice, create_private, inspect, is_in_use};
 pub use ownership::{Ownership, PartitionSet};
 pub use query::{Filter, Order, Page, Query};
+pub use reserve::Reserve;
 pub use version::{ROWS, Written};
 
 /// A boxed future of a read: a store behind a network has to wait.

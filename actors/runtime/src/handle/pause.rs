@@ -21,6 +21,11 @@ impl Handle {
         self.node.settings.stands_still
     }
 
+    /// Leases no task while the disk is full: a call with false ends that.
+    pub fn set_disk_full(&self, is_full: bool) {
+        self.node.set_full(is_full);
+    }
+
     /// Pauses everything for this reason; a pause that lasts keeps its beginning. After `Ok` no task is leased, also
     /// after a restart, until [`Self::resume`].
     ///

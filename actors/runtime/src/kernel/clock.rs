@@ -93,7 +93,8 @@ impl ProcessTime {
         if is_apart {
             tracing::warn!(
                 by_ms = behind,
-                "the machine's clock was set; the server's time follows it by an eighth, and at once after a restart"
+                "the machine's clock was set; the server's time follows it by an eighth, and at once after a restart; \
+                 while it is a minute ahead, nothing is removed by its age"
             );
         } else {
             tracing::info!("the server's time is that of the machine's clock again");

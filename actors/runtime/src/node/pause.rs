@@ -21,6 +21,8 @@ const NUMBER: u8 = Environment::LIVE.number();
 #[derive(Debug, Default)]
 pub(crate) struct Paused {
     now: AtomicBool,
+    /// True while the disk is full.
+    full: AtomicBool,
     pause: RwLock<Option<Arc<Pause>>>,
     /// The lock of a writer of the row.
     writing: tokio::sync::Mutex<()>,
@@ -34,9 +36,16 @@ impl Paused {
 }
 
 impl Node {
-    /// True if no task is leased: somebody has paused everything, or the server stands still.
+    /// True if no task is leased: somebody has paused everything, the disk is full, or the server stands still.
     pub(crate) fn is_paused(&self) -> bool {
-        self.settings.stands_still || self.state.paused.now.load(Ordering::Acquire)
+        let Paused { now, full, .. } = &self.state.paused;
+        self.settings.stands_still || now.load(Ordering::Acquire) || full.load(Ordering::Acquire)
+    }
+
+    /// Leases no task while the disk is full.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        self.state.paused.full.store(is_full, Ordering::Release);
+        self.actors.queues.send_to_all_awake(|| queue::Message::Look);
     }
 
     /// The pause.

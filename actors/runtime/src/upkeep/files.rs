@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::file::File;
+use callboard_domain::file::{File, KEPT_UNUSED};
 use callboard_domain::id::Environment;
 use callboard_store::Error;
 use tokio::time::Instant;
@@ -64,7 +64,7 @@ async fn look_at(node: &Node, environment: Environment, file: &File) -> Result<(
     let done = match (task, file.unused_since) {
         (Some(_), Some(_)) => node.mark_file(environment, file, None).await,
         (None, None) => node.mark_file(environment, file, Some(node.now())).await,
-        (None, Some(_)) if file.has_expired(node.now()) => {
+        (None, Some(_)) if file.has_expired(node.now()) && node.may_remove(KEPT_UNUSED) => {
             node.remove_unused_file(environment, file.id).await.map(drop)
         }
         (Some(_), None) | (None, Some(_)) => Ok(()),

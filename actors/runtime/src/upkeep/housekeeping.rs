@@ -91,7 +91,7 @@ async fn trim_events(node: &Node, environment: Environment) -> Result<(), Error>
     let (oldest, newest) = shard.store.log_bounds(log).await?;
     let mut before = oldest.max((newest + 1).saturating_sub(node.settings.keep_events_max));
     let now = node.now();
-    loop {
+    while node.may_remove(node.settings.keep_events) {
         let page = shard.store.read_log(log, before.saturating_sub(1), PAGE).await?;
         let mut young = false;
         for record in &page {
@@ -118,6 +118,9 @@ async fn forget_keys(
     environment: Environment,
     place: &mut Option<[u8; 32]>,
 ) -> Result<(), Error> {
+    if !node.may_remove(submission::KEPT) {
+        return Ok(());
+    }
     let now = node.now();
     for _ in 0..KEYS / PAGE {
         let store = node.store();
@@ -156,6 +159,9 @@ async fn forget_keys(
 
 /// Forgets deliveries that are over and old; they stand in the order in which they were made.
 async fn forget_deliveries(node: &Node, environment: Environment) -> Result<(), Error> {
+    if !node.may_remove(deliveries::KEPT) {
+        return Ok(());
+    }
     let now = node.now();
     let mut after = None;
     loop {

@@ -59,6 +59,9 @@ pub(crate) async fn run(node: Arc<Node>) {
     let Some(every) = policy.interval().filter(|_| !node.settings.stands_still) else { return };
     loop {
         tokio::time::sleep(every).await;
+        if !policy.ended().is_some_and(|keep| node.may_remove(keep)) {
+            continue;
+        }
         for &environment in &*node.environments() {
             let started = Instant::now();
             let mut look = Sweep {

@@ -79,7 +79,8 @@ impl Accounts {
 
     /// Trims entries that are older than `[audit] keep`.
     pub(super) async fn trim_audit(&self) -> Result<(), Error> {
-        let Some(keep) = self.0.settings.keep_audit else { return Ok(()) };
+        let keep = self.0.settings.keep_audit.filter(|keep| self.0.may_remove(*keep));
+        let Some(keep) = keep else { return Ok(()) };
         loop {
             let (mut ends, now) = (self.ends().await?, self.0.now());
             let page = AUDIT.scan(self.0.store(), NUMBER, None, PAGE).await;

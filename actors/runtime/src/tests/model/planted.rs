@@ -61,11 +61,6 @@ fn a_failed_commit_that_is_not_undone_is_found() {
 }
 
 #[test]
-fn a_recovery_beside_the_work_is_found() {
-    found_within(900..4_000, Bug::Inside(Fault::ActsWhileRecovering), "");
-}
-
-#[test]
 fn steps_that_reserve_too_late_are_found() {
     found_within(90..150, Bug::Inside(Fault::StepsReserveLate), "");
 }
