@@ -195,6 +195,7 @@ fn table() -> Routes {
         .get   ("/api/projects",                   may(A::ProjectsRead),     projects::list)
         .get   ("/api/projects/{id}",              may(A::ProjectsRead),     projects::get)
         .patch ("/api/projects/{id}",              may(A::ProjectsManage),   projects::change)
+        .delete("/api/projects/{id}",              may(A::ProjectsManage),   projects::delete)
         .get   ("/api/projects/{id}/members",      may(A::ProjectsRead),     projects::list_members)
         .put   ("/api/projects/{id}/members/{user}", may(A::MembersManage),  projects::set_member)
         .delete("/api/projects/{id}/members/{user}", may(A::MembersManage),  projects::remove_member)

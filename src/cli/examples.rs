@@ -309,6 +309,7 @@ fn of(path: &str) -> &'static [&'static str] {
         "projects set" => &["projects set search --name retrieval"],
         "projects archive" => &["projects archive search"],
         "projects unarchive" => &["projects unarchive search"],
+        "projects delete" => &["projects delete search --confirm search"],
         "projects members" => &["projects members search"],
         "projects join" => &["projects join search ada@example.com --role operator"],
         "projects leave" => &["projects leave search ada@example.com"],

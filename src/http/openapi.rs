@@ -156,6 +156,7 @@ use crate::ws;
         projects::list,
         projects::get,
         projects::change,
+        projects::delete,
         projects::list_members,
         projects::set_member,
         projects::remove_member,

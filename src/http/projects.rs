@@ -89,6 +89,27 @@ pub(super) async fn change(
     Ok(Reply::ok(&shown(&app, &caller, &project)))
 }
 
+/// Delete a project that is in the archive and whose work has ended, with everything that is in it.
+#[utoipa::path(
+    delete, path = "/api/projects/{id}", tag = "projects",
+    responses(
+        (status = 200, description = "nobody sees the project any more, its keys are revoked, and its rows go in the \
+                                      background", body = ProjectBody),
+        (status = 409, description = "the project is default, is not in the archive, or has unfinished work"),
+    ),
+)]
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(ProjectName(named)): Id<ProjectName>,
+) -> Answer {
+    let before = app.handle.project(&named, &caller)?;
+    let body = shown(&app, &caller, &before);
+    app.handle.delete_project(before.id, by).await?;
+    Ok(Reply::ok(&body))
+}
+
 /// The members of a project, by name.
 #[utoipa::path(
     get, path = "/api/projects/{id}/members", tag = "projects",

@@ -160,7 +160,10 @@ impl Email {
         &self,
         letter: &ReviewerMail,
     ) -> Result<Message, Box<dyn std::error::Error + Send + Sync>> {
-        let link = format!("{}/review/{}", self.base, letter.task);
+        let mut link = format!("{}/review/{}", self.base, letter.task);
+        if letter.project != ProjectId::DEFAULT {
+            link = format!("{link}?project={}", letter.project);
+        }
         let (delivery, text) = (letter.delivery, text::body(letter, &link));
         let (to, at) = ((&letter.to, &*letter.name), delivery.created_at());
         self.written(to, at, &delivery.to_string(), text::subject(letter), text)
@@ -271,6 +274,7 @@ mod tests {
             delivery: DeliveryId::from_u128(u128::from(SINCE.as_millis()) << 80),
             to: Recipient::parse("ann@example.com").expect("an e-mail"),
             name: "Ann".into(),
+            project: ProjectId::DEFAULT,
             task: TaskId::from_u128(1 << 10),
             title: None,
             step: Some((ExecutionId::from_u128(2 << 10), "summarize".into())),
@@ -318,6 +322,9 @@ mod tests {
         assert_eq!(head, expected);
         let link = "https://example.com/callboard/review/dt_task_00000000000000000000000100\r\n";
         assert!(body.contains(link), "{body}");
+        let (_, body) = written(&ReviewerMail { project: ProjectId::from_u128(1 << 10), ..letter() });
+        let link = "review/dt_task_00000000000000000000000100?project=prj_00000000000000000000000100";
+        assert!(body.replace("=\r\n", "").contains(link), "{body}");
     }
 
     #[test]

@@ -34,7 +34,7 @@ async fn erase_soon(fixture: &Fixture, task: &str) {
 }
 
 /// The texts among `texts` that some file below `directory` holds.
-fn held<'t>(directory: &Path, texts: &[&'t str]) -> Vec<&'t str> {
+pub(crate) fn held<'t>(directory: &Path, texts: &[&'t str]) -> Vec<&'t str> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -54,7 +54,7 @@ fn held<'t>(directory: &Path, texts: &[&'t str]) -> Vec<&'t str> {
     found
 }
 
-fn compact(data: &Path) {
+pub(crate) fn compact(data: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
     let output = command.args(["compact", "--data-dir"]).arg(data).output().expect("it starts");
     assert!(output.status.success(), "{output:?}");

@@ -8,7 +8,8 @@ use callboard_domain::credential::project_named;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, FakeWorker, Server};
+use crate::erasure::{compact, held};
+use crate::support::{Answer, Client, FakeWorker, Server, until};
 
 /// A word that stands in every text and name of a project.
 const WORD: &str = "zirconium";
@@ -342,4 +343,62 @@ async fn an_archived_project_takes_no_new_work_until_it_is_taken_out() {
     let default = "/api/projects/prj_00000000000000000000000000";
     let request = root.request(Method::PATCH, default).json(&json!({"name": "x"}));
     assert_eq!(root.send(request).await.refused(409), "INVALID_STATE");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_project_is_gone_with_everything_in_it() {
+    let mut server = Server::start();
+    let root = server.admin().await;
+    let (alpha, beta) = (team(&server, &root, "alpha").await, team(&server, &root, "beta").await);
+    let ids = fill(&server, &alpha).await;
+    let path = format!("/api/projects/{}", alpha.id);
+    assert_eq!(alpha.admin.delete(&path).await.refused(403), "FORBIDDEN");
+    let refused = root.delete(&path).await;
+    assert!(refused.body["error"]["message"].as_str().is_some_and(|it| it.contains("archive")));
+    let archive = root.request(Method::PATCH, &path).json(&json!({"archived": true}));
+    root.send(archive).await.expect_ok();
+    // Each refusal names what has not ended.
+    until("all has ended", async || {
+        let answer = root.delete(&path).await;
+        if answer.status == 200 {
+            return true;
+        }
+        let says = answer.body["error"]["message"].as_str().expect("a message").to_owned();
+        assert_eq!(answer.refused(409), "INVALID_STATE");
+        let (kind, rest) = says.split_once(' ').expect("a kind");
+        let id = rest.split(' ').next().expect("an id");
+        match kind {
+            "execution" => alpha.admin.delete(&format!("/api/plans/executions/{id}")).await,
+            "task" => alpha.admin.delete(&format!("/api/tasks/{id}")).await,
+            _ => alpha.admin.post(&format!("/api/batches/{id}/cancel"), &json!({})).await,
+        };
+        false
+    })
+    .await;
+    assert_eq!(root.get(&path).await.refused(404), "NOT_FOUND");
+    assert_eq!(alpha.admin.get("/api/tasks").await.refused(401), "INVALID_TOKEN");
+    let listed = within(&root, &alpha.id, Method::GET, "/api/tasks");
+    assert_eq!(root.send(listed).await.refused(404), "NOT_FOUND");
+    let again = team(&server, &root, "alpha").await;
+    for (route, id) in &ids {
+        if !matches!(*route, "/api/auth/keys/" | "/api/workers/" | "/api/projects/") {
+            let found = again.admin.get(&format!("{route}{id}")).await;
+            assert!(matches!(found.status.as_u16(), 404 | 405), "{route}: {:#}", found.body);
+        }
+    }
+    let output = format!("{WORD} too");
+    assert_eq!(held(&server.data(), &[&output]), [&output]);
+    let kept = beta.admin.submit(&json!({"prompt": "stays"})).await;
+
+    server.kill();
+    server.restart();
+    let root = server.admin().await;
+    until("its rows are gone", async || {
+        root.get("/api/audit?action=project.purged").await.expect_ok()[0]["target"] == alpha.id
+    })
+    .await;
+    beta.admin.at(&server.url).get(&format!("/api/tasks/{kept}")).await.expect_ok();
+    assert!(server.terminate());
+    compact(&server.data());
+    assert_eq!(held(&server.data(), &[&output]), [""; 0], "after the compaction");
 }

@@ -61,6 +61,10 @@ names! {
         ProjectCreated = "project.created",
         /// A project got another name or description, or went into the archive or out of it.
         ProjectChanged = "project.changed",
+        /// A project was deleted: nobody sees it from then on.
+        ProjectDeleted = "project.deleted",
+        /// The last row of a deleted project was removed.
+        ProjectPurged = "project.purged",
         /// A user became a member of a project, or got another role in it.
         MemberSet = "project.member_set",
         /// A user is no member of a project any more.

@@ -39,6 +39,12 @@ pub struct Project {
     /// The time since which the project takes no new work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<Timestamp>,
+    /// The time of the deletion: nobody sees the project since, and its rows are being removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    /// The time at which no row of the deleted project was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purged_at: Option<Timestamp>,
     /// The members, with a role each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub members: BTreeMap<UserId, Member>,
@@ -76,6 +82,8 @@ impl Project {
             description: None,
             created_by: None,
             archived_at: None,
+            deleted_at: None,
+            purged_at: None,
             members: BTreeMap::new(),
         }
     }
@@ -128,6 +136,28 @@ impl Project {
         }
         self.members.insert(user, Member { role, since: now });
         Ok(true)
+    }
+
+    /// The project as deleted at `now`. It must be in the archive, and `unfinished` is the name of something in it that
+    /// has not ended.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`].
+    pub fn deleted(self, unfinished: Option<String>, now: Timestamp) -> Result<Self, Error> {
+        let Self { id, name, .. } = &self;
+        if self.archived_at.is_none() {
+            return Err(Error::InvalidState(format!(
+                "project {name} is not in the archive: put it there first with PATCH /api/projects/{id} (archived: \
+                 true), so that nothing new begins"
+            )));
+        }
+        if let Some(unfinished) = unfinished {
+            return Err(Error::InvalidState(format!(
+                "{unfinished} of project {name} has not ended: wait, or cancel what is left (POST /api/bulk with action \
+                 cancel)"
+            )));
+        }
+        Ok(Self { deleted_at: Some(now), ..self })
     }
 
     /// Passes unless the project takes no new work.
@@ -212,6 +242,17 @@ mod tests {
         assert_eq!((archived.archived_at, &later), (Some(NOW), &archived));
         assert!(archived.check_open().is_err());
         assert_eq!(archived.with(archive(false), NOW).check_open(), Ok(()));
+    }
+
+    #[test]
+    fn a_project_is_deleted_from_the_archive_once_all_has_ended() {
+        let open = project(1, 1);
+        assert!(open.clone().deleted(None, NOW).is_err());
+        let archive = Change { archived: Some(true), ..Change::default() };
+        let archived = open.with(archive, NOW);
+        let refused = archived.clone().deleted(Some("task t".into()), NOW);
+        assert!(refused.is_err_and(|error| error.to_string().contains("task t of project p1")));
+        assert_eq!(archived.deleted(None, NOW).map(|it| it.deleted_at), Ok(Some(NOW)));
     }
 
     #[test]

@@ -2,4 +2,5 @@
 
 pub(crate) mod batch;
 pub(crate) mod bulk;
+pub(crate) mod purge;
 pub mod schedule;

@@ -187,6 +187,8 @@ pub(crate) struct State {
     pub(crate) run_watch: RunWatch,
     /// Plans that are being removed, or executed.
     pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
+    /// Told when a project was deleted.
+    pub(crate) purging: tokio::sync::Notify,
     /// The lock of whoever cancels the work of deleted users.
     pub(crate) cancelling_left_work: tokio::sync::Mutex<()>,
 }
@@ -243,6 +245,7 @@ impl Node {
             paused: Paused::default(),
             run_watch: RunWatch::default(),
             leaving_plans: Holds::default(),
+            purging: tokio::sync::Notify::new(),
             cancelling_left_work: tokio::sync::Mutex::default(),
         };
         Self { kernel, settings, actors, limits: Arc::new(limits), observers, state }

@@ -33,8 +33,8 @@ use crate::items::submission::Submissions;
 use crate::items::task::TaskItem;
 use crate::items::worker::WorkerItem;
 use crate::jobs::batch::{self, BatchItem};
-use crate::jobs::bulk;
 use crate::jobs::schedule::ScheduleItem;
+use crate::jobs::{bulk, purge};
 use crate::kernel::item::{Item, ItemKind};
 use crate::kernel::planted::{Fault, is_planted};
 use crate::kernel::ports::Ports;
@@ -104,6 +104,7 @@ impl System {
         system.spawn_background(retention::run(Arc::clone(&system.node)));
         system.spawn_background(holdings::run(Arc::clone(&system.node)));
         system.spawn_background(files::run(Arc::clone(&system.node)));
+        system.spawn_background(purge::run(Arc::clone(&system.node)));
         system.spawn_background(accounts::cancel_left_work(Arc::clone(&system.node)));
         Ok(system)
     }

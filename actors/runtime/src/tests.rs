@@ -15,6 +15,7 @@ mod model;
 mod models;
 mod pause;
 mod plans;
+mod projects;
 mod queues;
 mod recovery;
 mod repeats;

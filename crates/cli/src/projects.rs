@@ -67,6 +67,14 @@ pub enum Projects {
         /// The project: its name or id.
         project: String,
     },
+    /// Delete an archived project whose work has ended, with everything in it. Nothing brings it back but a backup.
+    Delete {
+        /// The project: its name or id.
+        project: String,
+        /// The project's name again.
+        #[arg(long, value_name = "NAME")]
+        confirm: String,
+    },
     /// List the members of a project.
     Members {
         /// The project: its name or id.
@@ -122,6 +130,19 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
         Projects::Show { project } => {
             let found = client.data(Call::get(&["projects", &project])).await?;
             return access.output.item(&found, shown);
+        }
+        Projects::Delete { project, confirm } => {
+            let found = client.data(Call::get(&["projects", &project])).await?;
+            let (id, name) = (&found["id"], &found["name"]);
+            if *name != *confirm {
+                let says = format!(
+                    "--confirm is {confirm}, and the project is {name}: nothing was deleted"
+                );
+                return Err(Failure::Usage(says));
+            }
+            let id = id.as_str().unwrap_or(&project);
+            let deleted = client.data(Call::delete(&["projects", id])).await?;
+            return access.output.item(&deleted, shown);
         }
         Projects::Members { project, window } => {
             let page =

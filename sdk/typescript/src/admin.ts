@@ -266,6 +266,11 @@ export class Projects extends Resource {
     return this.transport.send("PATCH", "/api/projects/{id}", { names: { id }, body, ...options });
   }
 
+  /** Deletes a project that is in the archive and whose work has ended, with everything in it. */
+  delete(id: string, options: CallOptions = {}): Promise<models.Project> {
+    return this.transport.send("DELETE", "/api/projects/{id}", { names: { id }, ...options });
+  }
+
   /** Lists the members of a project by name. */
   members(id: string, filters: Filters<"/api/projects/{id}/members"> = {}): Pages<models.Member> {
     return this.pages("GET", "/api/projects/{id}/members", { names: { id }, filters });

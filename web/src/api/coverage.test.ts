@@ -34,6 +34,7 @@ const WITHOUT: Record<string, string[]> = {
     "GET /api/projects",
     "GET /api/projects/{id}",
     "PATCH /api/projects/{id}",
+    "DELETE /api/projects/{id}",
     "GET /api/projects/{id}/members",
     "PUT /api/projects/{id}/members/{user}",
     "DELETE /api/projects/{id}/members/{user}",

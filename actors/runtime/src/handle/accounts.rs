@@ -363,6 +363,28 @@ impl Handle {
         self.account_command(|reply| Message::ChangeProject(id, change, by, reply)).await
     }
 
+    /// Deletes a project that is in the archive and whose work has ended. Nobody sees it from then on; its rows are removed
+    /// in the background.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::InvalidState`], [`Error::Unavailable`].
+    pub async fn delete_project(&self, id: ProjectId, by: By) -> Result<Arc<Project>, Error> {
+        self.account_command(|reply| Message::DeleteProject(id, by, reply)).await
+    }
+
+    /// Notes that so many rows of a deleted project were removed and none is left; true if its place is free.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub(crate) async fn purged_project(
+        &self,
+        project: Arc<Project>,
+        rows: u64,
+        is_free: bool,
+    ) -> Result<(), Error> {
+        self.account_command(|reply| Message::PurgedProject(project, rows, is_free, reply)).await
+    }
+
     /// Gives a user a role in a project. The role counts once this returns.
     ///
     /// # Errors

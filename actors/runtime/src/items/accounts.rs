@@ -60,7 +60,9 @@ impl Accounts {
             let Some((last, _)) = page.last() else { break };
             after = Some(*last);
             for (_, project) in page {
-                self.0.kernel.environments.put(project.slot);
+                if project.deleted_at.is_none() {
+                    self.0.kernel.environments.put(project.slot);
+                }
                 register.put_project(Arc::new(project));
             }
         }
@@ -201,6 +203,12 @@ impl Actor for Accounts {
             }
             Message::ChangeProject(id, change, by, reply) => {
                 let _ = reply.send(self.change_project(id, change, by).await);
+            }
+            Message::DeleteProject(id, by, reply) => {
+                let _ = reply.send(self.delete_project(id, by).await);
+            }
+            Message::PurgedProject(project, rows, is_free, reply) => {
+                let _ = reply.send(self.purged_project(&project, rows, is_free).await);
             }
             Message::SetMember(id, user, role, by, reply) => {
                 let _ = reply.send(self.set_member(id, user, role, by).await);

@@ -83,6 +83,8 @@ pub struct ReviewerMail {
     pub to: Email,
     /// The reviewer's name.
     pub name: String,
+    /// The project of the task.
+    pub project: ProjectId,
     /// The task whose output waits.
     pub task: TaskId,
     /// The title of the task.

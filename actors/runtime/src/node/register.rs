@@ -58,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) invitations: BTreeMap<InvitationId, Invitation>,
     /// The projects besides `default`, by their places.
     projects: BTreeMap<Slot, Arc<Project>>,
+    /// The deleted projects that may still have rows.
+    leaving: BTreeMap<Slot, Arc<Project>>,
     /// The fate of the work of deleted users.
     pub(crate) left: BTreeMap<UserId, WorkLeft>,
 }
@@ -122,6 +124,13 @@ impl Register {
         inner.keys.insert(digest, Arc::new(KnownKey { key, uses }));
         drop(inner);
         self.changes.send_replace(());
+    }
+
+    /// Forgets a key, which has no row.
+    pub(crate) fn remove_key(&self, key: &ApiKey) {
+        let mut inner = self.write();
+        inner.digests.remove(&key.id);
+        inner.keys.remove(key.digest.as_bytes());
     }
 
     /// Remembers the stored time of a key's last use.

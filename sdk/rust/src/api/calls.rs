@@ -589,6 +589,14 @@ impl Projects {
         self.cb.one(Call::get(&["projects", id]), false).await
     }
 
+    /// Delete a project that is in the archive and whose work has ended, with everything that is in it.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn delete(&self, id: &str) -> Result<types::Project, Error> {
+        self.cb.one(Call::delete(&["projects", id]), false).await
+    }
+
     /// Give a project another name or description, put it into the archive, or take it out.
     ///
     /// # Errors

@@ -14,7 +14,8 @@ use super::users::Endings;
 use super::{Accounts, NUMBER, PARTITION};
 use crate::messages::accounts::NewProject;
 use crate::messages::approval;
-use crate::tables::{PROJECT_NUMBER, PROJECTS};
+use crate::read;
+use crate::tables::{KEY_USES, KEYS, PROJECT_NUMBER, PROJECTS};
 
 /// The key of the only row of [`PROJECT_NUMBER`].
 const ONLY: u128 = 0;
@@ -29,7 +30,7 @@ impl Accounts {
         self.permit(&by, Permission::ProjectsManage)?;
         self.check_name(&new.name, None)?;
         let (register, now) = (&self.0.state.accounts, self.0.now());
-        let projects = register.projects();
+        let projects = [register.projects(), register.leaving_projects()].concat();
         let last = PROJECT_NUMBER.get(self.0.store(), NUMBER, &ONLY).await;
         let last = last.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
         let (slot, number) =
@@ -42,6 +43,8 @@ impl Accounts {
             description: new.description,
             created_by: by.account,
             archived_at: None,
+            deleted_at: None,
+            purged_at: None,
             members: std::collections::BTreeMap::new(),
         };
         if let Some(Account::User(user)) = by.account {
@@ -81,6 +84,70 @@ impl Accounts {
         }
         self.store(put(&after), vec![record]).await?;
         Ok(self.keep(after))
+    }
+
+    /// Deletes a project: nobody sees it from then on, its keys are revoked, and its rows are removed in the background.
+    pub(super) async fn delete_project(
+        &self,
+        id: ProjectId,
+        by: By,
+    ) -> Result<Arc<Project>, Error> {
+        self.permit_in(id, &by, Permission::ProjectsManage)?;
+        let before = self.changeable(id)?;
+        let (slot, now) = (before.slot, self.0.now());
+        let unfinished = read::projects::unfinished(&self.0, slot).await;
+        let unfinished = unfinished.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
+        let deleted = (*before).clone().deleted(unfinished, now)?;
+        let mut endings = Endings::default();
+        let record = Record::new(Action::ProjectDeleted, by).of(id);
+        endings.records.push(record.with("name", &deleted.name));
+        for known in self.0.state.accounts.keys_in(slot) {
+            if known.key.check(now).is_ok() {
+                endings.revoke(known.key.clone().revoked(now), by, "project deleted");
+            }
+        }
+        endings.ops.extend(put(&deleted));
+        self.end(endings).await?;
+        let deleted = self.keep(deleted);
+        self.0.state.purging.notify_one();
+        Ok(deleted)
+    }
+
+    /// Notes that a deleted project has no rows; if its place is free, it is forgotten with its keys.
+    pub(super) async fn purged_project(
+        &self,
+        project: &Project,
+        rows: u64,
+        is_free: bool,
+    ) -> Result<(), Error> {
+        let (store, register) = (self.0.store(), &self.0.state.accounts);
+        let mut records = Vec::new();
+        if project.purged_at.is_none() {
+            let record = Record::new(Action::ProjectPurged, By::SYSTEM).of(project.id);
+            records.push(record.with("name", &project.name).with("rows", rows));
+        }
+        if !is_free {
+            let purged_at = project.purged_at.or_else(|| Some(self.0.now()));
+            let purged = Project { purged_at, ..project.clone() };
+            self.store(put(&purged), records).await?;
+            self.keep(purged);
+            return Ok(());
+        }
+        let unreadable = |_| Error::Unavailable("the disk cannot be read");
+        let id = project.id.as_u128();
+        let mut ops = PROJECTS.delete(store, NUMBER, id).await.map_err(unreadable)?;
+        let keys = register.keys_in(project.slot);
+        for known in &keys {
+            let key = known.key.id.as_u128();
+            ops.extend(KEYS.delete(store, NUMBER, key).await.map_err(unreadable)?);
+            ops.push(KEY_USES.delete(NUMBER, &key));
+        }
+        self.store(ops, records).await?;
+        for known in keys {
+            register.remove_key(&known.key);
+        }
+        register.forget_project(project.slot);
+        Ok(())
     }
 
     /// Gives a user a role in a project.

@@ -43,6 +43,7 @@ pub(super) async fn letter(
         delivery: mail.id,
         to: user.email,
         name: user.name,
+        project: node.state.accounts.project_id(environment),
         task: mail.task,
         title: approval.task.title().map(str::to_owned),
         step: origin.step.clone(),

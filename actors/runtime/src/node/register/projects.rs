@@ -14,8 +14,25 @@ use crate::node::rights::of_user;
 impl Register {
     /// Notes a project, which is durable.
     pub(crate) fn put_project(&self, project: Arc<Project>) {
-        self.write().projects.insert(project.slot, project);
+        let mut inner = self.write();
+        if project.deleted_at.is_some() {
+            inner.projects.remove(&project.slot);
+            inner.leaving.insert(project.slot, project);
+        } else {
+            inner.projects.insert(project.slot, project);
+        }
+        drop(inner);
         self.changes.send_replace(());
+    }
+
+    /// The deleted projects that may still have rows.
+    pub(crate) fn leaving_projects(&self) -> Vec<Arc<Project>> {
+        self.read().leaving.values().cloned().collect()
+    }
+
+    /// Forgets a deleted project, which has no rows.
+    pub(crate) fn forget_project(&self, slot: Slot) {
+        self.write().leaving.remove(&slot);
     }
 
     /// The project at a place.

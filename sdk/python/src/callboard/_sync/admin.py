@@ -372,6 +372,10 @@ class Projects(Resource):
         body = _core.checked(models.ChangeProject, fields)
         return self._one(models.Project, "PATCH", "/api/projects/{id}", id=id, body=body)
 
+    def delete(self, id: str) -> models.Project:
+        """Deletes a project that is in the archive and whose work has ended, with everything in it."""
+        return self._one(models.Project, "DELETE", "/api/projects/{id}", id=id)
+
     def members(self, id: str) -> Pages[models.Member]:
         """Lists the members of a project by name."""
         return self._pages(models.Member, "GET", "/api/projects/{id}/members", id=id)

@@ -1,0 +1,89 @@
+//! A deleted project has no rows, in whatever order the server stops and starts.
+
+use callboard_domain::audit::{Action, By};
+use callboard_domain::id::Slot;
+use callboard_domain::project::{Change, Project};
+use callboard_domain::query::AuditQuery;
+use callboard_store::Key;
+
+use super::*;
+use crate::accounts::NewProject;
+
+impl Bench {
+    async fn project(&self, name: &str) -> Arc<Project> {
+        let new = NewProject { name: name.into(), description: None };
+        self.handle.create_project(new, By::SYSTEM).await.expect("there is room")
+    }
+
+    /// A project with an ended task and its events, in the archive.
+    async fn archived(&self, name: &str) -> Arc<Project> {
+        let project = self.project(name).await;
+        let [environment, _] = project.slot.environments();
+        let owner = Owner { environment, ..owner() };
+        let made = self.handle.submit(&owner, vec![request()], false, None).await;
+        let task = made.expect("it is taken").made.tasks()[0].spec.id;
+        let archive = Change { archived: Some(true), ..Change::default() };
+        self.handle.change_project(project.id, archive, By::SYSTEM).await.expect("it is there");
+        let refused = self.handle.delete_project(project.id, By::SYSTEM).await;
+        let refused = refused.expect_err("a task has not ended").to_string();
+        assert!(refused.contains(&task.to_string()), "{refused}");
+        let mut worker = self.serving(&owner, "default", 1, None).await;
+        let lease = worker.assignment().await.lease;
+        assert_eq!(worker.complete(lease, "out").await, AckResult::Applied);
+        project
+    }
+
+    /// The number of rows of the environments of a place.
+    async fn rows_at(&self, slot: Slot) -> usize {
+        let numbers = slot.environments().map(Environment::number);
+        let all = self.store.scan(Key(Box::new([0])), Key(Box::new([u8::MAX; 64])), usize::MAX);
+        let rows = all.await.expect("they are read");
+        rows.iter().filter(|(key, _)| key.0.get(1).is_some_and(|at| numbers.contains(at))).count()
+    }
+
+    async fn until_purged(&self, slot: Slot) {
+        let pauses = Pauses::begin();
+        while self.rows_at(slot).await > 0 || !self.audited().await.contains(&Action::ProjectPurged)
+        {
+            pauses.one().await;
+        }
+    }
+
+    async fn audited(&self) -> Vec<Action> {
+        let page = self.handle.audit(&AuditQuery::default()).await.expect("it can be read");
+        page.items.into_iter().map(|entry| entry.action).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_project_has_no_rows_and_its_place_is_free_after_a_start() {
+    let bench = Bench::new().await;
+    let project = bench.archived("search").await;
+    assert!(bench.rows_at(project.slot).await > 3);
+    bench.handle.delete_project(project.id, By::SYSTEM).await.expect("all has ended");
+    assert!(bench.handle.slot_of("search").is_err());
+    bench.until_purged(project.slot).await;
+    let next = bench.project("search").await;
+    assert_ne!(next.slot, project.slot, "an actor may still write there");
+
+    let bench = bench.restart().await;
+    bench.until_purged(project.slot).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let again = bench.project("again").await;
+    assert_eq!(again.slot, project.slot);
+    assert!(again.number > next.number, "no key of the old one names it");
+    let purged = bench.audited().await.into_iter().filter(|it| *it == Action::ProjectPurged);
+    assert_eq!(purged.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_behind_the_deletion_leaves_no_row() {
+    let bench = Bench::new().await;
+    let project = bench.archived("search").await;
+    bench.handle.delete_project(project.id, By::SYSTEM).await.expect("all has ended");
+    let bench = bench.restart().await;
+    assert!(bench.handle.slot_of("search").is_err());
+    bench.until_purged(project.slot).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(bench.project("again").await.slot, project.slot);
+}
