@@ -110,6 +110,11 @@ function One({ of, href, onClose }: { of: Project; href: string; onClose: () => 
           </span>
         )}
       </span>
+      {here && (
+        <span className="tag">
+          <Trans>here</Trans>
+        </span>
+      )}
       {of.archivedAt && (
         <span className="tag">
           <Trans>archived</Trans>

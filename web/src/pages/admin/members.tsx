@@ -301,7 +301,10 @@ function Add({
             autoComplete="off"
             list={id}
             value={email}
-            onChange={(event) => setEmail(event.target.value)}
+            onChange={(event) => {
+              setEmail(event.target.value);
+              setError(undefined);
+            }}
           />
         )}
       </Field>

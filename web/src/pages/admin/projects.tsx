@@ -113,7 +113,7 @@ function List() {
                 <Trans>Edit</Trans>
               </Button>
               <Button size="small" onClick={() => setAsked({ what: "archive", project })}>
-                {project.archivedAt ? t`Take out of the archive` : t`Archive`}
+                {project.archivedAt ? t`Take out` : t`Archive`}
               </Button>
             </>
           )}
@@ -168,7 +168,7 @@ function Name({ of }: { of: Project }) {
       </Link>
       {isHere(of) && (
         <span className="tag admin-tag">
-          <Trans>this one</Trans>
+          <Trans>here</Trans>
         </span>
       )}
       {of.archivedAt && (
