@@ -1,5 +1,6 @@
 // Projects: one switches between them, each sees its own work only, and what one may do follows the role in it.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { accessible, close, launch, live, loaded, looksOf, open, resize, shot } from "./support/browser.mjs";
 import { approve, title, undoEnds } from "./support/review.mjs";
@@ -30,6 +31,18 @@ const call = (method, path, body) => server.call(method, inLegal(path), body);
 const button = (page) => page.locator("[data-project]:visible");
 const rows = (page, name) => page.getByRole("table", { name }).locator('[role="row"][aria-rowindex]');
 const member = (email, role) => server.call("PUT", `/api/projects/${legal.id}/members/${email}`, { role });
+
+/** The paths of the API that a page asks for without the project of its address. */
+function astrayOf(page) {
+  const astray = [];
+  page.on("request", (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (!pathname.startsWith("/api/") || /^\/api\/auth\/(?!session|keys)/.test(pathname)) return;
+    const named = request.headers()["callboard-project"] ?? searchParams.get("project");
+    if (named !== legal.id) astray.push(pathname);
+  });
+  return astray;
+}
 
 /** A task of the project, or of `default`, whose output waits. */
 async function held(say, project) {
@@ -81,14 +94,8 @@ test("a server with one project shows none; an admin makes a second one, and the
 test("a task of one project is not in the other, and what happens is shown in its own only", async () => {
   const ofLegal = await open(browser, server, null);
   const sockets = [];
-  const astray = [];
+  const astray = astrayOf(ofLegal);
   ofLegal.on("websocket", (socket) => sockets.push(socket.url()));
-  ofLegal.on("request", (request) => {
-    const { pathname, searchParams } = new URL(request.url());
-    if (!pathname.startsWith("/api/") || /^\/api\/auth\/(?!session|keys)/.test(pathname)) return;
-    const named = request.headers()["callboard-project"] ?? searchParams.get("project");
-    if (named !== legal.id) astray.push(pathname);
-  });
   await ofLegal.goto(inLegal("/tasks"));
   const ofDefault = await open(browser, server, "/tasks");
   await Promise.all([live(ofLegal), live(ofDefault), loaded(ofLegal), loaded(ofDefault)]);
@@ -161,6 +168,35 @@ test("files and the stream of a task are read in their project", async () => {
   ]);
   assert.equal(await saved.failure(), null);
   await call("DELETE", `/api/tasks/${id}`);
+  await close(page);
+});
+
+test("a file becomes a batch of its project, and the exports are those of the project", async () => {
+  await call("POST", "/api/templates", {
+    name: "Read a claim",
+    version: "1.0.0",
+    industry: "legal",
+    visibility: "organization",
+    inputSchema: { type: "object", required: ["claim"], properties: { claim: { type: "string" } } },
+    steps: [{ id: "read", prompt: "{{input.claim}}" }],
+  });
+  const page = await open(browser, server, null);
+  const astray = astrayOf(page);
+  await page.goto(inLegal("/batches/new"));
+  await page.getByLabel("Template", { exact: true }).selectOption("Read a claim");
+  const buffer = Buffer.from("claim\nAn umbrella.\nA broken window.\n");
+  await page.getByLabel("File").setInputFiles({ name: "claims.csv", mimeType: "text/csv", buffer });
+  await page.getByRole("button", { name: "Upload 2 rows" }).click();
+  await page.waitForURL(new RegExp(`/batches/bat_.*project=${legal.id}`));
+  await live(page);
+  const [saved] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("link", { name: "CSV" }).click(),
+  ]);
+  assert.match(await readFile(await saved.path(), "utf8"), /A broken window/);
+  await loaded(page);
+  assert.deepEqual(astray, []);
+  assert.equal((await server.call("GET", "/api/batches")).length, 0);
   await close(page);
 });
 
