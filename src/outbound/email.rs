@@ -12,6 +12,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::Email as Recipient;
 use callboard_domain::digest::Digest;
+use callboard_domain::id::ProjectId;
 use callboard_runtime::ports::{KeyEndMail, Mailer, NotSent, ReviewerMail};
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, SinglePart};
@@ -322,8 +323,10 @@ mod tests {
         assert_eq!(head, expected);
         let link = "https://example.com/callboard/review/dt_task_00000000000000000000000100\r\n";
         assert!(body.contains(link), "{body}");
-        let (_, body) = written(&ReviewerMail { project: ProjectId::from_u128(1 << 10), ..letter() });
-        let link = "review/dt_task_00000000000000000000000100?project=prj_00000000000000000000000100";
+        let (_, body) =
+            written(&ReviewerMail { project: ProjectId::from_u128(1 << 10), ..letter() });
+        let link =
+            "review/dt_task_00000000000000000000000100?project=prj_00000000000000000000000100";
         assert!(body.replace("=\r\n", "").contains(link), "{body}");
     }
 

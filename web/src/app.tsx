@@ -11,11 +11,13 @@ import {
   useEffect,
   useState,
 } from "react";
-import { Route, Switch, useLocation } from "wouter";
+import { type AroundNavHandler, Link, Route, Router, Switch, useLocation } from "wouter";
+import { useSearch } from "wouter/use-browser-location";
 import { queries } from "./api/hooks";
 import { Layout } from "./layout";
+import { inProject, withoutProject } from "./lib/project";
 import { LiveProvider } from "./live/live";
-import { Signed, sessionRefused, useMay, useSession } from "./session/session";
+import { isLost, isSession, Signed, sessionRefused, useMay, useSession } from "./session/session";
 import { Empty, Failed, Loading, PageFrame } from "./ui/basics";
 import { Toasts } from "./ui/toast";
 
@@ -47,22 +49,30 @@ const PAGES: [path: string, page: Page][] = [
   ["/models", () => import("./pages/models/models")],
   ["/queues", () => import("./pages/queues/queues")],
   ["/insights", () => import("./pages/insights/insights")],
-  ["/admin/:part?", () => import("./pages/admin/admin")],
+  ["/admin/:part?/:id?", () => import("./pages/admin/admin")],
   ["/docs/*?", () => import("./pages/docs/docs")],
 ];
 
 const SignIn = lazy(() => import("./session/sign-in"));
+const NoProject = lazy(() => import("./session/no-project"));
 const MustChange = lazy(() => import("./pages/admin/must-change"));
 const ROUTES = PAGES.map(([path, page]) => [path, lazy(page)] as const);
 
 export function App() {
   return (
     <QueryClientProvider client={queries}>
-      <Content />
+      <Router hrefs={href} aroundNav={go} searchHook={usePageSearch}>
+        <Content />
+      </Router>
       <Toasts />
     </QueryClientProvider>
   );
 }
+
+// Each link of a page and each change of its address stays in its project; no page reads that itself.
+const href = (to: string) => inProject(to);
+const go: AroundNavHandler = (navigate, to, options) => navigate(inProject(to), options);
+const usePageSearch = () => withoutProject(useSearch());
 
 function Content() {
   const { who, error, refetch } = useSession();
@@ -72,11 +82,18 @@ function Content() {
   useEffect(
     () =>
       client.getQueryCache().subscribe((event) => {
-        if (event.type === "updated" && event.action.type === "error")
+        if (event.type === "updated" && event.action.type === "error" && !isSession(event.query))
           sessionRefused(client, event.action.error);
       }),
     [client],
   );
+  if (isLost(error) && !asks) {
+    return (
+      <Suspense fallback={<Loading />}>
+        <NoProject />
+      </Suspense>
+    );
+  }
   // One that is signed in keeps what is shown while the server is away.
   if (error && !who) {
     return (
@@ -139,9 +156,9 @@ function NotFound() {
   return (
     <PageFrame title={t`No such page`}>
       <Empty title={t`Nothing is at this address`}>
-        <a href="/">
+        <Link href="/">
           <Trans>To the start</Trans>
-        </a>
+        </Link>
       </Empty>
     </PageFrame>
   );

@@ -8,10 +8,13 @@ import { useNow } from "./lib/clock";
 import { count, short } from "./lib/format";
 import { useKeys } from "./lib/keys";
 import { usePreference } from "./lib/preferences";
+import { project } from "./lib/project";
 import { LANGUAGES, type Language, language, speak } from "./lib/texts";
 import { applyTheme, type Theme } from "./lib/theme";
 import { useConnection, useLive } from "./live/live";
-import { useMay, useOwn, useSignOut, useWho } from "./session/session";
+import { useRole } from "./session/projects";
+import { useMay, useSignOut, useWho } from "./session/session";
+import { Archived, ProjectButton, Switcher, useSeveral } from "./session/switcher";
 import { Button } from "./ui/basics";
 import { Boundary } from "./ui/boundary";
 import { Icon, type IconName } from "./ui/icons";
@@ -44,7 +47,10 @@ export function Layout({ children }: { children: ReactNode }) {
   const [path] = useLocation();
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
-  const [hasOutbox] = useOwn("outbox", false);
+  const several = useSeveral();
+  const [switches, setSwitches] = useState(false);
+  // What waits may be of any project.
+  const [hasOutbox] = usePreference(`${useWho().user.id}.outbox`, false);
   const main = useRef<HTMLElement>(null);
   const shown = useRef(path);
   useEffect(() => {
@@ -64,6 +70,7 @@ export function Layout({ children }: { children: ReactNode }) {
       </a>
       <header className="topbar">
         <Brand />
+        {several && <ProjectButton onClick={() => setSwitches(true)} />}
         <LiveChip />
         <button
           type="button"
@@ -77,9 +84,15 @@ export function Layout({ children }: { children: ReactNode }) {
           <Icon name={open ? "cross" : "menu"} />
         </button>
       </header>
-      <Side open={open} onHelp={() => setHelp(true)} path={path} />
+      <Side
+        open={open}
+        onHelp={() => setHelp(true)}
+        path={path}
+        switcher={several && <ProjectButton onClick={() => setSwitches(true)} />}
+      />
       <main className="main" id="main" tabIndex={-1} ref={main} inert={open || undefined}>
         <PausedBanner />
+        <Archived />
         <KeyEnds />
         {hasOutbox && (
           <Suspense>
@@ -88,6 +101,7 @@ export function Layout({ children }: { children: ReactNode }) {
         )}
         <Boundary key={path.split("/")[1]}>{children}</Boundary>
       </main>
+      {several && <Switcher isOpen={switches} set={setSwitches} />}
       {help && (
         <Suspense>
           <KeysHelp onClose={() => setHelp(false)} />
@@ -115,13 +129,17 @@ function PausedBanner() {
           <Trans>Everything is paused: no task starts</Trans>
         </strong>
         <div>
-          <Trans>
-            {data.paused}. To go on:{" "}
-            <Link className="text-link" href="/queues">
-              Queues
-            </Link>
-            , or <code>callboard resume --all</code>
-          </Trans>
+          {project ? (
+            <Trans>{data.paused}. An admin of the server lets it go on.</Trans>
+          ) : (
+            <Trans>
+              {data.paused}. To go on:{" "}
+              <Link className="text-link" href="/queues">
+                Queues
+              </Link>
+              , or <code>callboard resume --all</code>
+            </Trans>
+          )}
         </div>
       </div>
     </div>
@@ -173,8 +191,11 @@ function Brand() {
   );
 }
 
-function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path: string }) {
+type SideProps = { open: boolean; onHelp: () => void; path: string; switcher: ReactNode };
+
+function Side({ open, onHelp, path, switcher }: SideProps) {
   const who = useWho();
+  const role = useRole();
   const may = useMay();
   const signOut = useSignOut();
   const [theme, setTheme] = usePreference<Theme>("theme", "system");
@@ -184,6 +205,7 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
   return (
     <aside className="side" id="side" aria-label={t`Navigation`} data-open={open}>
       <Brand />
+      {switcher}
       <nav aria-label={t`Pages`}>
         <ul>
           {ENTRIES.filter((entry) => !entry.needs || may(entry.needs)).map((entry) => (
@@ -199,8 +221,8 @@ function Side({ open, onHelp, path }: { open: boolean; onHelp: () => void; path:
       </nav>
       <footer>
         <LiveChip />
-        <div className="who cut" data-tip={`${who.user.email}\n${who.user.role}`}>
-          {who.user.name} <span className="faint">{who.user.role}</span>
+        <div className="who cut" data-tip={`${who.user.email}\n${role}`}>
+          {who.user.name} <span className="faint">{role}</span>
         </div>
         <div className="side-actions">
           <Button size="small" kind="quiet" onClick={onHelp} hotkey="?">

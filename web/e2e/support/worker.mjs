@@ -8,9 +8,10 @@ import { until } from "./wait.mjs";
 
 export async function startWorker(
   server,
-  { concurrency = 50, queues = ["default"], name = "scenario", answer } = {},
+  { concurrency = 50, queues = ["default"], name = "scenario", answer, project } = {},
 ) {
-  const { key } = await server.call("POST", "/api/auth/keys", { name, role: "worker" });
+  const of = project ? `?project=${project}` : "";
+  const { key } = await server.call("POST", `/api/auth/keys${of}`, { name, role: "worker" });
   const worker = new Worker(server, key, { concurrency, queues, name, answer });
   await worker.connect();
   return worker;

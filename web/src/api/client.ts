@@ -1,6 +1,7 @@
 /** The typed client of the HTTP interface: calls, the envelope, refusals. */
 import { t } from "@lingui/core/macro";
 import createClient from "openapi-fetch";
+import { HEADER, project } from "../lib/project";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -62,6 +63,16 @@ export const api = createClient<paths>({
   querySerializer: { array: { style: "form", explode: false } },
 });
 
+/** The user's own account and the server's users: of no project, and open to one who has lost a project. */
+const OF_NO_PROJECT = /^\/api\/auth\/(?!session|keys)/;
+
+api.use({
+  onRequest({ request, schemaPath }) {
+    const isOfProject = !request.headers.has(HEADER) && !OF_NO_PROJECT.test(schemaPath);
+    if (project && isOfProject) request.headers.set(HEADER, project);
+  },
+});
+
 type Envelope = { success: boolean; data?: unknown; pagination?: Omit<Page<unknown>, "items"> };
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
@@ -107,10 +118,11 @@ export async function get<P extends GetPath>(
   path: P,
   params?: ParamsOf<P>,
   signal?: AbortSignal,
+  headers?: HeadersInit,
 ): Promise<DataOf<P>> {
   // The parameters of openapi-fetch cannot be inferred for a path that is itself a parameter.
   const call = api.GET as unknown as (path: string, init: object) => Promise<Answer<unknown>>;
-  return (await settled(call(path, { params, signal }))).data as DataOf<P>;
+  return (await settled(call(path, { params, signal, headers }))).data as DataOf<P>;
 }
 
 /** Reads a page of a list. */
@@ -118,9 +130,10 @@ export async function getPage<P extends GetPath>(
   path: P,
   params?: ParamsOf<P>,
   signal?: AbortSignal,
+  headers?: HeadersInit,
 ): Promise<Page<ItemOf<P>>> {
   const call = api.GET as unknown as (path: string, init: object) => Promise<Answer<unknown>>;
-  const { data, pagination } = await settled(call(path, { params, signal }));
+  const { data, pagination } = await settled(call(path, { params, signal, headers }));
   const items = data as ItemOf<P>[];
   return { total: items.length, limit: items.length, offset: 0, hasMore: false, ...pagination, items };
 }

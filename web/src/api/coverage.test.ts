@@ -12,7 +12,6 @@ const WITHOUT: Record<string, string[]> = {
     "GET /v1/models/{id}",
     "GET /api/workers/connect",
     "GET /api/events",
-    "GET /ws",
     "GET /api/functions",
     "POST /api/tasks/batch",
     "GET /api/tasks/batch/{id}",
@@ -29,16 +28,7 @@ const WITHOUT: Record<string, string[]> = {
   "said otherwise: a batch shows its expected cost, and a new one estimates by a dry run": [
     "POST /api/batches/{id}/estimate",
   ],
-  "of the command line: the dashboard shows the project default": [
-    "POST /api/projects",
-    "GET /api/projects",
-    "GET /api/projects/{id}",
-    "PATCH /api/projects/{id}",
-    "DELETE /api/projects/{id}",
-    "GET /api/projects/{id}/members",
-    "PUT /api/projects/{id}/members/{user}",
-    "DELETE /api/projects/{id}/members/{user}",
-  ],
+  "of the command line, which asks for the name again": ["DELETE /api/projects/{id}"],
   "of programs and the command line: pages show the files of a task": [
     "POST /api/files",
     "GET /api/files",

@@ -9,6 +9,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
+import { inProject } from "../lib/project";
 import { sessionDoubted } from "../session/session";
 import { apply, begun } from "./cache";
 import { type Connection, type Filter, type LiveEvent, LiveSocket } from "./socket";
@@ -17,7 +18,7 @@ const Context = createContext<LiveSocket | null>(null);
 
 function address(): string {
   const { protocol, host } = window.location;
-  return `${protocol === "https:" ? "wss" : "ws"}://${host}/ws`;
+  return `${protocol === "https:" ? "wss" : "ws"}://${host}${inProject("/ws")}`;
 }
 
 /** Connects while it is mounted, which is while somebody is signed in. */

@@ -5,6 +5,7 @@ import { createContext, useCallback, useContext } from "react";
 import { ApiError, api, type DataOf, get, unwrap } from "../api/client";
 import { queries } from "../api/hooks";
 import { usePreference } from "../lib/preferences";
+import { project } from "../lib/project";
 import { toastError } from "../ui/toast";
 
 export type Who = DataOf<"/api/auth/session">;
@@ -49,9 +50,10 @@ export const own = (name: string) => `${signedIn() ?? ""}.${name}`;
 /** The id of the user who is signed in. */
 export const signedIn = () => queries.getQueryData<Who | null>(KEY)?.user.id;
 
-/** A draft of the user who is signed in, which no other user of this browser sees. */
+/** A draft of the user who is signed in, which no other user of this browser sees, and no other project. */
 export function useOwn<T>(name: string, fallback: T): [T, (value: T | undefined) => void] {
-  return usePreference<T>(`${useWho().user.id}.${name}`, fallback);
+  const of = project ? `${project}.` : "";
+  return usePreference<T>(`${useWho().user.id}.${of}${name}`, fallback);
 }
 
 const endings = new Set<() => Promise<void>>();
@@ -70,8 +72,9 @@ export function useSignIn() {
     const { token } = (await unwrap(call)) as unknown as { token: string };
     const headers = { authorization: `Bearer ${token}` };
     const who = await unwrap(api.POST("/api/auth/cookie", { headers }));
-    become(client, who);
-    return who;
+    // The answer is of no project: what the user may do in this one is read.
+    if (project) await client.refetchQueries({ queryKey: KEY });
+    else become(client, who);
   };
 }
 
@@ -102,10 +105,19 @@ function become(client: QueryClient, who: Who | null) {
 export function sessionRefused(client: QueryClient, error: unknown) {
   if (!(error instanceof ApiError) || !client.getQueryData(KEY)) return;
   if (error.status === 401) become(client, null);
-  if (error.status === 403) sessionDoubted(client);
+  // Of a project in which one has no role any more, everything is unknown.
+  if (error.status === 403 || (error.status === 404 && project)) sessionDoubted(client);
 }
+
+/** True for the refusal of a session: the project of this page is none of the user's. */
+export const isLost = (error: Error | null) =>
+  project !== undefined && error instanceof ApiError && error.status === 404;
+
+/** True for the query that reads the session. */
+export const isSession = ({ queryKey }: { queryKey: readonly unknown[] }) => queryKey[0] === KEY[0];
 
 /** Asks whether the session still counts, and for what. */
 export function sessionDoubted(client: QueryClient) {
   void client.invalidateQueries({ queryKey: KEY });
+  void client.invalidateQueries({ queryKey: ["/api/projects"] });
 }

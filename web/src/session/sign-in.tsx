@@ -5,6 +5,7 @@ import { type FormEvent, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { api } from "../api/client";
 import { useApi } from "../api/hooks";
+import { project, projectOf } from "../lib/project";
 import { Button, Field, Loading } from "../ui/basics";
 import { LinkQuestion, ProgramQuestion, said } from "./confirm";
 import { Notice } from "./notice";
@@ -54,7 +55,9 @@ export default function SignIn() {
     try {
       const to = destination();
       await signIn(call);
-      navigate(to, { replace: true });
+      const named = projectOf(/\?[^#]*/.exec(to)?.[0] ?? "");
+      if (named && named !== project) window.location.replace(to);
+      else navigate(to, { replace: true });
     } catch (error) {
       setFault(said(error, isBrought));
       setBusy(false);

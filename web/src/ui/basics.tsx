@@ -4,6 +4,8 @@ import { Trans } from "@lingui/react/macro";
 import { type ReactNode, useId, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { ApiError } from "../api/client";
+import { project } from "../lib/project";
+import { useProject } from "../session/projects";
 import { useMay } from "../session/session";
 import { Icon, type IconName } from "./icons";
 
@@ -54,10 +56,11 @@ export function PageFrame({
   children: ReactNode;
   fill?: boolean;
 }) {
-  const text = typeof title === "string" ? title : undefined;
+  const here = useProject();
+  const names = [title, project && here?.name, "Callboard"].filter(Boolean);
   return (
     <div className="page" data-fill={fill}>
-      {text && <title>{`${text} · Callboard`}</title>}
+      {typeof title === "string" && <title>{names.join(" · ")}</title>}
       <div className="page-head">
         <h1>{title}</h1>
         {actions}
@@ -115,6 +118,9 @@ export function Command({ children }: { children: string }) {
   );
 }
 
+/** The commands of a login; a worker is of the project of its key. */
+const OF_PROJECT = /^callboard (?!worker|serve|backup)/;
+
 /** A place where nothing is yet: what will be here, the exact command, and what runs the example. */
 export function Empty({
   title,
@@ -131,11 +137,12 @@ export function Empty({
   action?: ReactNode;
 }) {
   const may = useMay();
+  const ofProject = project && command && OF_PROJECT.test(command) ? ` --project ${project}` : "";
   return (
     <div className="empty">
       <h2>{title}</h2>
       {children && <div className="soft">{children}</div>}
-      {command && (!needs || may(needs)) && <Command>{command}</Command>}
+      {command && (!needs || may(needs)) && <Command>{command + ofProject}</Command>}
       {action}
     </div>
   );

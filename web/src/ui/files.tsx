@@ -6,6 +6,7 @@ import { useEffect, useState } from "react";
 import { refusal, type Schemas } from "../api/client";
 import { useApi } from "../api/hooks";
 import { count } from "../lib/format";
+import { inProject } from "../lib/project";
 import { visible } from "../lib/visible";
 import { Button, Loaded } from "./basics";
 import { LongText } from "./long-text";
@@ -18,7 +19,7 @@ const SHOWN_PDF = 8 << 20;
 /** The beginning of a text. */
 const SHOWN_TEXT = 256 << 10;
 
-const contentOf = (id: string) => `/api/files/${id}/content`;
+const contentOf = (id: string) => inProject(`/api/files/${id}/content`);
 
 export function Files({ ids }: { ids: string[] }) {
   return (
@@ -112,7 +113,7 @@ function Text({ file }: { file: FileBody }) {
 
 async function read(id: string, signal: AbortSignal, range?: string): Promise<Response> {
   const headers = range ? { Range: range } : undefined;
-  const response = await fetch(`/api/files/${id}/content`, { signal, headers });
+  const response = await fetch(contentOf(id), { signal, headers });
   if (!response.ok) throw refusal(response, await response.json().catch(() => undefined));
   return response;
 }

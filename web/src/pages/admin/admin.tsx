@@ -3,7 +3,8 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { type ComponentType, lazy, Suspense } from "react";
 import { useParams as useRoute } from "wouter";
-import { useMay } from "../../session/session";
+import { useMay, useWho } from "../../session/session";
+import { useSeveral } from "../../session/switcher";
 import { Empty, Loading, PageFrame } from "../../ui/basics";
 import { Tabs } from "../../ui/tabs";
 import "../../ui/plain.css";
@@ -17,6 +18,13 @@ const PARTS: Part[] = [
     name: t`Users`,
     needs: "auth: manage users",
     View: lazy(() => import("./users")),
+    fill: true,
+  },
+  {
+    id: "projects",
+    name: t`Projects`,
+    needs: "projects: read",
+    View: lazy(() => import("./projects")),
     fill: true,
   },
   { id: "keys", name: t`Keys`, needs: "auth: manage keys", View: lazy(() => import("./keys")), fill: true },
@@ -34,11 +42,21 @@ const PARTS: Part[] = [
   { id: "storage", name: t`Storage`, needs: "metrics: read", View: lazy(() => import("./storage")) },
 ];
 
+/** The part whose items have pages of their own. */
+const HAS_ITEMS = "projects";
+
 export default function Admin() {
-  const { part } = useRoute<{ part?: string }>();
+  const { part, id: item } = useRoute<{ part?: string; id?: string }>();
   const may = useMay();
-  const parts = PARTS.filter(({ needs }) => needs === "own account" || may(needs));
-  const shown = part === undefined ? parts[0] : parts.find(({ id }) => id === part);
+  const several = useSeveral();
+  const isAdmin = useWho().user.role === "admin";
+  const parts = PARTS.filter(({ id, needs }) => {
+    // Of a server with one project, only those who may make another one are told of projects.
+    if (id === "projects" && !several && !isAdmin) return false;
+    return needs === "own account" || may(needs);
+  });
+  const shown =
+    part === undefined ? parts[0] : parts.find(({ id }) => id === part && (!item || HAS_ITEMS === id));
   const tabs = parts.map(({ id, name }) => ({ id, name, href: `/admin/${id}` }));
   return (
     <PageFrame title={may("deliveries: read") ? t`Admin` : t`Account`} fill={shown?.fill}>
@@ -51,7 +69,9 @@ export default function Admin() {
         </Suspense>
       ) : (
         <Empty
-          title={PARTS.some(({ id }) => id === part) ? t`Your role may not see this` : t`Nothing is here`}
+          title={
+            !item && PARTS.some(({ id }) => id === part) ? t`Your role may not see this` : t`Nothing is here`
+          }
         >
           <Trans>What you may see is in the row above.</Trans>
         </Empty>

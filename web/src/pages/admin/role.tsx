@@ -21,8 +21,12 @@ export const MAY: Record<Role, string> = {
   backup: t`makes backups`,
 };
 
-export function RoleField(props: { role: Role; set: (role: Role) => void; fault?: string }) {
-  const { role, set, fault } = props;
+/** The roles that a member of a project may have. */
+export const OF_MEMBERS = ROLES.slice(0, 4);
+
+type FieldProps = { role: Role; set: (role: Role) => void; fault?: string; roles?: readonly Role[] };
+
+export function RoleField({ role, set, fault, roles = ROLES }: FieldProps) {
   return (
     <Field label={t`Role`} hint={MAY[role]} fault={fault}>
       {(props) => (
@@ -32,7 +36,7 @@ export function RoleField(props: { role: Role; set: (role: Role) => void; fault?
           value={role}
           onChange={(event) => set(event.target.value as Role)}
         >
-          {ROLES.map((role) => (
+          {roles.map((role) => (
             <option key={role}>{role}</option>
           ))}
         </select>

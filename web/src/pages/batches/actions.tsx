@@ -6,6 +6,7 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { api, unwrap } from "../../api/client";
 import { count } from "../../lib/format";
+import { inProject } from "../../lib/project";
 import { Button } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { toast, toastError } from "../../ui/toast";
@@ -270,10 +271,12 @@ function DeleteQuestion({ batch, onClose, onYes }: Question & { onYes: () => voi
 export function Exports({ batch, status }: { batch: Batch; status: string[] }) {
   const name = (batch.name ?? batch.id).replace(/[^\p{L}\p{N}._ -]+/gu, "_").slice(0, 80);
   const to = (format: string) =>
-    `/api/batches/${batch.id}/export?${new URLSearchParams({
-      format,
-      ...(status.length > 0 && { status: status.join(",") }),
-    })}`;
+    inProject(
+      `/api/batches/${batch.id}/export?${new URLSearchParams({
+        format,
+        ...(status.length > 0 && { status: status.join(",") }),
+      })}`,
+    );
   const what = status.length > 0 ? t`The rows of the chosen statuses` : t`All rows`;
   return (
     <span className="row batches-export">

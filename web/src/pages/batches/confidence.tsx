@@ -5,6 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "../../api/client";
 import { count, percent, ratio } from "../../lib/format";
+import { inProject } from "../../lib/project";
 import type { useParams } from "../../lib/search";
 import { Button, Failed, Loading, Panel } from "../../ui/basics";
 import type { Batch } from "./read";
@@ -54,7 +55,7 @@ export class Counter {
 
 async function counted(id: string, step: string, signal: AbortSignal): Promise<Histogram> {
   const query = new URLSearchParams({ format: "csv", columns: `steps.${step}.confidence` });
-  const answer = await fetch(`/api/batches/${id}/export?${query}`, { signal });
+  const answer = await fetch(inProject(`/api/batches/${id}/export?${query}`), { signal });
   if (!answer.ok || !answer.body) {
     throw new ApiError(
       answer.status,

@@ -1,6 +1,7 @@
 /** The upload of a file of rows, as a stream of the browser: a page holds none of it. */
 import { t } from "@lingui/core/macro";
 import { ApiError, refusal, type Schemas } from "../../api/client";
+import { headerOf, project } from "../../lib/project";
 import type { Media } from "./file";
 import type { Batch } from "./read";
 
@@ -26,7 +27,7 @@ export async function estimate(
 ): Promise<Schemas["TemplateBatchEstimate"]> {
   const response = await fetch(`/api/batches?${queryOf({ ...settings, dryRun: "true" })}`, {
     method: "POST",
-    headers: { "content-type": media },
+    headers: { "content-type": media, ...headerOf(project) },
     body: file,
     signal,
   });
@@ -52,8 +53,8 @@ export function upload(
   // `fetch` does not tell how much it has sent.
   const request = new XMLHttpRequest();
   request.open("POST", `/api/batches?${queryOf(settings)}`);
-  request.setRequestHeader("content-type", media);
-  request.setRequestHeader("idempotency-key", key);
+  const headers = { "content-type": media, "idempotency-key": key, ...headerOf(project) };
+  for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
   const done = new Promise<Batch>((resolve, reject) => {
     request.upload.onprogress = ({ loaded }) => onSent(loaded);
     request.onload = () => {

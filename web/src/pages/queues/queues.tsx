@@ -6,6 +6,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { ApiError, api, unwrap } from "../../api/client";
 import { count } from "../../lib/format";
+import { project } from "../../lib/project";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Field, Loading, PageFrame } from "../../ui/basics";
@@ -85,7 +86,7 @@ export default function QueuesPage() {
               <Trans>{count(waiting)} waiting in all</Trans>
             </span>
           )}
-          <PauseAll />
+          {!project && <PauseAll />}
         </>
       }
     >

@@ -7,6 +7,7 @@ import { useSyncExternalStore } from "react";
 import { ApiError, type Approval, api, unwrap } from "../../api/client";
 import { queries } from "../../api/hooks";
 import { freshKey } from "../../lib/fresh-key";
+import { headerOf, project } from "../../lib/project";
 import { beforeEnd, sessionRefused, signedIn } from "../../session/session";
 import { toastError } from "../../ui/toast";
 import { countDone } from "./done";
@@ -55,6 +56,7 @@ export function decide(items: Approval[], choice: Choice): Waiting {
   const kept = {
     key: freshKey(),
     userId: signedIn() ?? "",
+    project,
     tab: tab(),
     items,
     choice,
@@ -136,13 +138,14 @@ async function send(made: Waiting) {
   }
   if (ended) sessionRefused(queries, ended.error);
   if (results.length === 0) return;
-  if (outcomes.size === 0) {
+  const isHere = made.project === project;
+  if (outcomes.size === 0 || !isHere) {
     // The page that tells it in full is not open.
     for (const { item, error } of results.filter((each) => each.error).slice(0, 3)) {
       toastError(error, t`${item.stepId ?? t`The output`} was not decided`);
     }
   }
-  for (const each of outcomes) each(results, made);
+  if (isHere) for (const each of outcomes) each(results, made);
   void queries.invalidateQueries({ queryKey: ["/api/hitl/pending"] });
   for (const taskId of done) {
     void queries.invalidateQueries({ queryKey: ["/api/hitl/{taskId}", { path: { taskId } }] });
@@ -159,8 +162,8 @@ const LONGEST_MS = 60_000;
 /** Keeps a decision that had no answer, for a later time. */
 function hold(made: Omit<Waiting, "state">) {
   const held: Waiting = { ...made, state: "held", tries: made.tries + 1 };
-  const { key, userId, items, choice, sendsAt } = held;
-  void keep({ key, userId, tab: tab(), items, choice, sendsAt });
+  const { key, userId, project, items, choice, sendsAt } = held;
+  void keep({ key, userId, project, tab: tab(), items, choice, sendsAt });
   if (signedIn() !== userId) {
     // Its user has gone, and finds it in the outbox.
     known.delete(key);
@@ -193,9 +196,10 @@ export async function resume(userId: string) {
   }
 }
 
-async function sent(item: Approval, { choice, tries, userId }: Waiting): Promise<Outcome> {
+async function sent(item: Approval, made: Waiting): Promise<Outcome> {
+  const { choice, tries, userId } = made;
   try {
-    await unwrap(request(item, choice));
+    await unwrap(request(item, made));
     return { item, choice };
   } catch (error) {
     const failure = error instanceof ApiError ? error : new ApiError(0, "UNKNOWN", String(error));
@@ -208,12 +212,14 @@ async function sent(item: Approval, { choice, tries, userId }: Waiting): Promise
 
 type Sent = Promise<{ data?: unknown; error?: unknown; response: Response }>;
 
-function request({ taskId }: Approval, choice: Choice, keepalive = false): Sent {
+/** Sends a decision to the project of its item, on whatever page it is sent. */
+function request({ taskId }: Approval, { choice, project }: Kept, keepalive = false): Sent {
   const params = { path: { taskId } };
+  const headers = headerOf(project);
   const { kind, ...body } = choice;
   return kind === "approve"
-    ? api.POST("/api/hitl/{taskId}/approve", { params, body, keepalive })
-    : api.POST("/api/hitl/{taskId}/reject", { params, body: body as { reason: string }, keepalive });
+    ? api.POST("/api/hitl/{taskId}/approve", { params, body, headers, keepalive })
+    : api.POST("/api/hitl/{taskId}/reject", { params, body: body as { reason: string }, headers, keepalive });
 }
 
 /** Sends what waits, at once, and waits for what is being sent: the session ends. */
@@ -258,7 +264,7 @@ function flush() {
     clearTimeout(timers.get(made.id));
     if (made.state === "held") continue;
     // A request that is on its way ends with the page; a second one for the same item changes nothing.
-    for (const item of unanswered.get(made.id) ?? made.items) void request(item, made.choice, true);
+    for (const item of unanswered.get(made.id) ?? made.items) void request(item, made, true);
   }
   known.clear();
   change([]);

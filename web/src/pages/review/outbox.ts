@@ -11,6 +11,8 @@ import type { Choice } from "./decisions";
 export type Kept = {
   key: string;
   userId: string;
+  /** The project of its items; none is `default`. */
+  project?: string;
   /** The tab that sends it, while it is open. */
   tab: string;
   items: Approval[];

@@ -2,6 +2,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMemo } from "react";
+import { Link } from "wouter";
 import { useNow } from "../../lib/clock";
 import { count, duration, relative } from "../../lib/format";
 import { zone as readersZone } from "../../lib/span";
@@ -110,9 +111,9 @@ export default function Preview({ cron, zone, nextRunAt }: Props) {
           {isInterval(cron)
             ? t`An interval goes on evenly: nothing runs in the hour that is left out, and the hour that comes twice has its runs twice.`
             : t`Fixed times run once on each day: one that is left out moves to the end of the gap, and one that comes twice runs at the first.`}{" "}
-          <a href="/docs/reference/schedules#daylight-saving">
+          <Link href="/docs/reference/schedules#daylight-saving">
             <Trans>The rule</Trans>
-          </a>
+          </Link>
         </p>
       </Panel>
     </>

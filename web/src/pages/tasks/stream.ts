@@ -1,5 +1,6 @@
 /** The text of a task while it is written: the stream of one item (`/api/tasks/{id}/stream`). */
 import { useEffect, useState } from "react";
+import { inProject } from "../../lib/project";
 
 export type Streamed = {
   text: string;
@@ -58,7 +59,7 @@ export function useStream(taskId: string): Streamed {
   useEffect(() => {
     let known = NOTHING;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const source = new EventSource(`/api/tasks/${encodeURIComponent(taskId)}/stream`);
+    const source = new EventSource(inProject(`/api/tasks/${encodeURIComponent(taskId)}/stream`));
     const show = () => {
       timer = undefined;
       setShown(known);

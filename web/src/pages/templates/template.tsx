@@ -9,6 +9,7 @@ import { useApi } from "../../api/hooks";
 import { duration, money } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
+import { useRole } from "../../session/projects";
 import { useMay, useWho } from "../../session/session";
 import { Button, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
@@ -27,6 +28,7 @@ export default function One({ id }: { id: string }) {
   const [params, set] = useParams();
   const may = useMay();
   const who = useWho();
+  const role = useRole();
   const version = params.get("version") ?? undefined;
   const tab = params.get("tab") ?? "steps";
   const read = useApi("/api/templates/{id}", { path: { id }, query: { version } });
@@ -46,7 +48,7 @@ export default function One({ id }: { id: string }) {
     ...(may("templates: create") ? [{ id: "edit", name: t`Edit`, href: to("edit") }] : []),
   ];
   const shown = tabs.some((each) => each.id === tab) ? tab : "steps";
-  const isOwn = template?.author === who.user.email || who.user.role === "admin";
+  const isOwn = template?.author === who.user.email || role === "admin";
   return (
     <PageFrame
       title={template?.name ?? id}
