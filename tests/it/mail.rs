@@ -8,7 +8,7 @@ use callboard::outbound::email::Email;
 use callboard_domain::Timestamp;
 use callboard_domain::account;
 use callboard_domain::approval::MailCause;
-use callboard_domain::id::{DeliveryId, TaskId};
+use callboard_domain::id::{DeliveryId, ProjectId, TaskId};
 use callboard_domain::task::HoldReason;
 use callboard_runtime::ports::{Mailer, NotSent, ReviewerMail};
 use serde_json::{Value, json};
@@ -107,6 +107,7 @@ fn letter(to: &str) -> ReviewerMail {
         delivery: DeliveryId::from_u128(7 << 10),
         to: account::Email::parse(to).expect("an e-mail"),
         name: "Jürgen".into(),
+        project: ProjectId::DEFAULT,
         task: TaskId::from_u128(1 << 10),
         title: None,
         step: None,

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use callboard_domain::Timestamp;
 use callboard_domain::condition::{self, Condition};
-use callboard_domain::estimate::{KnownFork, StepDefaults, dry_run};
+use callboard_domain::estimate::{KnownFork, PastSteps, StepDefaults, dry_run};
 use callboard_domain::execution::program::{
     About, CompiledPlan, Effort, Outputs, Program, ReviewPolicy,
 };
@@ -234,7 +234,7 @@ fn renders() {
                 &scope,
                 None,
                 targets,
-                |_, _| None,
+                &PastSteps::new(),
                 &Prices::default(),
                 &KnownFork::default(),
             )

@@ -1,7 +1,7 @@
 //! Estimates of cost and duration before a run (docs/reference/executions.md).
 //!
 //! ```text
-//! per step: median of past runs, else (prompt characters / 4 + maxTokens) × price
+//! per step: past answers by the length of the texts, else (prompt characters / 4 + maxTokens) × price
 //!    ├── cost: the sum; costHigh: the worst case of each step's one call, with all outputs it reads
 //!    └── durationMs: along the critical path
 //! ```
@@ -23,7 +23,7 @@ use crate::schema::Schema;
 use crate::task::Called;
 use crate::usage::{Prices, Tokens, estimate_tokens};
 
-pub use fork::{Asked, KnownFork};
+pub use fork::KnownFork;
 pub use items::DryItems;
 pub use rows::{PastAnswer, PastStep, PastSteps, RowsEstimate};
 
@@ -41,15 +41,6 @@ const LONG_OUTPUT_TOKENS: u64 = 4_096;
 
 /// The assumed time per output token without past runs, in milliseconds.
 const MS_PER_TOKEN: u64 = 20;
-
-/// A past run of a step with a model, or the medians of several.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PastRun {
-    /// The cost in USD.
-    pub cost: f64,
-    /// The duration in milliseconds.
-    pub duration_ms: u64,
-}
 
 names! {
     /// The source of an estimate.
@@ -90,68 +81,60 @@ impl Estimate {
     };
 }
 
-/// The parts of a step's prompt that its estimate is made of.
+/// The texts of a step that its estimate is made of.
 #[derive(Debug, Clone, Copy)]
 struct Texts<'a> {
-    /// The prompt, rendered as far as its values are known.
-    prompt: &'a str,
-    /// The tokens that outputs of other steps may still add.
+    /// The tokens of the prompt, rendered as far as its values are known, and of the other texts.
+    written: u64,
+    /// The likely tokens of all texts, with the outputs of other steps; `None` if they are not known.
+    likely: Option<f64>,
+    /// The tokens that outputs of other steps may still add at most.
     received: u64,
     /// The schema that the output must match.
     schema: Option<&'a Schema>,
 }
 
-/// The estimate of one step; `asked` takes the place of the prompt where the whole length is known.
+/// The estimate of one step, or of one of its items.
 fn of_step(
     step: &Step,
     model: &str,
-    Texts { prompt, received, schema }: Texts<'_>,
-    asked: Option<Asked>,
-    past: Option<PastRun>,
+    Texts { written, likely, received, schema }: Texts<'_>,
+    past: Option<&PastStep>,
     prices: &Prices,
 ) -> Estimate {
     if step.wait().is_some() {
         // The time that a signal takes cannot be predicted, and a signal costs nothing.
         return Estimate::NOTHING;
     }
+    let known = past.map(|past| (past.cost(model, likely, prices), past.took_ms()));
     if step.args().is_some() {
         // The cost of a function is what its worker reports.
-        let past = past.map(|PastRun { cost, duration_ms }| Estimate {
+        let of = |(cost, duration_ms)| Estimate {
             cost,
             cost_high: cost,
             duration_ms,
-            basis: Basis::History,
             ..Estimate::NOTHING
-        });
-        return past.unwrap_or(Estimate::NOTHING);
+        };
+        return known.map_or(Estimate::NOTHING, of);
     }
-    let others = step.texts().skip(1).map(|text| estimate_tokens(text.source()));
-    let written = others.fold(estimate_tokens(prompt), u64::saturating_add);
-    let (input, received) = asked.map_or((written, received), |asked| (asked.now, 0));
     let max_tokens = step.source().max_tokens;
     let output = max_tokens.unwrap_or(USUAL_OUTPUT_TOKENS);
-    let usage = prices.usage(model, Tokens { input, output, ..Tokens::default() });
+    let usage = prices.usage(model, Tokens { input: written, output, ..Tokens::default() });
     let by_time = output.saturating_mul(MS_PER_TOKEN);
-    let (cost, duration_ms, basis) = match past {
-        Some(past) => {
-            let growth = asked.map_or(0.0, |asked| asked.growth(step, model, prices));
-            ((past.cost + growth).max(0.0), past.duration_ms, Basis::History)
-        }
-        None => (usage.total_cost, by_time, Basis::Prices),
-    };
+    let (cost, duration_ms) = known.unwrap_or((usage.total_cost, by_time));
     // As the task will be: see `Sources::worst_cost`.
     let source = step.source();
     let called = Called::by(model, Some(&source.routing));
     let called = if schema.is_some() { called } else { called.once() };
     let schema = schema.map_or(0, |schema| schema.length() as u64 / 4);
-    let prompt = input.saturating_add(received).saturating_add(schema);
+    let prompt = written.saturating_add(received).saturating_add(schema);
     let call = Expected { prompt, max_tokens };
     let worst = called.worst_case(call, source.confidence.as_ref(), prices);
     Estimate {
         cost,
         cost_high: worst.unwrap_or(0.0).max(cost),
         duration_ms,
-        basis,
+        basis: if past.is_some() { Basis::History } else { Basis::Prices },
         price_unknown: usage.price_unknown && past.is_none(),
         unbounded: worst.is_none(),
     }
@@ -178,19 +161,15 @@ pub fn of_run(plan: &Plan, steps: &[Estimate]) -> Estimate {
 /// The estimate of a run without its input, for templates in lists. `model` is the model of steps
 /// that name none.
 #[must_use]
-pub fn of_plan(
-    plan: &Plan,
-    model: &str,
-    past: impl Fn(&str, &str) -> Option<PastRun>,
-    prices: &Prices,
-) -> Estimate {
+pub fn of_plan(plan: &Plan, model: &str, past: &PastSteps, prices: &Prices) -> Estimate {
     let of = |step: &Step| {
         let own = step.source().first_model();
         let model = own.as_deref().unwrap_or(model);
-        let received = received(plan, step);
-        let past = past(step.id(), model).filter(|_| step.for_each().is_none());
-        let (prompt, schema) = (step.prompt().source(), step.output_schema());
-        let one = of_step(step, model, Texts { prompt, received, schema }, None, past, prices);
+        let (received, schema) = (received(plan, step), step.output_schema());
+        let past = past.get(&(step.id().to_owned(), model.to_owned()));
+        let written = step.texts().map(|text| estimate_tokens(text.source())).sum();
+        let texts = Texts { written, likely: None, received, schema };
+        let one = of_step(step, model, texts, past, prices);
         // The length of the list is not known before the run.
         step.for_each().map_or(one, |each| {
             let most = usize::from(each.max_items());

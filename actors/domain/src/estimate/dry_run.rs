@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::items::{self, DryItems};
-use super::{DryBudget, Estimate, KnownFork, PastRun, Texts, of_run, of_step, received};
+use super::rows::{self, float};
+use super::{DryBudget, Estimate, KnownFork, PastSteps, Texts, of_run, of_step, received};
 use crate::budget::Money;
 use crate::condition;
 use crate::execution::program::CompiledPlan;
@@ -16,7 +17,7 @@ use crate::names::names;
 use crate::plan::{HitlSource, ListError, Plan, Step, gate_of};
 use crate::render::{self, Meta, Output, Scope};
 use crate::task::Hold;
-use crate::usage::Prices;
+use crate::usage::{Prices, estimate_tokens};
 
 /// The most that the prompts of a dry run take together, in bytes.
 pub const MAX_PROMPTS: usize = 2 << 20;
@@ -128,7 +129,7 @@ pub fn is_brief(plan: &Plan, scope: &impl Scope) -> bool {
 }
 
 /// Dry-runs a plan. Each prompt gets an equal share of [`MAX_PROMPTS`] and of the bytes that earlier
-/// prompts left. `past` returns the medians of a step's id and a model.
+/// prompts left.
 ///
 /// # Errors
 /// The id of the first step whose prompt cannot be rendered with this input, and the reason.
@@ -137,7 +138,7 @@ pub fn dry_run(
     scope: &impl Scope,
     hitl: Option<&HitlSource>,
     defaults: StepDefaults<'_>,
-    past: impl Fn(&str, &str) -> Option<PastRun>,
+    past: &PastSteps,
     prices: &Prices,
     fork: &KnownFork,
 ) -> Result<DryRun, (String, ListError)> {
@@ -153,21 +154,29 @@ pub fn dry_run(
         let failed = |error: render::Error| (step.id().to_owned(), ListError::Render(error));
         weight = step.texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
         let is_rendered = weight <= MAX_WEIGHT;
-        let mut prompt = if is_rendered {
+        let (mut prompt, others) = if is_rendered {
             known_text(step, scope).map_err(failed)?
         } else {
             let args = step.source().call.as_ref().map(|call| json!(call.args).to_string());
-            args.unwrap_or_else(|| step.prompt().source().to_owned())
+            let others = step.texts().skip(1).map(|text| estimate_tokens(text.source())).sum();
+            (args.unwrap_or_else(|| step.prompt().source().to_owned()), others)
         };
         let source = step.source();
         let own = source.first_model();
         let model = own.as_deref().unwrap_or(defaults.model);
-        let past = past(step.id(), model).filter(|_| step.for_each().is_none());
+        let known = past.get(&(step.id().to_owned(), model.to_owned()));
         let waits = step.wait();
         let asked = fork.asked.get(step.id()).copied().filter(|_| step.for_each().is_none());
-        let (received, schema) = (received(plan, step), compiled.schema_of(index));
+        let schema = compiled.schema_of(index);
+        let outputs = received(plan, step);
+        let likely = rows::received(plan, step, (defaults.model, past));
         let of = |prompt: &str| {
-            of_step(step, model, Texts { prompt, received, schema }, asked, past, prices)
+            let (written, received, likely) = match asked {
+                Some(asked) => (asked, 0, 0.0),
+                None => (others.saturating_add(estimate_tokens(prompt)), outputs, likely),
+            };
+            let likely = is_rendered.then(|| float(written) + likely);
+            of_step(step, model, Texts { written, likely, received, schema }, known, prices)
         };
         let is_skipped = skipped.contains(step.id());
         let known = if is_skipped { Estimate::NOTHING } else { of(&prompt) };
@@ -238,15 +247,17 @@ pub fn dry_run(
     })
 }
 
-/// The prompt of a step, or the args of its function as JSON, with all known values filled in.
-fn known_text(step: &Step, scope: &impl Scope) -> Result<String, render::Error> {
+/// The prompt of a step, or the args of its function as JSON, with all known values filled in; and the tokens of the
+/// step's other texts.
+fn known_text(step: &Step, scope: &impl Scope) -> Result<(String, u64), render::Error> {
     if let Some(args) = step.args() {
-        return Ok(Value::Object(args.render_known(scope)?).to_string());
+        return Ok((Value::Object(args.render_known(scope)?).to_string(), 0));
     }
+    let mut others = 0;
     for text in step.texts().skip(1) {
-        text.render_known(scope)?;
+        others += estimate_tokens(&text.render_known(scope)?);
     }
-    step.prompt().render_known(scope)
+    Ok((step.prompt().render_known(scope)?, others))
 }
 
 /// The states of the conditions, by step: a step that is skipped may decide others.

@@ -1,6 +1,6 @@
 //! The estimate of a step with a list: that of each item, as far as the list is known.
 //!
-//! Deliberately absent: past runs, whose lists had other lengths.
+//! Deliberately absent: the lengths of past items; the mean of an item counts.
 
 use serde_json::{Map, Value};
 

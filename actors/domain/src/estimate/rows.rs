@@ -1,4 +1,4 @@
-//! The estimate of a batch: the cost of each row by the length of its texts, and by the answers of past runs.
+//! The figures of past runs, and the estimate of a batch by them: the cost of each row by the length of its texts.
 //!
 //! ```text
 //!   input tokens  = rendered texts, with past outputs where they contain some, × counted / estimated in past runs
@@ -27,6 +27,8 @@ pub struct PastAnswer {
     pub asked: u64,
     /// The usage of all its calls.
     pub usage: Usage,
+    /// The time from the start of the step to its end, in milliseconds.
+    pub took_ms: u64,
 }
 
 /// The means of the past answers of a step with a model.
@@ -42,13 +44,15 @@ pub struct PastStep {
     cost: f64,
     output: f64,
     output_deviation: f64,
+    /// The median of the times.
+    took_ms: u64,
 }
 
 /// The past answers by step and model.
 pub type PastSteps = HashMap<(String, String), PastStep>;
 
 #[expect(clippy::cast_precision_loss, reason = "tokens are far below 2^52")]
-const fn float(tokens: u64) -> f64 {
+pub(super) const fn float(tokens: u64) -> f64 {
     tokens as f64
 }
 
@@ -79,6 +83,8 @@ impl PastStep {
         let (output, cost) = (mean(&|it| float(it.usage.output)), mean(&|it| it.usage.total_cost));
         let by_price =
             mean(&|it| priced(prices, model, float(it.usage.input), float(it.usage.output)));
+        let mut times: Vec<_> = answers.iter().map(|it| it.took_ms).collect();
+        times.sort_unstable();
         let variance = mean(&|it| (float(it.usage.output) - output).powi(2));
         Some(Self {
             count,
@@ -88,7 +94,23 @@ impl PastStep {
             cost,
             output,
             output_deviation: variance.sqrt(),
+            took_ms: times[times.len() / 2],
         })
+    }
+
+    /// The median of the times that the step took, in milliseconds.
+    pub(super) const fn took_ms(&self) -> u64 {
+        self.took_ms
+    }
+
+    /// The likely cost of asking texts of so many estimated tokens, in USD; the mean if their length is not known.
+    pub(super) fn cost(&self, model: &str, asked: Option<f64>, prices: &Prices) -> f64 {
+        match (self.ratio.filter(|_| self.paid > 0.0), asked) {
+            (Some(ratio), Some(asked)) => {
+                self.paid * priced(prices, model, ratio * asked, self.output)
+            }
+            _ => self.cost,
+        }
     }
 }
 
@@ -174,13 +196,8 @@ impl RowsEstimate {
     }
 
     fn add_known(&mut self, past: &PastStep, model: &str, asked: f64, prices: &Prices) {
-        let (cost, input) = match past.ratio.filter(|_| past.paid > 0.0) {
-            Some(ratio) => {
-                let input = ratio * asked;
-                (past.paid * priced(prices, model, input, past.output), input)
-            }
-            None => (past.cost, past.ratio.map_or(0.0, |ratio| ratio * asked)),
-        };
+        let cost = past.cost(model, Some(asked), prices);
+        let input = past.ratio.map_or(0.0, |ratio| ratio * asked);
         let deviation = past.share * past.paid * priced(prices, model, 0.0, past.output_deviation);
         // A step that runs in a share of the rows varies with that, too.
         let by_share = cost * cost * past.share * (1.0 - past.share);
@@ -207,8 +224,8 @@ impl RowsEstimate {
     }
 }
 
-/// The tokens that the outputs of earlier steps add to the texts of a step.
-fn received(plan: &Plan, step: &Step, (model, past): (&str, &PastSteps)) -> f64 {
+/// The tokens that the outputs of earlier steps are likely to add to the texts of a step.
+pub(super) fn received(plan: &Plan, step: &Step, (model, past): (&str, &PastSteps)) -> f64 {
     let of = |reference: &Reference| {
         let Reference::Output { step, .. } = reference else { return 0.0 };
         let Some(named) = plan.position(step).map(|index| &plan.steps()[index]) else { return 0.0 };

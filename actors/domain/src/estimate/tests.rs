@@ -5,6 +5,7 @@ use super::*;
 use crate::execution::program::CompiledPlan;
 use crate::plan::{HitlSource, ListError, MapSource, PlanSource, StepSource};
 use crate::render::{self, Meta, Output, Scope};
+use crate::usage::Usage;
 
 struct Start(Map<String, Value>);
 
@@ -54,7 +55,19 @@ fn compiled(plan: Plan) -> CompiledPlan {
 
 const TARGETS: StepDefaults<'static> = StepDefaults { model: "m", queue: "default" };
 
-fn dry(past: impl Fn(&str, &str) -> Option<PastRun>) -> DryRun {
+/// Past steps, each with a cost, asked without texts that are known.
+fn past(steps: &[(&str, f64, u64)]) -> PastSteps {
+    let of = |(step, cost, took_ms): &(&str, f64, u64)| {
+        let model = if *step == "c" { "free" } else { "m" };
+        let usage = Usage { total_cost: *cost, ..Usage::default() };
+        let answer = PastAnswer { asked: 0, usage, took_ms: *took_ms };
+        let past = PastStep::of(&[answer], 1, model, &prices()).unwrap();
+        (((*step).to_owned(), model.to_owned()), past)
+    };
+    steps.iter().map(of).collect()
+}
+
+fn dry(past: &PastSteps) -> DryRun {
     let input = json!({"text": "x".repeat(40)});
     let start = Start(input.as_object().cloned().unwrap());
     let hitl = HitlSource { confidence_threshold: Some(0.5), ..HitlSource::default() };
@@ -68,7 +81,7 @@ fn close(found: f64, expected: f64) -> bool {
 
 #[test]
 fn a_dry_run_shows_what_would_run_where_and_behind_which_gate() {
-    let run = dry(|_, _| None);
+    let run = dry(&PastSteps::new());
     let shown: Vec<_> = run
         .steps
         .iter()
@@ -85,7 +98,7 @@ fn a_dry_run_shows_what_would_run_where_and_behind_which_gate() {
 
 #[test]
 fn without_history_a_step_costs_its_prompt_and_its_tokens_at_the_models_price() {
-    let run = dry(|_, _| None);
+    let run = dry(&PastSteps::new());
     // a: 10 + 5 × 10; b: 4 + 2 × 10; c has no price.
     let costs: Vec<_> = run.steps.iter().map(|step| step.estimated_cost).collect();
     assert!(close(costs[0], 60.0) && close(costs[1], 24.0) && close(costs[2], 0.0), "{costs:?}");
@@ -96,12 +109,8 @@ fn without_history_a_step_costs_its_prompt_and_its_tokens_at_the_models_price() 
 }
 
 #[test]
-fn with_history_its_medians_count_and_time_passes_along_the_critical_path() {
-    let run = dry(|step, model| {
-        assert_eq!(model, if step == "c" { "free" } else { "m" });
-        let duration_ms = if step == "c" { 900 } else { 500 };
-        Some(PastRun { cost: 1.5, duration_ms })
-    });
+fn with_history_its_means_count_and_time_passes_along_the_critical_path() {
+    let run = dry(&past(&[("a", 1.5, 500), ("b", 1.5, 500), ("c", 1.5, 900)]));
     assert_eq!(run.critical_path, ["a", "b"]);
     assert_eq!(run.estimate.duration_ms, 1000);
     assert!(close(run.estimate.cost, 4.5));
@@ -110,26 +119,31 @@ fn with_history_its_medians_count_and_time_passes_along_the_critical_path() {
 }
 
 #[test]
-fn a_fork_costs_what_its_longer_texts_add_to_the_past() {
-    let run = |asked: Asked| {
-        let input = json!({"text": "x".repeat(40)});
-        let start = Start(input.as_object().cloned().unwrap());
-        let past =
-            |step: &str, _: &str| (step != "c").then_some(PastRun { cost: 30.0, duration_ms: 1 });
-        let fork =
-            KnownFork { reused: ["a".to_owned()].into(), asked: [("b".to_owned(), asked)].into() };
-        dry_run(&compiled(plan()), &start, None, TARGETS, past, &prices(), &fork).unwrap()
+fn a_run_costs_what_the_length_of_its_texts_says() {
+    let (prices, plan) = (prices(), compiled(plan()));
+    let answer = |asked: u64, input: u64, output: u64| {
+        let usage = prices.usage("m", Tokens { input, output, ..Tokens::default() });
+        let past = PastStep::of(&[PastAnswer { asked, usage, took_ms: 7 }], 1, "m", &prices);
+        past.unwrap()
     };
-    let costs = |asked| run(asked).steps.iter().map(|step| step.estimated_cost).collect::<Vec<_>>();
-    let longer = Asked { now: 1_010, before: Some(10) };
-    assert!(costs(longer).iter().zip([0.0, 1_030.0, 0.0]).all(|(found, it)| close(*found, it)));
-    // The worst case is the whole text and two tokens of output, and no output that may come.
-    assert!(close(run(longer).estimate.cost_high, 1_030.0), "{:?}", run(longer).estimate);
-    let far_shorter = Asked { now: 10, before: Some(1_010) };
-    assert!(close(costs(far_shorter)[1], 0.0));
-    let unknown = Asked { now: 1_010, before: None };
-    assert!(close(costs(unknown)[1], 30.0));
-    assert!(close(run(unknown).estimate.cost_high, 1_030.0));
+    let key = |step: &str| (step.to_owned(), "m".to_owned());
+    // The provider counts twice the tokens that are estimated.
+    let past: PastSteps = [(key("a"), answer(10, 20, 5)), (key("b"), answer(9, 18, 2))].into();
+    let cost = |length: usize, fork: &KnownFork| {
+        let input = json!({"text": "x".repeat(length)});
+        let start = Start(input.as_object().cloned().unwrap());
+        let run = dry_run(&plan, &start, None, TARGETS, &past, &prices, fork).unwrap();
+        run.steps.iter().map(|step| step.estimated_cost).collect::<Vec<_>>()
+    };
+    let none = KnownFork::default();
+    // a: 2 × 10 input and 5 × 10 output; b: 2 × (its 4 tokens and the 5 of a), and 2 × 10 output.
+    assert!(close(cost(40, &none)[0], 70.0) && close(cost(40, &none)[1], 38.0));
+    assert!(close(cost(4_000, &none)[0], 2_050.0), "{:?}", cost(4_000, &none));
+    // A fork knows the text of b, which it runs anew.
+    let fork =
+        KnownFork { reused: ["a".to_owned()].into(), asked: [("b".to_owned(), 1_010)].into() };
+    let found = cost(40, &fork);
+    assert!(close(found[0], 0.0) && close(found[1], 2_040.0), "{found:?}");
 }
 
 #[test]
@@ -147,7 +161,8 @@ fn the_schema_of_a_template_is_in_the_worst_case_of_its_last_step() {
         PlanSource { name: "A plan".to_owned(), steps: vec![priced], ..PlanSource::default() };
     let plan = CompiledPlan::new(Plan::compile(plan, &[]).unwrap(), Some(schema));
     let start = Start(Map::new());
-    let run = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), &KnownFork::default());
+    let run =
+        dry_run(&plan, &start, None, TARGETS, &PastSteps::new(), &prices(), &KnownFork::default());
     let found = run.unwrap().estimate;
     // The provider counts it as a part of the prompt.
     assert!(close(found.cost, 60.0), "{found:?}");
@@ -156,12 +171,24 @@ fn the_schema_of_a_template_is_in_the_worst_case_of_its_last_step() {
 
 #[test]
 fn history_of_some_steps_only_rests_on_prices() {
-    let past = |step: &str| (step == "a").then_some(PastRun { cost: 1.0, duration_ms: 1 });
-    let run = dry(|step, _| past(step));
+    let past = past(&[("a", 1.0, 1)]);
+    let run = dry(&past);
     assert_eq!(run.estimate.basis, Basis::Prices);
     assert!(close(run.estimate.cost, 25.0), "{}", run.estimate.cost);
-    let listed = of_plan(&plan(), "m", |step, _| past(step), &prices());
+    let listed = of_plan(&plan(), "m", &past, &prices());
     assert!(close(listed.cost, 25.0), "{}", listed.cost);
+}
+
+#[test]
+fn the_items_of_a_list_cost_what_past_ones_did_on_average() {
+    let start = Start(json!({"docs": ["x", "y", "z"]}).as_object().cloned().unwrap());
+    let usage = Usage { total_cost: 2.0, ..Usage::default() };
+    let each = PastStep::of(&[PastAnswer { asked: 0, usage, took_ms: 40 }], 1, "m", &prices());
+    let past = [(("each".to_owned(), "m".to_owned()), each.unwrap())].into();
+    let (plan, fork) = (compiled(over_docs(Some(2))), KnownFork::default());
+    let run = dry_run(&plan, &start, None, TARGETS, &past, &prices(), &fork).unwrap();
+    assert!(close(run.estimate.cost, 6.0), "{run:?}");
+    assert_eq!((run.estimate.basis, run.estimate.duration_ms), (Basis::History, 80));
 }
 
 #[test]
@@ -175,7 +202,7 @@ fn an_input_that_cannot_be_rendered_is_told_with_its_step() {
     let plan = compiled(Plan::compile(plan, &[]).unwrap());
     let start = Start(json!({"text": 1}).as_object().cloned().unwrap());
     let failed =
-        dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), &KnownFork::default())
+        dry_run(&plan, &start, None, TARGETS, &PastSteps::new(), &prices(), &KnownFork::default())
             .unwrap_err();
     assert!(matches!(failed, (step, ListError::Render(render::Error::Missing(_))) if step == "a"));
 }
@@ -192,8 +219,9 @@ fn all_prompts_of_a_dry_run_share_two_mebibytes() {
     let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
     let plan = compiled(Plan::compile(plan, &[]).unwrap());
     let start = Start(json!({"text": "ä".repeat(1 << 19)}).as_object().cloned().unwrap());
-    let run = dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), &KnownFork::default())
-        .unwrap();
+    let run =
+        dry_run(&plan, &start, None, TARGETS, &PastSteps::new(), &prices(), &KnownFork::default())
+            .unwrap();
     let total: usize = run.steps.iter().map(|step| step.prompt.len()).sum();
     assert!((MAX_PROMPTS * 9 / 10..=MAX_PROMPTS).contains(&total), "{total}");
     for (number, step) in run.steps.iter().enumerate() {
@@ -201,7 +229,7 @@ fn all_prompts_of_a_dry_run_share_two_mebibytes() {
         assert!(step.prompt_truncated || step.prompt == "short");
     }
     assert!(run.steps[0].estimated_cost > 100_000.0, "the whole prompt counts");
-    assert!(dry(|_, _| None).steps.iter().all(|step| !step.prompt_truncated));
+    assert!(dry(&PastSteps::new()).steps.iter().all(|step| !step.prompt_truncated));
 }
 
 fn over_docs(concurrency: Option<u16>) -> Plan {
@@ -232,7 +260,7 @@ fn a_dry_run_counts_the_items_and_what_each_costs() {
             &start,
             None,
             TARGETS,
-            |_, _| None,
+            &PastSteps::new(),
             &prices(),
             &KnownFork::default(),
         )
@@ -273,7 +301,8 @@ fn conditional(condition: &str) -> DryRun {
     let plan = PlanSource { name: "A plan".to_owned(), steps, ..PlanSource::default() };
     let start = Start(json!({"depth": "quick"}).as_object().cloned().unwrap());
     let plan = compiled(Plan::compile(plan, &[]).unwrap());
-    dry_run(&plan, &start, None, TARGETS, |_, _| None, &prices(), &KnownFork::default()).unwrap()
+    dry_run(&plan, &start, None, TARGETS, &PastSteps::new(), &prices(), &KnownFork::default())
+        .unwrap()
 }
 
 #[test]
@@ -290,7 +319,7 @@ fn a_condition_is_evaluated_as_far_as_it_can_be_and_a_skipped_step_costs_nothing
 
 #[test]
 fn a_budget_says_which_step_it_would_end_and_with_which_amounts() {
-    let run = dry(|_, _| None);
+    let run = dry(&PastSteps::new());
     let over = |max: f64| run.under(Money::from_usd(max)).over;
     // a costs 60 at worst, b 29 behind it; c has no price.
     assert_eq!(over(1000.0).unwrap().step, "c");
@@ -312,6 +341,7 @@ fn the_estimate_of_rows_follows_their_length_and_the_outputs_of_past_runs() {
     let answer = |asked: u64, input: u64, output: u64| PastAnswer {
         asked,
         usage: prices.usage("m", Tokens { input, output, ..Tokens::default() }),
+        took_ms: 1,
     };
     // The provider counts twice the tokens that are estimated; the output is 10 on average.
     let a = PastStep::of(&[answer(10, 20, 8), answer(30, 60, 12)], 2, "m", &prices);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_domain::estimate::{Asked, DryRun, KnownFork};
+use callboard_domain::estimate::{DryRun, KnownFork};
 use callboard_domain::execution::program::{About, Outputs, Program};
 use callboard_domain::execution::{Execution, ForkedFrom, Spec, Stage, StepState};
 use callboard_domain::id::{ExecutionId, PlanId};
@@ -216,8 +216,7 @@ impl Handle {
                 let Change::NewTask(step, inputs) = change else { continue };
                 let spec = &step.next.spec;
                 if let (Some((_, name)), None) = (&spec.origin.step, spec.origin.item) {
-                    let asked = Asked { now: inputs.tokens(), before: None };
-                    known.asked.insert(name.clone(), asked);
+                    known.asked.insert(name.clone(), inputs.tokens());
                 }
             }
             if !state.has_due() {
@@ -228,12 +227,6 @@ impl Handle {
         let is_over = |row: &StepState| row.stage == Stage::Completed;
         let over = state.steps().filter(|(_, row)| is_over(row));
         known.reused = over.map(|(step, _)| state.graph().name(step).to_owned()).collect();
-        if let Some(original) = original {
-            for (name, asked) in &mut known.asked {
-                let before = original.tokens_of(node.store(), environment, name).await;
-                asked.before = before.map_err(|error| unreadable(&error))?;
-            }
-        }
         Ok(known)
     }
 }

@@ -26,6 +26,7 @@ use crate::items::submission::{
     self, Created, Named, NewWork, Options, Runs, StartExecution, Submitted,
 };
 use crate::messages::submission::Owner;
+use crate::read::answers::{self, Of};
 use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
 use crate::read::unreadable;
@@ -383,16 +384,18 @@ impl Handle {
         let about = About::new(id, now, occurrence);
         let hitl = review.hitl.clone();
         let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(usual));
-        let past = runs::past(&self.node, environment, plan, template.as_ref()).await;
-        let past = past.map_err(|error| unreadable(&error))?;
+        let past = match Of::run(plan, template.as_ref()) {
+            Some(of) => answers::past(&self.node, environment, of).await,
+            None => Ok(Default::default()),
+        };
+        let (past, _) = past.map_err(|error| unreadable(&error))?;
         let (usual, prices) = (Arc::clone(usual), self.node.limits.prices.get());
         let is_brief = estimate::is_brief(&compiled.plan, &program.scope_at_start());
         let bytes = (!is_brief).then(|| compiled.plan.source().size());
         let dry_run = move || {
             let targets = StepDefaults { model: &usual.model, queue: Request::DEFAULT_QUEUE };
-            let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
             let scope = program.scope_at_start();
-            estimate::dry_run(&compiled, &scope, hitl.as_ref(), targets, known, &prices, &fork)
+            estimate::dry_run(&compiled, &scope, hitl.as_ref(), targets, &past, &prices, &fork)
         };
         let run = self.ask(account, bytes, dry_run).await?;
         let run = run.map_err(|(step, error)| {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use callboard_domain::Error;
 use callboard_domain::estimate::{self, Estimate};
-use callboard_domain::execution;
 use callboard_domain::id::Environment;
 use callboard_domain::query::{Page, Templates};
 use callboard_domain::template::{Caller, Overrides, Template, TemplateSource, Version, may_see};
@@ -14,7 +13,8 @@ use super::{COMMAND, Handle, within};
 use crate::items::catalog::{
     self, Author, ChoiceOrder, Choosing, Publication, PublishOutcome, Published, Removal, Standing,
 };
-use crate::read::{runs, unreadable};
+use crate::read::answers::{self, Of};
+use crate::read::unreadable;
 
 impl Handle {
     /// Adds a version of a template; tells an added version from one that was there before.
@@ -169,13 +169,11 @@ impl Handle {
             move || deployed.deploy(&Overrides::default(), node.settings.env_allow(environment));
         let made = self.ask(account, bytes, deploy).await?;
         let plan = made.map_err(Error::InvalidDefinition)?.plan;
-        let of = execution::Template { id: template.id().into(), version: String::new() };
-        let past = runs::past(&self.node, environment, None, Some(&of)).await;
-        let past = past.map_err(|error| unreadable(&error))?;
-        let known = |step: &str, model: &str| past.get(&(step.into(), model.into())).copied();
+        let past = answers::past(&self.node, environment, Of::Template(template.id())).await;
+        let (past, _) = past.map_err(|error| unreadable(&error))?;
         let model = &self.node.settings.task_defaults.model;
         let Estimate { cost, duration_ms, .. } =
-            estimate::of_plan(&plan, model, known, &self.node.limits.prices.get());
+            estimate::of_plan(&plan, model, &past, &self.node.limits.prices.get());
         let estimate = (declared.0.unwrap_or(cost), declared.1.unwrap_or(duration_ms));
         self.node.state.catalog.keep_estimate(environment, template, now, estimate);
         Ok(estimate)

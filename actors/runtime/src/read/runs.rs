@@ -6,11 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
-use callboard_domain::estimate::PastRun;
 use callboard_domain::excerpts::Excerpts;
 use callboard_domain::execution::program::{CompiledPlan, made};
 use callboard_domain::execution::{
-    DispatchState, Execution, ItemCounts, MAX_OUTPUT, Progress, Stage, Template,
+    DispatchState, Execution, ItemCounts, MAX_OUTPUT, Progress, Stage,
 };
 use callboard_domain::id::{Environment, ExecutionId, PlanId, TaskId};
 use callboard_domain::machine::Machine;
@@ -26,14 +25,12 @@ use crate::node::Node;
 use crate::tables::executions::{self, ExecutionInputsRow, how_far};
 use crate::tables::plans::template_key;
 use crate::tables::{
-    self, Deployed, ENDED_EXECUTIONS, HeadRow, PLAN_NAMES, PLANS, TaskRow, execution_list,
-    execution_sort, execution_term, plan_list, plan_term, term_of,
+    self, Deployed, HeadRow, PLAN_NAMES, PLANS, TaskRow, execution_list, execution_sort, plan_list,
+    plan_term, term_of,
 };
 
 pub(crate) use filter::matching;
 
-/// The number of past executions that an estimate looks at.
-const LOOKED_AT: usize = 20;
 /// The bytes of all outputs in one answer about an execution: of its steps, or of a page of items.
 pub const MAX_OUTPUTS: usize = 8 << 20;
 /// The number of names of plans that are read at a time.
@@ -329,62 +326,4 @@ pub(crate) async fn executions(
     let read = async |id| overview(node, environment, ExecutionId::from_u128(id)).await;
     let items = together(LOADED, page.documents.into_iter().map(read)).await?;
     Ok(Page { items, total: page.total })
-}
-
-/// The medians of steps and models.
-pub(crate) type Medians = HashMap<(String, String), PastRun>;
-
-/// The medians of past runs of a plan; of its template's, if a deploy made the plan.
-pub(crate) async fn past(
-    node: &Node,
-    environment: Environment,
-    plan: Option<PlanId>,
-    template: Option<&Template>,
-) -> Result<Medians, Error> {
-    let filter = match (template, plan) {
-        (Some(template), _) => Filter::AnyOf(execution_term::TEMPLATE, vec![term_of(&template.id)]),
-        (None, Some(plan)) => {
-            Filter::AnyOf(execution_term::PLAN, vec![Box::from(plan.as_u128().to_be_bytes())])
-        }
-        (None, None) => return Ok(Medians::new()),
-    };
-    let completed = Filter::AnyOf(execution_term::STATUS, vec![Box::from(*b"completed")]);
-    let window = Window { limit: LOOKED_AT, offset: 0 };
-    let page = newest(node, execution_list(environment), vec![filter, completed], window).await?;
-    let mut samples: HashMap<(String, String), Vec<PastRun>> = HashMap::new();
-    for id in page.items {
-        let head = ENDED_EXECUTIONS.get(node.store(), environment.number(), &id).await?;
-        let Some(head) = head else { continue };
-        let id = ExecutionId::from_u128(id);
-        let Some((execution, _, compiled)) = whole(node, environment, id, head).await? else {
-            continue;
-        };
-        // The figures of a step with a list are those of all its items, however many there were.
-        for (number, row) in execution.steps().filter(|(_, row)| row.map.is_none()) {
-            let (Some(started), Some(completed)) = (row.started_at, row.completed_at) else {
-                continue;
-            };
-            let step = compiled.plan.steps()[usize::from(number)].source();
-            let is_fork = execution.head.spec.forked_from.is_some();
-            // What a fork took over did not run.
-            let is_copy = is_fork && (row.usage.input, row.usage.output) == (0, 0);
-            if step.wait.is_some() || is_copy {
-                continue;
-            }
-            let model = step.first_model();
-            let model = model.as_deref().unwrap_or(&node.settings.task_defaults.model).to_owned();
-            let took = u64::try_from(completed.since(started).as_millis()).unwrap_or(u64::MAX);
-            let past = PastRun { cost: row.usage.total_cost, duration_ms: took };
-            samples.entry((step.id.clone(), model)).or_default().push(past);
-        }
-    }
-    Ok(samples.into_iter().filter_map(|(key, past)| Some((key, median(past)?))).collect())
-}
-
-fn median(mut past: Vec<PastRun>) -> Option<PastRun> {
-    let middle = past.len() / 2;
-    past.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let cost = past.get(middle)?.cost;
-    past.sort_by_key(|past| past.duration_ms);
-    Some(PastRun { cost, duration_ms: past.get(middle)?.duration_ms })
 }

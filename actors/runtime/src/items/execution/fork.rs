@@ -141,24 +141,6 @@ impl Original {
         Ok(Some(Self { execution, compiled, from_step: fork.from_step.clone() }))
     }
 
-    /// The tokens of the texts that the step of this name asked; `None` if it asked none.
-    pub(crate) async fn tokens_of(
-        &self,
-        store: &dyn Store,
-        environment: Environment,
-        step: &str,
-    ) -> Result<Option<u64>, callboard_store::Error> {
-        let position = self.compiled.plan.position(step);
-        let number = position.and_then(|position| u16::try_from(position).ok());
-        let row = number.and_then(|number| self.execution.step(number));
-        let Some(id) = row.and_then(|row| row.task) else { return Ok(None) };
-        let found = tables::task(store, environment, id).await?;
-        let Some(mut found) = found.filter(|found| found.task.erased_at.is_none()) else {
-            return Ok(None);
-        };
-        Ok(Some(found.inputs(store, environment).await?.tokens()))
-    }
-
     /// The number of the original's step of this name, unless the fork runs that one anew.
     fn position(&self, joint: &Joint<'_>, step: u16) -> Option<u16> {
         let name = joint.state().graph().name(step);

@@ -19,8 +19,9 @@ use serde_json::{Map, Value};
 use super::Reader;
 use crate::kernel::walks::{Walk, Walks, keep};
 use crate::node::Node;
+use crate::read::answers::{self, Of};
 use crate::read::batches::Keys;
-use crate::read::{answers, unreadable};
+use crate::read::unreadable;
 use crate::tables::{batches, executions};
 
 /// The weight of the texts of a row that is rendered here and now.
@@ -82,7 +83,8 @@ impl Estimator {
         compiled: Arc<CompiledPlan>,
         batch: &Batch,
     ) -> Result<Self, StoreError> {
-        let (steps, past) = answers::past(&node, environment, &batch.template).await?;
+        let (steps, past) =
+            answers::past(&node, environment, Of::Template(&batch.template)).await?;
         let (prices, estimate) =
             (node.limits.prices.get(), Estimate { past, ..Estimate::default() });
         let source = match batch.reuse {
