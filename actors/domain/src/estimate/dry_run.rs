@@ -154,13 +154,8 @@ pub fn dry_run(
         let failed = |error: render::Error| (step.id().to_owned(), ListError::Render(error));
         weight = step.texts().map(|text| text.weight(scope)).fold(weight, usize::saturating_add);
         let is_rendered = weight <= MAX_WEIGHT;
-        let (mut prompt, others) = if is_rendered {
-            known_text(step, scope).map_err(failed)?
-        } else {
-            let args = step.source().call.as_ref().map(|call| json!(call.args).to_string());
-            let others = step.texts().skip(1).map(|text| estimate_tokens(text.source())).sum();
-            (args.unwrap_or_else(|| step.prompt().source().to_owned()), others)
-        };
+        let texts = if is_rendered { known_text(step, scope) } else { Ok(written_text(step)) };
+        let (mut prompt, others) = texts.map_err(failed)?;
         let source = step.source();
         let own = source.first_model();
         let model = own.as_deref().unwrap_or(defaults.model);
@@ -258,6 +253,13 @@ fn known_text(step: &Step, scope: &impl Scope) -> Result<(String, u64), render::
         others += estimate_tokens(&text.render_known(scope)?);
     }
     Ok((step.prompt().render_known(scope)?, others))
+}
+
+/// The same as written in the plan.
+fn written_text(step: &Step) -> (String, u64) {
+    let args = step.source().call.as_ref().map(|call| json!(call.args).to_string());
+    let others = step.texts().skip(1).map(|text| estimate_tokens(text.source())).sum();
+    (args.unwrap_or_else(|| step.prompt().source().to_owned()), others)
 }
 
 /// The states of the conditions, by step: a step that is skipped may decide others.
