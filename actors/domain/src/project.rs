@@ -36,6 +36,9 @@ pub struct Project {
     /// The account that made the project; `None` for the program itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Account>,
+    /// The days for which ended items are kept; `None` for as long as the server's settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<u16>,
     /// The time since which the project takes no new work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<Timestamp>,
@@ -66,6 +69,8 @@ pub struct Change {
     pub name: Option<String>,
     /// The text for people; an empty one takes it away.
     pub description: Option<String>,
+    /// The days for which ended items are kept; 0 for as long as the server's settings say.
+    pub retention_days: Option<u16>,
     /// True to take no new work any more, false to take it again.
     pub archived: Option<bool>,
 }
@@ -81,6 +86,7 @@ impl Project {
             name: DEFAULT_NAME.to_owned(),
             description: None,
             created_by: None,
+            retention_days: None,
             archived_at: None,
             deleted_at: None,
             purged_at: None,
@@ -97,12 +103,15 @@ impl Project {
     /// The project after a change at `now`.
     #[must_use]
     pub fn with(mut self, change: Change, now: Timestamp) -> Self {
-        let Change { name, description, archived } = change;
+        let Change { name, description, retention_days, archived } = change;
         if let Some(name) = name {
             self.name = name;
         }
         if let Some(description) = description {
             self.description = Some(description).filter(|text| !text.is_empty());
+        }
+        if let Some(days) = retention_days {
+            self.retention_days = Some(days).filter(|days| *days > 0);
         }
         match archived {
             Some(true) => self.archived_at = self.archived_at.or(Some(now)),

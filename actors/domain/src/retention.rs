@@ -45,6 +45,13 @@ pub fn may_remove(keep: Duration, uptime: Duration, now: Timestamp, wall: Timest
 }
 
 impl Policy {
+    /// The policy of a project that keeps ended items for so many days; this one if it says nothing.
+    #[must_use]
+    pub fn of_project(self, days: Option<u16>) -> Self {
+        let keep = days.map(|days| Duration::from_hours(24 * u64::from(days)));
+        keep.map_or(self, |keep| Self::new(Some(keep), self.history))
+    }
+
     /// The time for which ended items are kept; `None` for ever.
     #[must_use]
     pub const fn ended(&self) -> Option<Duration> {
@@ -190,6 +197,15 @@ mod tests {
         // The clock was a month ahead at the start, and was set since.
         assert!(!may_remove(DAY, DAY, at(71), at(40)));
         assert!(may_remove(DAY, DAY, at(40), at(71)));
+    }
+
+    #[test]
+    fn a_project_keeps_ended_items_for_its_own_time_and_histories_as_the_server_does() {
+        let server = Policy::new(Some(DAY * 30), Some(DAY * 90));
+        assert_eq!(server.of_project(None), server);
+        assert_eq!(server.of_project(Some(7)), Policy::new(Some(DAY * 7), Some(DAY * 90)));
+        assert_eq!(server.of_project(Some(365)), Policy::new(Some(DAY * 365), Some(DAY * 365)));
+        assert_eq!(Policy::default().of_project(Some(7)), Policy::new(Some(DAY * 7), None));
     }
 
     #[test]

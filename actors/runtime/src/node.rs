@@ -272,6 +272,12 @@ impl Node {
         self.kernel.ports.clock.wall()
     }
 
+    /// The retention of ended items of an environment.
+    pub(crate) fn retention(&self, environment: Environment) -> retention::Policy {
+        let project = self.state.accounts.project_at(environment.slot());
+        self.settings.retention.of_project(project.and_then(|project| project.retention_days))
+    }
+
     /// True if what is older than `keep` may be removed by its age.
     pub(crate) fn may_remove(&self, keep: Duration) -> bool {
         retention::may_remove(

@@ -18,12 +18,13 @@ const COLUMNS: [Column; 6] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 8] = [
+const FIELDS: [Column; 9] = [
     ("id", "id"),
     ("name", "name"),
     ("description", "description"),
     ("your role", "role"),
     ("members", "members"),
+    ("kept for days", "retentionDays"),
     ("archived", "archivedAt"),
     ("created", "createdAt"),
     ("created by", "createdBy"),
@@ -112,6 +113,9 @@ pub struct Set {
     /// Text for people; an empty one takes it away.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
+    /// Days for which ended items are kept; 0 for as long as the server's settings say.
+    #[arg(long, value_name = "DAYS")]
+    retention_days: Option<u16>,
 }
 
 /// Runs the command.
@@ -159,8 +163,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
                 client.data(Call::delete(&["projects", &project, "members", &user])).await?;
             return access.output.item(&member, member_shown);
         }
-        Projects::Set(Set { project, name, description }) => {
-            (project, Body::default().set("name", name).set("description", description))
+        Projects::Set(Set { project, name, description, retention_days }) => {
+            let change = Body::default().set("name", name).set("description", description);
+            (project, change.set("retentionDays", retention_days))
         }
         Projects::Archive { project } => (project, Body::default().set("archived", Some(true))),
         Projects::Unarchive { project } => (project, Body::default().set("archived", Some(false))),

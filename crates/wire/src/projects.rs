@@ -13,6 +13,9 @@ use crate::common::{Iso, Text};
 use crate::read::rule::{self, characters, text};
 use crate::request;
 
+/// The most days for which a project keeps ended items.
+const MAX_RETENTION_DAYS: u16 = 3_650;
+
 /// The most characters of a description.
 const MAX_DESCRIPTION: usize = 1_000;
 
@@ -41,14 +44,16 @@ request! {
         name: Option<String> = optional("name", name()),
         /// A text for people; an empty one takes it away.
         description: Option<String> = optional("description", text(characters(0..=MAX_DESCRIPTION))),
+        /// The days for which ended items of the project are kept; 0 for as long as the server's settings say.
+        retention_days: Option<u16> = optional("retentionDays", rule::whole(0..=MAX_RETENTION_DAYS)),
         /// True to take no new work any more, false to take it again.
         archived: Option<bool> = optional("archived", rule::flag()),
     }
 }
 
 impl From<ChangeProject> for Change {
-    fn from(ChangeProject { name, description, archived }: ChangeProject) -> Self {
-        Self { name, description, archived }
+    fn from(ChangeProject { name, description, retention_days, archived }: ChangeProject) -> Self {
+        Self { name, description, retention_days, archived }
     }
 }
 
@@ -78,6 +83,9 @@ pub struct ProjectBody {
     role: Option<&'static str>,
     /// The number of its members; `default` has every user.
     members: usize,
+    /// The days for which ended items are kept, if not as long as the server's settings say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retention_days: Option<u16>,
     /// The time since which the project takes no new work.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -102,6 +110,7 @@ impl ProjectBody {
             description: project.description.clone(),
             role: role.map(Role::as_str),
             members,
+            retention_days: project.retention_days,
             archived_at: project.archived_at.map(Iso),
             created_at: created_at.map(Iso),
             created_by: project.created_by.map(|account| account.to_string()),

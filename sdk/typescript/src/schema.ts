@@ -4028,6 +4028,11 @@ export interface components {
             members: number;
             /** @description The name. */
             name: string;
+            /**
+             * Format: int32
+             * @description The days for which ended items are kept, if not as long as the server's settings say.
+             */
+            retentionDays?: number;
             /** @description The caller's role in the project; without one the caller sees no text of it. */
             role?: string;
         };
@@ -5254,6 +5259,8 @@ export interface components {
             name?: string | null;
             /** @description A text for people; an empty one takes it away. */
             description?: string | null;
+            /** @description The days for which ended items of the project are kept; 0 for as long as the server's settings say. */
+            retentionDays?: number | null;
             /** @description True to take no new work any more, false to take it again. */
             archived?: boolean | null;
         };

@@ -87,3 +87,28 @@ async fn a_crash_behind_the_deletion_leaves_no_row() {
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(bench.project("again").await.slot, project.slot);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_project_keeps_what_has_ended_for_its_own_time() {
+    let bench = Bench::new().await;
+    let project = bench.project("search").await;
+    let day = Change { retention_days: Some(1), ..Change::default() };
+    bench.handle.change_project(project.id, day, By::SYSTEM).await.expect("it is there");
+    let [environment, _] = project.slot.environments();
+    let mut tasks = Vec::new();
+    for environment in [Environment::LIVE, environment] {
+        let owner = Owner { environment, ..owner() };
+        let mut worker = bench.serving(&owner, "default", 1, None).await;
+        let made = bench.handle.submit(&owner, vec![request()], false, None).await;
+        tasks.push((environment, made.expect("it is taken").made.tasks()[0].spec.id));
+        let lease = worker.assignment().await.lease;
+        assert_eq!(worker.complete(lease, "out").await, AckResult::Applied);
+    }
+    bench.wall.fetch_add(25 * 3_600_000, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_mins(62)).await;
+    let mut kept = Vec::new();
+    for (environment, task) in tasks {
+        kept.push(bench.handle.task(environment, task).await.is_ok());
+    }
+    assert_eq!(kept, [true, false]);
+}

@@ -55,14 +55,18 @@ struct Removed {
 
 /// Sweeps periodically, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
-    let policy = node.settings.retention;
-    let Some(every) = policy.interval().filter(|_| !node.settings.stands_still) else { return };
+    if node.settings.stands_still {
+        return;
+    }
+    // A project may have a policy where the server has none.
+    let every = node.settings.retention.interval().unwrap_or(Duration::from_mins(1));
     loop {
         tokio::time::sleep(every).await;
-        if !policy.ended().is_some_and(|keep| node.may_remove(keep)) {
-            continue;
-        }
         for &environment in &*node.environments() {
+            let policy = node.retention(environment);
+            if !policy.ended().is_some_and(|keep| node.may_remove(keep)) {
+                continue;
+            }
             let started = Instant::now();
             let mut look = Sweep {
                 node: &node,
@@ -402,7 +406,7 @@ pub(crate) async fn remove(
     let mut sweep = Sweep {
         node,
         environment,
-        policy: node.settings.retention,
+        policy: node.retention(environment),
         now: node.now(),
         begun: Instant::now(),
         lot: PendingRemovals::new(),

@@ -1060,6 +1060,8 @@ class Project(Base):
     """The number of its members; `default` has every user."""
     name: str
     """The name."""
+    retention_days: int | None = None
+    """The days for which ended items are kept, if not as long as the server's settings say."""
     role: str | None = None
     """The caller's role in the project; without one the caller sees no text of it."""
 
@@ -1603,6 +1605,8 @@ class ChangeProject(Base):
     """The name."""
     description: Annotated[str | None, Field(max_length=1000)] = None
     """A text for people; an empty one takes it away."""
+    retention_days: Annotated[int | None, Field(ge=0, le=3650)] = None
+    """The days for which ended items of the project are kept; 0 for as long as the server's settings say."""
     archived: bool | None = None
     """True to take no new work any more, false to take it again."""
 

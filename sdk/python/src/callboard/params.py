@@ -78,6 +78,7 @@ class ChangePassword(TypedDict):
 class ChangeProject(TypedDict):
     name: NotRequired[str | None]
     description: NotRequired[str | None]
+    retention_days: NotRequired[int | None]
     archived: NotRequired[bool | None]
 
 

@@ -1095,6 +1095,9 @@ pub struct ChangeProject {
     /// A text for people; an empty one takes it away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Option<String>>,
+    /// The days for which ended items of the project are kept; 0 for as long as the server's settings say.
+    #[serde(rename = "retentionDays", default, skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<Option<u64>>,
     /// True to take no new work any more, false to take it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<Option<bool>>,
@@ -1104,7 +1107,7 @@ impl ChangeProject {
     /// The members that there must be.
     #[must_use]
     pub fn new() -> Self {
-        Self { name: None, description: None, archived: None }
+        Self { name: None, description: None, retention_days: None, archived: None }
     }
 
     /// The name.
@@ -1132,6 +1135,20 @@ impl ChangeProject {
     #[must_use]
     pub fn clear_description(mut self) -> Self {
         self.description = Some(None);
+        self
+    }
+
+    /// The days for which ended items of the project are kept; 0 for as long as the server's settings say.
+    #[must_use]
+    pub fn retention_days(mut self, value: u64) -> Self {
+        self.retention_days = Some(Some(value));
+        self
+    }
+
+    /// Clears `retentionDays`.
+    #[must_use]
+    pub fn clear_retention_days(mut self) -> Self {
+        self.retention_days = Some(None);
         self
     }
 
@@ -5365,6 +5382,9 @@ pub struct Project {
     pub members: u64,
     /// The name.
     pub name: String,
+    /// The days for which ended items are kept, if not as long as the server's settings say.
+    #[serde(rename = "retentionDays", default, skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<u64>,
     /// The caller's role in the project; without one the caller sees no text of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,

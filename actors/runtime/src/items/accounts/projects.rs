@@ -42,6 +42,7 @@ impl Accounts {
             name: new.name,
             description: new.description,
             created_by: by.account,
+            retention_days: None,
             archived_at: None,
             deleted_at: None,
             purged_at: None,
@@ -74,6 +75,9 @@ impl Accounts {
         let mut record = Record::new(Action::ProjectChanged, by).of(id);
         if let Some(name) = change.name.as_ref().filter(|name| **name != before.name) {
             record = record.with("name", name).with("previousName", &before.name);
+        }
+        if let Some(days) = change.retention_days {
+            record = record.with("retentionDays", days);
         }
         if let Some(archived) = change.archived {
             record = record.with("archived", archived);
