@@ -275,6 +275,11 @@ fn table() -> Routes {
         .post  ("/v1/chat/completions",             may(A::TasksCreate),      chat::complete)
         .get   ("/v1/models",                       may(A::TasksRead),        chat::list_models)
         .get   ("/v1/models/{*id}",                 may(A::TasksRead),        chat::get_model)
+        .post  ("/v1/files",                        may(A::FilesManage),      chat::files::upload_file)
+        .get   ("/v1/files",                        may(A::FilesRead),        chat::files::list_files)
+        .get   ("/v1/files/{id}",                   may(A::FilesRead),        chat::files::get_file)
+        .delete("/v1/files/{id}",                   may(A::FilesManage),      chat::files::delete_file)
+        .get   ("/v1/files/{id}/content",           may(A::FilesRead),        chat::files::get_file_content)
 
         .get   ("/health",                          Health,                   system::bare_health)
         .get   ("/health/{component}",              Health,                   system::bare_component)

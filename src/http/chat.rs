@@ -8,6 +8,7 @@
 //! Client libraries retry 408, 409, 429 and 5xx by themselves. Once the task is durable, every refusal is therefore
 //! 422, and names the task. The task outlives its client.
 
+pub(super) mod files;
 mod follow;
 mod stream;
 
@@ -123,7 +124,8 @@ async fn keep(app: &App, owner: &Owner, given: Vec<GivenFile>) -> Result<Vec<Fil
                     let limit = usize::try_from(app.file_bytes).unwrap_or(usize::MAX);
                     return Err(Error::PayloadTooLarge { limit });
                 }
-                app.handle.keep_file(owner, NewFile { name, media_type }, &bytes).await?
+                let new = NewFile { name, media_type, ..NewFile::default() };
+                app.handle.keep_file(owner, new, &bytes).await?
             }
         });
     }

@@ -180,6 +180,11 @@ use crate::ws;
         chat::complete,
         chat::list_models,
         chat::get_model,
+        chat::files::upload_file,
+        chat::files::list_files,
+        chat::files::get_file,
+        chat::files::get_file_content,
+        chat::files::delete_file,
         ws::workers::connect,
         describe,
     )

@@ -131,7 +131,8 @@ pub(super) fn is_new_work(action: Action, method: &Method, path: &str) -> bool {
             | Action::TemplatesDeploy
             | Action::ExecutionsRetry
     );
-    *method == Method::POST && (creates || matches!(path, "/api/batches" | "/api/files"))
+    *method == Method::POST
+        && (creates || matches!(path, "/api/batches" | "/api/files" | "/v1/files"))
 }
 
 /// The limit of memory of this process's control group, or of one around it.

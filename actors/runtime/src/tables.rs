@@ -329,6 +329,15 @@ pub(crate) const fn file_list(environment: Environment) -> [u8; 2] {
     [0x94, environment.number()]
 }
 
+/// The filter of the items that follow one in the order of their creation, or in the other.
+fn behind(item: u128, ascending: bool) -> Filter {
+    if ascending {
+        Filter::Documents { from: Some(item.saturating_add(1)), to: None }
+    } else {
+        Filter::Documents { from: None, to: Some(item) }
+    }
+}
+
 /// The list of the audit log, which both environments share.
 pub(crate) const AUDIT_LIST: [u8; 2] = [0x88, 0];
 

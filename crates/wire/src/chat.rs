@@ -11,6 +11,7 @@
 //! several choices, and pictures before the last message of the user.
 
 mod answers;
+pub mod files;
 mod fixed;
 mod format;
 mod parts;

@@ -2111,6 +2111,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Files in the form of OpenAI's interface. */
+        get: operations["openai_list_files"];
+        put?: never;
+        /** Upload a file as OpenAI's clients do: a form with `file`, `purpose` and, if you like, `expires_after`. */
+        post: operations["openai_upload_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file in the form of OpenAI's interface. */
+        get: operations["openai_get_file"];
+        put?: never;
+        post?: never;
+        /** Delete a file, as under `/api/files`. */
+        delete: operations["openai_delete_file"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files/{id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The bytes of a file, as under `/api/files`. */
+        get: operations["openai_get_file_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -3978,6 +4031,57 @@ export interface components {
             status: string;
             /** @description The version of the node's program. */
             version: string;
+        };
+        /** @description A file. */
+        OpenAiFile: {
+            /**
+             * Format: int64
+             * @description The length.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description The end of the upload, in seconds since 1970.
+             */
+            created_at: number;
+            /**
+             * Format: int64
+             * @description The instant at which the file goes if nothing refers to it, in seconds since 1970. A file without one goes
+             *     once nothing has referred to it for 24 hours.
+             */
+            expires_at?: number;
+            /** @description The name; the id of a file without one. */
+            filename: string;
+            /** @description `file_…`, as under /api/files. */
+            id: string;
+            /** @description file */
+            object: string;
+            /** @description `user_data` of a file for which none was named. */
+            purpose: string;
+            /** @description processed */
+            status: string;
+        };
+        /** @description A file that was deleted. */
+        OpenAiFileDeleted: {
+            /** @description true */
+            deleted: boolean;
+            /** @description `file_…` */
+            id: string;
+            /** @description file */
+            object: string;
+        };
+        /** @description A page of files. */
+        OpenAiFiles: {
+            /** @description The files. */
+            data: components["schemas"]["OpenAiFile"][];
+            /** @description The first one's id. */
+            first_id?: string;
+            /** @description True if there are more. */
+            has_more: boolean;
+            /** @description The last one's id, from which the next page goes on. */
+            last_id?: string;
+            /** @description list */
+            object: string;
         };
         /** @description An open session as it is listed. */
         OpenSession: {
@@ -12900,6 +13004,191 @@ export interface operations {
             500: components["responses"]["OpenAiFailure"];
             503: components["responses"]["OpenAiFailure"];
             507: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_list_files: {
+        parameters: {
+            query?: {
+                /** @description Only files of this purpose. */
+                purpose?: "user_data" | "batch" | "batch_output" | "vision" | "assistants" | "evals" | "fine-tune";
+                /** @description The most files of the page, 1 to 10000; a page has at most 1000. */
+                limit?: number;
+                /** @description The last file of the page before. */
+                after?: string;
+                /** @description The order of creation: desc (by default) or asc. */
+                order?: "desc" | "asc";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiFiles"];
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_upload_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                    purpose: string;
+                    "expires_after[anchor]"?: string;
+                    "expires_after[seconds]"?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description the file is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiFile"];
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            408: components["responses"]["OpenAiFailure"];
+            413: components["responses"]["OpenAiFailure"];
+            415: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+            507: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_get_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiFile"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_delete_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no read shows the file any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiFileDeleted"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            409: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_get_file_content: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the part to be sent, such as `bytes=0-99`; a malformed one is passed over */
+                Range?: string;
+            };
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": number[];
+                };
+            };
+            /** @description the part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": number[];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            416: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
         };
     };
     openai_list_models: {

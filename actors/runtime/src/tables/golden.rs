@@ -26,7 +26,7 @@ use callboard_domain::event::EventName;
 use callboard_domain::execution::{
     Event as Happened, Execution, MapState, Report, Stage, StepDecision, StepState, Template,
 };
-use callboard_domain::file::{File, Format};
+use callboard_domain::file::{File, Format, Purpose};
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{
     AuditId, BatchId, DeliveryId, Environment, ExecutionId, FileId, KeyId, PlanId, SessionId,
@@ -486,9 +486,13 @@ fn the_rows_of_files_are_pinned() {
         format: Some(Format::Pdf),
         bytes: 8,
         digest: Digest::of("%PDF-1.7"),
+        purpose: None,
+        expires_at: None,
         unused_since: Some(NOW),
     };
     pinned("file-v1", &bytes(FILES.put(0, &ID, &file, None)));
+    let named = File { purpose: Some(Purpose::Batch), expires_at: Some(NOW), ..file.clone() };
+    pinned("file-v1-with-purpose", &bytes(FILES.put(0, &ID, &named, None)));
     let content = ContentRow { place: ID, files: 2 };
     pinned("content-v1", &bytes(CONTENTS.put(0, file.digest.as_bytes(), &content, None)));
     pinned("file-chunk-v1", &bytes(FILE_CHUNKS.put(0, ID, 3, b"%PDF-1.7")));
