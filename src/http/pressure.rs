@@ -122,6 +122,9 @@ fn follow(watched: &Weak<Pressure>, directory: &Path) {
     }
 }
 
+/// Further routes that bring new work.
+const NEW_WORK: [&str; 4] = ["/api/batches", "/api/files", "/v1/batches", "/v1/files"];
+
 /// True for a request that brings new work.
 pub(super) fn is_new_work(action: Action, method: &Method, path: &str) -> bool {
     let creates = matches!(
@@ -131,8 +134,7 @@ pub(super) fn is_new_work(action: Action, method: &Method, path: &str) -> bool {
             | Action::TemplatesDeploy
             | Action::ExecutionsRetry
     );
-    *method == Method::POST
-        && (creates || matches!(path, "/api/batches" | "/api/files" | "/v1/files"))
+    *method == Method::POST && (creates || NEW_WORK.contains(&path))
 }
 
 /// The limit of memory of this process's control group, or of one around it.

@@ -1,5 +1,6 @@
 //! OpenAI's interface, with the client libraries that OpenAI publishes (`tests/openai`).
 
+mod batches;
 mod files;
 
 use std::path::{Path, PathBuf};

@@ -2094,6 +2094,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Batches in the form of OpenAI's interface, the newest first. */
+        get: operations["openai_list_batches"];
+        put?: never;
+        /** Create a batch: each line of a file becomes a task, as by `POST /v1/chat/completions`. */
+        post: operations["openai_create_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/batches/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A batch in the form of OpenAI's interface. */
+        get: operations["openai_get_batch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/batches/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel a batch: its tasks that have not ended are cancelled, and the answers that there are are written. */
+        post: operations["openai_cancel_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/chat/completions": {
         parameters: {
             query?: never;
@@ -4032,6 +4084,68 @@ export interface components {
             /** @description The version of the node's program. */
             version: string;
         };
+        /** @description A batch. */
+        OpenAiBatch: {
+            /** @description The end of a batch that was cancelled, or null. */
+            cancelled_at: unknown;
+            /** @description The beginning of the cancellation, or null. */
+            cancelling_at: unknown;
+            /** @description The end, or null. */
+            completed_at: unknown;
+            /** @description The time for the tasks, as it was given. */
+            completion_window: string;
+            /**
+             * Format: int64
+             * @description The creation, in seconds since 1970, as all instants.
+             */
+            created_at: number;
+            /** @description `/v1/chat/completions` */
+            endpoint: string;
+            /** @description The file with the errors, once they are written; null without any. */
+            error_file_id: unknown;
+            /** @description The faults of the input file, or the reason for which the server cancelled the batch; null without any. */
+            errors: unknown;
+            /** @description The end of a batch whose time was over, or null. */
+            expired_at: unknown;
+            /**
+             * Format: int64
+             * @description The end of the time for the tasks.
+             */
+            expires_at: number;
+            /** @description The end of a batch whose file has faults, or null. */
+            failed_at: unknown;
+            /** @description The instant from which the answers were written, or null. */
+            finalizing_at: unknown;
+            /** @description `batch_…` */
+            id: string;
+            /** @description The end of the check of the file, or null. */
+            in_progress_at: unknown;
+            /** @description The file with the requests. */
+            input_file_id: string;
+            /** @description The pairs that were given; null without any. */
+            metadata: unknown;
+            /** @description batch */
+            object: string;
+            /** @description The file with the outputs, once they are written; null without any. */
+            output_file_id: unknown;
+            /** @description The lines by their outcome. */
+            request_counts: components["schemas"]["OpenAiRequestCounts"];
+            /** @description validating, failed, `in_progress`, finalizing, completed, expired, cancelling or cancelled. */
+            status: string;
+        };
+        /** @description A page of batches. */
+        OpenAiBatches: {
+            /** @description The batches. */
+            data: components["schemas"]["OpenAiBatch"][];
+            /** @description The first one's id; null without any. */
+            first_id: unknown;
+            /** @description True if there are more. */
+            has_more: boolean;
+            /** @description The last one's id, from which the next page goes on; null without any. */
+            last_id: unknown;
+            /** @description list */
+            object: string;
+        };
         /** @description A file. */
         OpenAiFile: {
             /**
@@ -4074,14 +4188,32 @@ export interface components {
         OpenAiFiles: {
             /** @description The files. */
             data: components["schemas"]["OpenAiFile"][];
-            /** @description The first one's id. */
-            first_id?: string;
+            /** @description The first one's id; null without any. */
+            first_id: unknown;
             /** @description True if there are more. */
             has_more: boolean;
-            /** @description The last one's id, from which the next page goes on. */
-            last_id?: string;
+            /** @description The last one's id, from which the next page goes on; null without any. */
+            last_id: unknown;
             /** @description list */
             object: string;
+        };
+        /** @description The lines of a batch by their outcome. */
+        OpenAiRequestCounts: {
+            /**
+             * Format: int32
+             * @description Lines with an output.
+             */
+            completed: number;
+            /**
+             * Format: int32
+             * @description Lines that ended without one.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description All lines that are not blank; 0 until the file is checked.
+             */
+            total: number;
         };
         /** @description An open session as it is listed. */
         OpenSession: {
@@ -5864,6 +5996,21 @@ export interface components {
              *      tasks that it holds.
              */
             queues?: string[] | null;
+        };
+        CreateOpenAiBatch: {
+            /** @description The file with the requests, a line each, uploaded with the purpose batch. */
+            input_file_id: string;
+            /**
+             * @description `/v1/chat/completions`.
+             * @enum {string}
+             */
+            endpoint: "/v1/chat/completions";
+            /** @description The time after which tasks that have not ended are cancelled: `24h`, or 1h to 720h. */
+            completion_window: string;
+            /** @description Pairs that the batch keeps. */
+            metadata?: {
+                [key: string]: string;
+            } | null;
         };
         CreateProject: {
             /** @description The name, which no other project has. */
@@ -12956,6 +13103,147 @@ export interface operations {
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];
             503: components["responses"]["Failure"];
+        };
+    };
+    openai_list_batches: {
+        parameters: {
+            query?: {
+                /** @description The most batches of the page, 1 to 100; by default 20. */
+                limit?: number;
+                /** @description The last batch of the page before. */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiBatches"];
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_create_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The queue; by default `default`. */
+                "X-Callboard-Queue"?: string;
+                /** @description 10 is leased first; by default 5. */
+                "X-Callboard-Priority"?: number;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateOpenAiBatch"];
+            };
+        };
+        responses: {
+            /** @description the batch is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiBatch"];
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            408: components["responses"]["OpenAiFailure"];
+            409: components["responses"]["OpenAiFailure"];
+            413: components["responses"]["OpenAiFailure"];
+            415: components["responses"]["OpenAiFailure"];
+            422: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+            507: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_get_batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiBatch"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_cancel_batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no further task is made */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiBatch"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            409: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
         };
     };
     openai_complete: {

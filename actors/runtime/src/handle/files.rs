@@ -113,6 +113,12 @@ impl Handle {
             let says = format!("file {id} is being used by a task that is submitted just now");
             return Err(Error::InvalidState(says));
         };
+        if let Some(batch) = self.node.state.chat_batches.reader_of(environment, id) {
+            let says = format!(
+                "batch {batch} reads file {id} and has not ended: wait for its end, or cancel it"
+            );
+            return Err(Error::InvalidState(says));
+        }
         let uses = files::uses(self.node.store(), environment, id, true).await;
         if let Some(task) = uses.map_err(|error| unreadable(&error))?.task {
             let says = format!(

@@ -158,11 +158,11 @@ pub struct OpenAiFilesBody<'a> {
     object: &'static str,
     /// The files.
     data: Vec<OpenAiFileBody<'a>>,
-    /// The first one's id.
-    #[schema(value_type = Option<String>)]
+    /// The first one's id; null without any.
+    #[schema(value_type = serde_json::Value)]
     first_id: Option<Text<FileId>>,
-    /// The last one's id, from which the next page goes on.
-    #[schema(value_type = Option<String>)]
+    /// The last one's id, from which the next page goes on; null without any.
+    #[schema(value_type = serde_json::Value)]
     last_id: Option<Text<FileId>>,
     /// True if there are more.
     has_more: bool,
