@@ -75,6 +75,7 @@ pub use app::{App, Parts};
 pub(crate) use auth::{caller_of, project_of};
 pub(crate) use body_budget::Share;
 pub use browser::Browsers;
+pub(crate) use chat::batches::run as run_batches;
 pub use cluster::ClusterDoor;
 pub use envelope::Reply;
 pub use error::Failure;
@@ -276,6 +277,15 @@ fn table() -> Routes {
         .post  ("/v1/chat/completions",             may(A::TasksCreate),      chat::complete)
         .get   ("/v1/models",                       may(A::TasksRead),        chat::list_models)
         .get   ("/v1/models/{*id}",                 may(A::TasksRead),        chat::get_model)
+        .post  ("/v1/batches",                      may(A::BatchesRun),       chat::batches::create_batch)
+        .get   ("/v1/batches",                      may(A::BatchesRead),      chat::batches::list_batches)
+        .get   ("/v1/batches/{id}",                 may(A::BatchesRead),      chat::batches::get_batch)
+        .post  ("/v1/batches/{id}/cancel",          may(A::BatchesRun),       chat::batches::cancel_batch)
+        .post  ("/v1/files",                        may(A::FilesManage),      chat::files::upload_file)
+        .get   ("/v1/files",                        may(A::FilesRead),        chat::files::list_files)
+        .get   ("/v1/files/{id}",                   may(A::FilesRead),        chat::files::get_file)
+        .delete("/v1/files/{id}",                   may(A::FilesManage),      chat::files::delete_file)
+        .get   ("/v1/files/{id}/content",           may(A::FilesRead),        chat::files::get_file_content)
 
         .get   ("/health",                          Health,                   system::bare_health)
         .get   ("/health/{component}",              Health,                   system::bare_component)

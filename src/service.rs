@@ -310,6 +310,7 @@ impl Service {
         let service = http::service(Arc::clone(&app), edge);
         let (stopping, mut stopped) = watch::channel(false);
         let sandbox = tokio::spawn(sandbox::run(system.handle()));
+        let batches = tokio::spawn(http::run_batches(Arc::clone(&app)));
         let served = port.serve(service, limits, async move {
             // The wait fails only if the sender is gone, which is a reason to stop as well.
             let _ = stopped.wait_for(|stop| *stop).await;
@@ -325,6 +326,7 @@ impl Service {
         system.store_uses().await;
         system.stop().await;
         sandbox.abort();
+        batches.abort();
         served
     }
 }

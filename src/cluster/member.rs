@@ -170,6 +170,7 @@ struct Running {
     system: System,
     app: Arc<App>,
     sandbox: JoinHandle<()>,
+    batches: JoinHandle<()>,
     term: Term,
     /// An actor broke that all others need.
     broken: Arc<Notify>,
@@ -204,6 +205,7 @@ impl Part for Member {
             (self.on_setup)(&url);
         }
         let sandbox = tokio::spawn(sandbox::run(system.handle()));
+        let batches = tokio::spawn(http::run_batches(Arc::clone(&app)));
         let service = http::service(Arc::clone(&app), edge);
         let (handling, handled) = mpsc::channel(1);
         let over = Arc::new(AtomicBool::new(false));
@@ -217,7 +219,7 @@ impl Part for Member {
             _handling: handling,
         });
         tracing::info!("this node is active");
-        Ok(Running { system, app, sandbox, term, broken, over, handled })
+        Ok(Running { system, app, sandbox, batches, term, broken, over, handled })
     }
 
     async fn lost(&self, running: &Running) {
@@ -228,7 +230,7 @@ impl Part for Member {
     }
 
     async fn end(&mut self, running: Running) {
-        let Running { system, app, sandbox, term, over, mut handled, .. } = running;
+        let Running { system, app, sandbox, batches, term, over, mut handled, .. } = running;
         over.store(true, Ordering::Relaxed);
         tracing::info!("this node is not active any more");
         system.drain();
@@ -240,6 +242,7 @@ impl Part for Member {
         }
         system.stop().await;
         sandbox.abort();
+        batches.abort();
     }
 
     fn stand_by(&mut self, active: Option<&str>) {

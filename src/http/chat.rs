@@ -1,4 +1,4 @@
-//! OpenAI's interface: chat completions and models.
+//! OpenAI's interface: chat completions and models; files and batches stand below.
 //!
 //! ```text
 //! POST ─▶ subscribe ─▶ submit ─▶ the task's events ─┬▶ its end: the answer, or 422
@@ -8,6 +8,8 @@
 //! Client libraries retry 408, 409, 429 and 5xx by themselves. Once the task is durable, every refusal is therefore
 //! 422, and names the task. The task outlives its client.
 
+pub(super) mod batches;
+pub(super) mod files;
 mod follow;
 mod stream;
 
@@ -70,14 +72,7 @@ pub(super) async fn complete(
     let (streams, includes_usage) = (chat.stream, chat.includes_usage());
     let Headers { key: IdempotencyKey(key), queue, priority, share } = headers;
     let owner = Owner::of(&caller, trace.0);
-    let (mut task, files) = chat.into_task()?;
-    task.files = keep(&app, &owner, files).await?;
-    let request = task.into_request(&app.defaults);
-    let request = Request {
-        queue: queue.unwrap_or(request.queue),
-        priority: priority.unwrap_or(request.priority),
-        ..request
-    };
+    let request = request(&app, &owner, chat, None, (queue, priority)).await?;
     let permit = app.chats.open(caller.account)?;
     let passing = Transient { deltas: streams, depths: false };
     // No event after the submission is missed.
@@ -112,6 +107,26 @@ pub(super) async fn complete(
     Ok(idempotency::marked(replied, submitted.replayed))
 }
 
+/// The request for the task that answers a conversation, with a title, in a queue and with a priority if they are
+/// given. Its files are kept.
+async fn request(
+    app: &App,
+    owner: &Owner,
+    chat: CreateChatCompletion,
+    title: Option<&str>,
+    (queue, priority): (Option<String>, Option<u8>),
+) -> Result<Request, Error> {
+    let (mut task, files) = chat.into_task()?;
+    task.labels.title = title.map(str::to_owned);
+    task.files = keep(app, owner, files).await?;
+    let request = task.into_request(&app.defaults);
+    Ok(Request {
+        queue: queue.unwrap_or(request.queue),
+        priority: priority.unwrap_or(request.priority),
+        ..request
+    })
+}
+
 /// The files of a conversation, which are kept as uploaded ones are. A repeated request names the same files.
 async fn keep(app: &App, owner: &Owner, given: Vec<GivenFile>) -> Result<Vec<FileId>, Error> {
     let mut files = Vec::with_capacity(given.len());
@@ -123,7 +138,8 @@ async fn keep(app: &App, owner: &Owner, given: Vec<GivenFile>) -> Result<Vec<Fil
                     let limit = usize::try_from(app.file_bytes).unwrap_or(usize::MAX);
                     return Err(Error::PayloadTooLarge { limit });
                 }
-                app.handle.keep_file(owner, NewFile { name, media_type }, &bytes).await?
+                let new = NewFile { name, media_type, ..NewFile::default() };
+                app.handle.keep_file(owner, new, &bytes).await?
             }
         });
     }

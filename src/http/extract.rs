@@ -363,6 +363,7 @@ named! {
     ScheduleId = "schedule",
     BulkId = "bulk job",
     TemplateBatchId = "batch",
+    ChatBatchId = "batch",
     BudgetId = "budget",
     FileId = "file",
 }

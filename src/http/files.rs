@@ -1,7 +1,7 @@
 //! Files: images and documents for tasks (docs/reference/files.md).
 
-mod content;
-mod upload;
+pub(super) mod content;
+pub(super) mod upload;
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use axum::extract::State;
 use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Caller, Role};
-use callboard_domain::audit::{Action, Record};
+use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::file::File;
 use callboard_domain::id::FileId;
 use callboard_runtime::Owner;
 use callboard_wire::files::{FileBody, ListFiles};
@@ -50,11 +51,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     Query(ListFiles { page }): Query<ListFiles>,
 ) -> Answer {
-    if caller.is_bound() {
-        let says =
-            "a key that is bound to queues lists no files: it reads those of tasks that it holds";
-        return Err(Error::Forbidden(says.into()).into());
-    }
+    may_list(&caller)?;
     let window = page.window();
     let page = app.handle.files(caller.environment, window).await?;
     let items: Vec<_> = page.items.iter().map(FileBody::of).collect();
@@ -107,19 +104,38 @@ pub(super) async fn delete(
     Asker(by): Asker,
     Id(id): Id<FileId>,
 ) -> Answer {
-    let file = app.handle.delete_file(caller.environment, id).await?;
-    app.record(Record::new(Action::FileDeleted, by).of(id).with("bytes", file.bytes)).await;
-    Ok(Reply::ok(&FileBody::of(&file)))
+    Ok(Reply::ok(&FileBody::of(&app.remove_file(&caller, by, id).await?)))
+}
+
+/// Passes unless the caller is a key that is bound to queues.
+///
+/// # Errors
+/// [`Error::Forbidden`].
+pub(super) fn may_list(caller: &Caller) -> Result<(), Error> {
+    if caller.is_bound() {
+        let says =
+            "a key that is bound to queues lists no files: it reads those of tasks that it holds";
+        return Err(Error::Forbidden(says.into()));
+    }
+    Ok(())
 }
 
 impl App {
-    /// A file that the caller may read: a key that is bound to queues reads those of tasks that it holds, a reviewer
-    /// those that led to outputs under review.
-    async fn readable_file(
+    /// Deletes a file, and writes that to the audit log.
+    pub(super) async fn remove_file(
         &self,
         caller: &Caller,
+        by: By,
         id: FileId,
-    ) -> Result<callboard_domain::file::File, Error> {
+    ) -> Result<File, Error> {
+        let file = self.handle.delete_file(caller.environment, id).await?;
+        self.record(Record::new(Action::FileDeleted, by).of(id).with("bytes", file.bytes)).await;
+        Ok(file)
+    }
+
+    /// A file that the caller may read: a key that is bound to queues reads those of tasks that it holds, a reviewer
+    /// those that led to outputs under review.
+    pub(super) async fn readable_file(&self, caller: &Caller, id: FileId) -> Result<File, Error> {
         let environment = caller.environment;
         let may = if caller.is_bound() {
             let held = self.handle.held_by(environment, &caller.account.to_string());

@@ -196,7 +196,7 @@ impl Loading {
     /// Takes the lines that end in a piece, or with the body if the piece is empty.
     fn take(&mut self, piece: &[u8]) {
         let Self { lines, read, held, count, phase, .. } = self;
-        let each = |Line { number, text }: Line<'_>| {
+        let each = |Line { number, text, .. }: Line<'_>| {
             *count += 1;
             if *count <= MAX_LINES {
                 *held += text.map_or(0, <[u8]>::len);

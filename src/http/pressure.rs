@@ -191,6 +191,9 @@ fn follow(watched: &Weak<Pressure>, handle: &Handle) {
     }
 }
 
+/// Further routes that bring new work.
+const NEW_WORK: [&str; 4] = ["/api/batches", "/api/files", "/v1/batches", "/v1/files"];
+
 /// True for a request that a full disk has no room for: it adds something, and ends nothing.
 pub(super) fn grows(action: Action, method: &Method) -> bool {
     let adds = matches!(
@@ -216,7 +219,7 @@ pub(super) fn is_new_work(action: Action, method: &Method, path: &str) -> bool {
             | Action::TemplatesDeploy
             | Action::ExecutionsRetry
     );
-    *method == Method::POST && (creates || matches!(path, "/api/batches" | "/api/files"))
+    *method == Method::POST && (creates || NEW_WORK.contains(&path))
 }
 
 /// The limit of memory of this process's control group, or of one around it.

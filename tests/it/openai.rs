@@ -1,5 +1,8 @@
 //! OpenAI's interface, with the client libraries that OpenAI publishes (`tests/openai`).
 
+mod batches;
+mod files;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -87,14 +90,24 @@ impl Installed {
 
     /// Asks by a framework.
     fn ask(&self, what: &str, to: &Client) -> Running {
-        let mut process = Command::new(&self.frameworks)
-            .arg(scripts().join("frameworks.py"))
-            .args([&to.url, to.token(), what])
+        Self::run(Command::new(&self.frameworks), "frameworks.py", to, &[what])
+    }
+
+    /// The last thing that a script of OpenAI's library for Python says.
+    async fn tell(&self, script: &str, to: &Client, arguments: &[&str]) -> Value {
+        Self::run(Command::new(&self.python), script, to, arguments).last().await
+    }
+
+    fn run(mut python: Command, script: &str, to: &Client, arguments: &[&str]) -> Running {
+        let mut process = python
+            .arg(scripts().join(script))
+            .args([&to.url, to.token()])
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .expect("the framework starts");
+            .expect("the script starts");
         let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
         Running { lines, process }
     }

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Timestamp;
 use crate::budget::Money;
-use crate::id::{ExecutionId, PlanId, TemplateBatchId};
+use crate::id::{ExecutionId, PlanId, TemplateBatchId, created_at};
 use crate::names::names;
 use crate::plan::{Plan, Step};
 use crate::task::EndingCode;
@@ -45,9 +45,9 @@ pub const MAX_REVIEWS: u32 = 1_000;
 pub const MAX_KEYS: usize = 1_000;
 
 /// The bits of a row's number within the identifier of its execution: `MAX_ROWS` fit.
-const ROW_BITS: u32 = 20;
+pub(crate) const ROW_BITS: u32 = 20;
 /// The bits below a row's number, which are the partition's.
-const PARTITION_BITS: u32 = 10;
+pub(crate) const PARTITION_BITS: u32 = 10;
 
 names! {
     /// The status of a batch.
@@ -383,20 +383,20 @@ pub fn question(plan: &Plan, input: &Map<String, Value>) -> [u8; 16] {
     first
 }
 
-/// The part of the identifiers of a batch's executions above the row's number.
-fn head(batch: TemplateBatchId) -> u128 {
-    let digest: [u8; 32] = Sha256::digest(batch.as_u128().to_be_bytes()).into();
+/// The part of the identifiers of a batch's executions, or tasks, above the row's number.
+pub(crate) fn head(batch: u128) -> u128 {
+    let digest: [u8; 32] = Sha256::digest(batch.to_be_bytes()).into();
     let (chance, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
     let below = 80 - ROW_BITS - PARTITION_BITS;
     let chance = u128::from_be_bytes(*chance) >> (128 - below);
-    (u128::from(batch.created_at().as_millis()) << below | chance) << (ROW_BITS + PARTITION_BITS)
+    (u128::from(created_at(batch).as_millis()) << below | chance) << (ROW_BITS + PARTITION_BITS)
 }
 
 /// The execution of a row: the same whenever it is made.
 #[must_use]
 pub fn execution(batch: TemplateBatchId, row: u32) -> ExecutionId {
     let row = u128::from(row) << PARTITION_BITS;
-    ExecutionId::from_u128(head(batch) | row | u128::from(batch.partition()))
+    ExecutionId::from_u128(head(batch.as_u128()) | row | u128::from(batch.partition()))
 }
 
 /// The row of an execution of a batch.
@@ -408,7 +408,7 @@ pub fn row(execution: ExecutionId) -> u32 {
 /// The identifiers of a batch's executions: the first number, and the one behind the last.
 #[must_use]
 pub fn executions(batch: TemplateBatchId) -> (u128, u128) {
-    let first = head(batch);
+    let first = head(batch.as_u128());
     (first, first + (1 << (ROW_BITS + PARTITION_BITS)))
 }
 

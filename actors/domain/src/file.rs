@@ -21,6 +21,8 @@ pub const MAX_NAME: usize = 255;
 pub const MAX_MEDIA_TYPE: usize = 127;
 /// The time for which a file that nothing refers to is kept.
 pub const KEPT_UNUSED: Duration = Duration::from_hours(24);
+/// The time for which a file of [`Purpose::Batch`] or [`Purpose::BatchOutput`] is kept if no other is given.
+pub const KEPT_FOR_BATCHES: Duration = Duration::from_hours(30 * 24);
 /// The media type of a file about which nothing else is known.
 pub const UNKNOWN_MEDIA_TYPE: &str = "application/octet-stream";
 
@@ -49,6 +51,36 @@ names! {
         Image = "image",
         /// A PDF, or a text.
         Document = "document",
+    }
+}
+
+names! {
+    /// The purpose that a client of OpenAI's interface names; it decides the time for which a file is kept.
+    #[derive(Default)]
+    Purpose {
+        /// Images and documents of conversations; the purpose of files for which none was named.
+        #[default]
+        UserData = "user_data",
+        /// Requests of a batch, a line each.
+        Batch = "batch",
+        /// The answers to a batch. The server makes these files.
+        BatchOutput = "batch_output",
+        /// Images.
+        Vision = "vision",
+        /// Documents.
+        Assistants = "assistants",
+        /// Examples.
+        Evals = "evals",
+        /// Examples.
+        FineTune = "fine-tune",
+    }
+}
+
+impl Purpose {
+    /// True for the requests and the answers of a batch.
+    #[must_use]
+    pub const fn is_of_batch(self) -> bool {
+        matches!(self, Self::Batch | Self::BatchOutput)
     }
 }
 
@@ -105,16 +137,26 @@ pub struct File {
     pub bytes: u64,
     /// The digest of the bytes.
     pub digest: Digest,
+    /// The purpose, if the client named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<Purpose>,
+    /// The instant until which the file is kept although nothing refers to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
     /// The instant from which nothing refers to the file; `None` while something may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_since: Option<Timestamp>,
 }
 
 impl File {
-    /// True if nothing has referred to the file for so long that it goes.
+    /// True if nothing refers to the file, and the time for which it is kept without is over.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
-        self.unused_since.is_some_and(|since| now.since(since) >= KEPT_UNUSED)
+        let is_over = |since| match self.expires_at {
+            Some(end) => now >= end,
+            None => now.since(since) >= KEPT_UNUSED,
+        };
+        self.unused_since.is_some_and(is_over)
     }
 }
 
@@ -272,6 +314,28 @@ mod tests {
         assert_eq!(of(None, Some("image/png")), UNKNOWN_MEDIA_TYPE);
         assert_eq!(of(None, Some("application/zip")), "application/zip");
         assert_eq!(of(None, None), UNKNOWN_MEDIA_TYPE);
+    }
+
+    #[test]
+    fn an_unused_file_goes_after_a_day_or_at_the_end_that_was_named() {
+        let at = |hours: u64| Timestamp::from_millis(hours * 3_600_000);
+        let file = |unused_since, expires_at| File {
+            id: FileId::from_u128(1),
+            account: "usr_1".into(),
+            name: None,
+            media_type: UNKNOWN_MEDIA_TYPE.into(),
+            format: None,
+            bytes: 1,
+            digest: Digest::of(""),
+            purpose: None,
+            expires_at,
+            unused_since,
+        };
+        let unused = file(Some(at(0)), None);
+        assert!(!unused.has_expired(at(23)) && unused.has_expired(at(24)));
+        let named = file(Some(at(0)), Some(at(48)));
+        assert!(!named.has_expired(at(47)) && named.has_expired(at(48)));
+        assert!(!file(None, Some(at(1))).has_expired(at(99)), "a task refers to it");
     }
 
     #[test]

@@ -278,6 +278,8 @@ identifiers! {
     TaskId = "dt_task_";
     /// A batch of tasks submitted together.
     BatchId = "dt_batch_";
+    /// A batch in the form of OpenAI's interface: a chat completion for each line of a file.
+    ChatBatchId = "batch_";
     /// A batch: one template over many rows.
     TemplateBatchId = "bat_";
     /// A plan: a graph of steps.

@@ -12,6 +12,7 @@ pub mod bulk;
 pub mod calibration;
 pub mod caps;
 pub mod chain;
+pub mod chat_batch;
 pub mod condition;
 pub mod confidence;
 pub mod cost;

@@ -22,6 +22,17 @@ impl Default for Window {
     }
 }
 
+/// The requested part of a list that is read on from an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keyset {
+    /// The number of the item before the first of the page; `None` for the beginning of the list.
+    pub after: Option<u128>,
+    /// The oldest item first, or else the newest.
+    pub ascending: bool,
+    /// The most items on the page.
+    pub limit: usize,
+}
+
 /// A range of instants. A range without a bound matches every item, one with a bound only those that have the
 /// instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

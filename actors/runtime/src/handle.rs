@@ -10,6 +10,7 @@ mod approvals;
 pub mod batches;
 mod budgets;
 pub(crate) mod bulk;
+pub(crate) mod chat_batches;
 mod deliveries;
 mod erasure;
 mod figures;
@@ -31,7 +32,7 @@ use std::time::Duration;
 
 use callboard_domain::cost;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{Environment, TaskId};
+use callboard_domain::id::{Environment, FileId, TaskId};
 use callboard_domain::plan::compile_schema;
 use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Tasks};
@@ -60,6 +61,7 @@ use crate::items::submission::{self, NewWork, Submission, Submitted};
 use crate::items::{task, worker};
 use crate::kernel::address::TaskAddress;
 use crate::kernel::finish::Finish;
+use crate::kernel::holds::UseGuard;
 use crate::messages::submission::Owner;
 use crate::node::{Live, Node};
 use crate::observers::events::{Cursor, Subscription, Transient};
@@ -128,6 +130,20 @@ impl Handle {
         idempotency_key: Option<&str>,
     ) -> Result<Submitted, Error> {
         let place = |index| if as_batch { format!("tasks[{index}].") } else { String::new() };
+        let _held = self.check_tasks(owner, &tasks, place).await?;
+        let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
+        let key = idempotency_key.map(|key| scoped_key(owner, endpoint, key, &tasks));
+        self.make(owner, NewWork::Tasks(tasks, as_batch), key).await
+    }
+
+    /// Passes if the schemas, confidences and files of tasks are valid, and keeps the files from removal until the
+    /// guards are dropped. `place` begins the field of the task with this index.
+    async fn check_tasks(
+        &self,
+        owner: &Owner,
+        tasks: &[Request],
+        place: impl Fn(usize) -> String,
+    ) -> Result<Vec<UseGuard<'_, (Environment, FileId)>>, Error> {
         let mut has_schema = false;
         for (index, task) in tasks.iter().enumerate() {
             has_schema |= task.inputs.output_schema.is_some();
@@ -143,14 +159,10 @@ impl Handle {
             let schemas = tasks.iter().enumerate().filter_map(of).collect();
             Box::pin(self.check_schemas(&owner.id, schemas)).await?;
         }
-        let _held = if tasks.iter().all(|task| task.inputs.files.is_empty()) {
-            Vec::new()
-        } else {
-            Box::pin(self.hold_files(owner.environment, &tasks, place)).await?
-        };
-        let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
-        let key = idempotency_key.map(|key| scoped_key(owner, endpoint, key, &tasks));
-        self.make(owner, NewWork::Tasks(tasks, as_batch), key).await
+        if tasks.iter().all(|task| task.inputs.files.is_empty()) {
+            return Ok(Vec::new());
+        }
+        Box::pin(self.hold_files(owner.environment, tasks, place)).await
     }
 
     /// Compiles the schemas of a submission once, to see that they are valid; each comes with its field.

@@ -5,6 +5,7 @@
 pub(crate) mod audit;
 pub(crate) mod bulks;
 pub(crate) mod catalog;
+pub(crate) mod chat_batches;
 pub(crate) mod files;
 pub(crate) mod live;
 pub(crate) mod pause;
@@ -54,6 +55,7 @@ use crate::messages::{accounts, execution, task, templates};
 use crate::node::audit::AuditLog;
 use crate::node::bulks::Bulks;
 use crate::node::catalog::Catalog;
+use crate::node::chat_batches::ChatBatches;
 use crate::node::files::Files;
 use crate::node::live::LiveBatches;
 use crate::node::pause::Paused;
@@ -182,6 +184,7 @@ pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) bulks: Bulks,
     pub(crate) batches: LiveBatches,
+    pub(crate) chat_batches: ChatBatches,
     pub(crate) files: Files,
     pub(crate) paused: Paused,
     pub(crate) run_watch: RunWatch,
@@ -241,6 +244,7 @@ impl Node {
             catalog: Catalog::default(),
             bulks: Bulks::default(),
             batches: LiveBatches::default(),
+            chat_batches: ChatBatches::default(),
             files: Files::default(),
             paused: Paused::default(),
             run_watch: RunWatch::default(),

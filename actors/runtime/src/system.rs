@@ -93,6 +93,8 @@ impl System {
         tracing::info!(unfinished = count, "recovered");
         let loaded = system.node.state.bulks.load(&system.node).await;
         loaded.map_err(|error| NotStarted(error.to_string()))?;
+        let loaded = system.node.load_chat_batches().await;
+        loaded.map_err(|error| NotStarted(error.to_string()))?;
         system.node.open();
         system.spawn_background(bulk::run(Arc::clone(&system.node)));
         system.spawn_background(budgets::run(Arc::clone(&system.node)));

@@ -8,6 +8,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod batches;
+pub mod chat_batches;
 mod control;
 pub(crate) mod deliveries;
 mod erasure;
@@ -30,6 +31,7 @@ use callboard_domain::approval::{self, Record};
 use callboard_domain::audit;
 use callboard_domain::batch::{Batch, Row};
 use callboard_domain::bulk;
+use callboard_domain::chat_batch::ChatBatch;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::delivery::Delivery;
@@ -279,6 +281,11 @@ pub(crate) const BATCHES: LongTable<Batch> = LongTable::new(0x91, 1);
 /// The rows of batches, by batch and number.
 pub(crate) const BATCH_ROWS: Table<(u128, u32), Row> = Table::new(0x48, 1);
 
+/// Batches in the form of OpenAI's interface.
+pub(crate) const CHAT_BATCHES: LongTable<ChatBatch> = LongTable::new(0x92, 1);
+/// The lines of such batches that are durable, by batch and number.
+pub(crate) const CHAT_LINES: Table<(u128, u32), chat_batches::ChatLine> = Table::new(0x49, 1);
+
 /// Uploaded files.
 pub(crate) const FILES: Table<u128, File> = Table::new(0x94, 1);
 /// The contents of files, by digest: the same bytes are stored once.
@@ -325,8 +332,21 @@ pub(crate) const fn batch_list(environment: Environment) -> [u8; 2] {
     [0x91, environment.number()]
 }
 
+pub(crate) const fn chat_batch_list(environment: Environment) -> [u8; 2] {
+    [0x92, environment.number()]
+}
+
 pub(crate) const fn file_list(environment: Environment) -> [u8; 2] {
     [0x94, environment.number()]
+}
+
+/// The filter of the items that follow one in the order of their creation, or in the other.
+fn behind(item: u128, ascending: bool) -> Filter {
+    if ascending {
+        Filter::Documents { from: Some(item.saturating_add(1)), to: None }
+    } else {
+        Filter::Documents { from: None, to: Some(item) }
+    }
 }
 
 /// The list of the audit log, which both environments share.

@@ -11,6 +11,9 @@
 //! several choices, and pictures before the last message of the user.
 
 mod answers;
+pub mod batch_lines;
+pub mod batches;
+pub mod files;
 mod fixed;
 mod format;
 mod parts;

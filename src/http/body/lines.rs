@@ -10,6 +10,8 @@ pub(in crate::http) struct Line<'t> {
     pub(in crate::http) number: u64,
     /// The text without its end; `None` if it is longer than the limit.
     pub(in crate::http) text: Option<&'t [u8]>,
+    /// The number of bytes that were read up to the next line.
+    pub(in crate::http) end: u64,
 }
 
 /// A reader of lines. Its memory follows the longest line, which is bounded.
@@ -18,12 +20,13 @@ pub(in crate::http) struct Lines {
     most: usize,
     is_too_long: bool,
     number: u64,
+    read: u64,
 }
 
 impl Lines {
     /// A reader of lines of at most so many bytes.
     pub(in crate::http) const fn new(most: usize) -> Self {
-        Self { line: Vec::new(), most, is_too_long: false, number: 0 }
+        Self { line: Vec::new(), most, is_too_long: false, number: 0, read: 0 }
     }
 
     /// The bytes of the line that has not ended yet.
@@ -38,6 +41,7 @@ impl Lines {
                 Some(text) => (text, true),
                 None => (part, false),
             };
+            self.read += part.len() as u64;
             if self.line.len() + text.len() > self.most {
                 self.is_too_long = true;
                 self.line.clear();
@@ -54,14 +58,14 @@ impl Lines {
     /// Hands on the line that ends here, if it is not blank.
     pub(in crate::http) fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         self.number += 1;
-        let number = self.number;
+        let (number, end) = (self.number, self.read);
         if std::mem::take(&mut self.is_too_long) {
-            each(Line { number, text: None });
+            each(Line { number, text: None, end });
         } else {
             let line = self.line.as_slice();
             let line = line.strip_prefix(MARK).filter(|_| number == 1).unwrap_or(line);
             if !line.trim_ascii().is_empty() {
-                each(Line { number, text: Some(line) });
+                each(Line { number, text: Some(line), end });
             }
         }
         self.line.clear();

@@ -60,7 +60,7 @@ impl Input for AskedRange {
 }
 
 /// Begins the answer.
-pub(super) async fn begin(
+pub(in crate::http) async fn begin(
     handle: &Handle,
     environment: Environment,
     file: &File,

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use callboard_domain::digest::Digest;
 use callboard_domain::file::{File, MAX_MEDIA_TYPE};
 use callboard_domain::{Error, Rule};
-use callboard_runtime::handle::NewFile;
+use callboard_runtime::handle::{FileUpload, NewFile};
 use callboard_runtime::{Handle, Owner};
 use callboard_wire::files::{UploadFile, is_name};
 use callboard_wire::read;
@@ -25,7 +25,7 @@ use crate::http::{App, Failure};
 
 const MULTIPART: &str = "multipart/form-data";
 /// The bytes that the boundaries and the headers of a multipart body may take.
-const FRAMING: u64 = 8 << 10;
+pub(in crate::http) const FRAMING: u64 = 8 << 10;
 const DIGESTS: [HeaderName; 2] =
     [HeaderName::from_static("digest"), HeaderName::from_static("content-digest")];
 
@@ -58,10 +58,7 @@ impl FromRequest<Arc<App>> for Upload {
         let media = headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok());
         let (most, kind) = match media {
             Some(media) if essence(media) == MULTIPART => {
-                let malformed =
-                    |_| Error::UnsupportedMediaType("multipart/form-data with a boundary");
-                let boundary = multer::parse_boundary(media).map_err(malformed)?;
-                (app.file_bytes.saturating_add(FRAMING), Kind::Multipart(boundary))
+                (app.file_bytes.saturating_add(FRAMING), Kind::Multipart(boundary(Some(media))?))
             }
             media => (app.file_bytes, Kind::Raw(media.and_then(declared))),
         };
@@ -119,6 +116,12 @@ fn announced(header: &str) -> Result<Option<Digest>, Error> {
     Ok(None)
 }
 
+/// The boundary of a multipart body, by its Content-Type.
+pub(in crate::http) fn boundary(media: Option<&str>) -> Result<String, Error> {
+    let boundary = media.and_then(|media| multer::parse_boundary(media).ok());
+    boundary.ok_or(Error::UnsupportedMediaType("multipart/form-data with a boundary"))
+}
+
 /// The type and the subtype, in lower case.
 fn essence(media: &str) -> String {
     media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
@@ -140,32 +143,19 @@ impl Upload {
         let Self { name, digest, most, mut pieces, kind } = self;
         match kind {
             Kind::Raw(media_type) => {
-                let mut upload = handle.begin_file(owner, NewFile { name, media_type })?;
+                let new = NewFile { name, media_type, ..NewFile::default() };
+                let mut upload = handle.begin_file(owner, new)?;
                 while let Some(piece) = pieces.next(0).await? {
                     upload.write(&piece).await?;
                 }
                 upload.finish(digest).await
             }
             Kind::Multipart(boundary) => {
-                let body = stream::unfold(pieces, async |mut pieces| {
-                    Some((pieces.next(0).await.transpose()?, pieces))
-                });
-                let mut parts = Multipart::new(body, boundary);
-                let mut part = next_part(&mut parts).await?.ok_or_else(no_part)?;
-                let new = NewFile {
-                    name: name.or_else(|| name_of(&part)),
-                    media_type: part.content_type().and_then(|media| declared(media.as_ref())),
-                };
-                let (mut upload, mut read) = (handle.begin_file(owner, new)?, 0);
-                while let Some(piece) = next_piece(&mut part).await? {
-                    read += piece.len() as u64;
-                    if read > most {
-                        let limit = usize::try_from(most).unwrap_or(usize::MAX);
-                        return Err(Error::PayloadTooLarge { limit });
-                    }
-                    upload.write(&piece).await?;
-                }
-                drop(part);
+                let mut parts = parts(pieces, boundary);
+                let part = next_part(&mut parts).await?.ok_or_else(no_part)?;
+                let new = NewFile { name: name.or_else(|| name_of(&part)), ..described(&part) };
+                let mut upload = handle.begin_file(owner, new)?;
+                write(part, &mut upload, most).await?;
                 if next_part(&mut parts).await?.is_some() {
                     let says = "the body has several parts: upload each file by itself";
                     return Err(Error::invalid("body", Rule::Length, says));
@@ -176,11 +166,45 @@ impl Upload {
     }
 }
 
-async fn next_part<'p>(parts: &mut Multipart<'p>) -> Result<Option<Field<'p>>, Error> {
+/// The parts of a multipart body.
+pub(in crate::http) fn parts(pieces: Pieces, boundary: String) -> Multipart<'static> {
+    let body = stream::unfold(pieces, async |mut pieces| {
+        Some((pieces.next(0).await.transpose()?, pieces))
+    });
+    Multipart::new(body, boundary)
+}
+
+/// The file that a part is.
+pub(in crate::http) fn described(part: &Field<'_>) -> NewFile {
+    let media_type = part.content_type().and_then(|media| declared(media.as_ref()));
+    NewFile { name: name_of(part), media_type, ..NewFile::default() }
+}
+
+/// Writes the bytes of a part to an upload; returns their number.
+pub(in crate::http) async fn write(
+    mut part: Field<'_>,
+    upload: &mut FileUpload,
+    most: u64,
+) -> Result<u64, Error> {
+    let mut read = 0;
+    while let Some(piece) = next_piece(&mut part).await? {
+        read += piece.len() as u64;
+        if read > most {
+            let limit = usize::try_from(most).unwrap_or(usize::MAX);
+            return Err(Error::PayloadTooLarge { limit });
+        }
+        upload.write(&piece).await?;
+    }
+    Ok(read)
+}
+
+pub(in crate::http) async fn next_part<'p>(
+    parts: &mut Multipart<'p>,
+) -> Result<Option<Field<'p>>, Error> {
     parts.next_field().await.map_err(broken)
 }
 
-async fn next_piece(part: &mut Field<'_>) -> Result<Option<Bytes>, Error> {
+pub(in crate::http) async fn next_piece(part: &mut Field<'_>) -> Result<Option<Bytes>, Error> {
     part.chunk().await.map_err(broken)
 }
 

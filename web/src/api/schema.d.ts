@@ -2095,6 +2095,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Batches in the form of OpenAI's interface, the newest first. */
+        get: operations["openai_list_batches"];
+        put?: never;
+        /** Create a batch: each line of a file becomes a task, as by `POST /v1/chat/completions`. */
+        post: operations["openai_create_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/batches/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A batch in the form of OpenAI's interface. */
+        get: operations["openai_get_batch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/batches/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel a batch: its tasks that have not ended are cancelled, and the answers that there are are written. */
+        post: operations["openai_cancel_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/chat/completions": {
         parameters: {
             query?: never;
@@ -2106,6 +2158,59 @@ export interface paths {
         put?: never;
         /** Submit a task in the form of OpenAI's chat completions, and wait for its output. */
         post: operations["openai_complete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Files in the form of OpenAI's interface. */
+        get: operations["openai_list_files"];
+        put?: never;
+        /** Upload a file as OpenAI's clients do: a form with `file`, `purpose` and, if you like, `expires_after`. */
+        post: operations["openai_upload_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file in the form of OpenAI's interface. */
+        get: operations["openai_get_file"];
+        put?: never;
+        post?: never;
+        /** Delete a file, as under `/api/files`. */
+        delete: operations["openai_delete_file"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/files/{id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The bytes of a file, as under `/api/files`. */
+        get: operations["openai_get_file_content"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3980,6 +4085,137 @@ export interface components {
             /** @description The version of the node's program. */
             version: string;
         };
+        /** @description A batch. */
+        OpenAiBatch: {
+            /** @description The end of a batch that was cancelled, or null. */
+            cancelled_at: unknown;
+            /** @description The beginning of the cancellation, or null. */
+            cancelling_at: unknown;
+            /** @description The end, or null. */
+            completed_at: unknown;
+            /** @description The time for the tasks, as it was given. */
+            completion_window: string;
+            /**
+             * Format: int64
+             * @description The creation, in seconds since 1970, as all instants.
+             */
+            created_at: number;
+            /** @description `/v1/chat/completions` */
+            endpoint: string;
+            /** @description The file with the errors, once they are written; null without any. */
+            error_file_id: unknown;
+            /** @description The faults of the input file, or the reason for which the server cancelled the batch; null without any. */
+            errors: unknown;
+            /** @description The end of a batch whose time was over, or null. */
+            expired_at: unknown;
+            /**
+             * Format: int64
+             * @description The end of the time for the tasks.
+             */
+            expires_at: number;
+            /** @description The end of a batch whose file has faults, or null. */
+            failed_at: unknown;
+            /** @description The instant from which the answers were written, or null. */
+            finalizing_at: unknown;
+            /** @description `batch_…` */
+            id: string;
+            /** @description The end of the check of the file, or null. */
+            in_progress_at: unknown;
+            /** @description The file with the requests. */
+            input_file_id: string;
+            /** @description The pairs that were given; null without any. */
+            metadata: unknown;
+            /** @description batch */
+            object: string;
+            /** @description The file with the outputs, once they are written; null without any. */
+            output_file_id: unknown;
+            /** @description The lines by their outcome. */
+            request_counts: components["schemas"]["OpenAiRequestCounts"];
+            /** @description validating, failed, `in_progress`, finalizing, completed, expired, cancelling or cancelled. */
+            status: string;
+        };
+        /** @description A page of batches. */
+        OpenAiBatches: {
+            /** @description The batches. */
+            data: components["schemas"]["OpenAiBatch"][];
+            /** @description The first one's id; null without any. */
+            first_id: unknown;
+            /** @description True if there are more. */
+            has_more: boolean;
+            /** @description The last one's id, from which the next page goes on; null without any. */
+            last_id: unknown;
+            /** @description list */
+            object: string;
+        };
+        /** @description A file. */
+        OpenAiFile: {
+            /**
+             * Format: int64
+             * @description The length.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description The end of the upload, in seconds since 1970.
+             */
+            created_at: number;
+            /**
+             * Format: int64
+             * @description The instant at which the file goes if nothing refers to it, in seconds since 1970. A file without one goes
+             *     once nothing has referred to it for 24 hours.
+             */
+            expires_at?: number;
+            /** @description The name; the id of a file without one. */
+            filename: string;
+            /** @description `file_…`, as under /api/files. */
+            id: string;
+            /** @description file */
+            object: string;
+            /** @description `user_data` of a file for which none was named. */
+            purpose: string;
+            /** @description processed */
+            status: string;
+        };
+        /** @description A file that was deleted. */
+        OpenAiFileDeleted: {
+            /** @description true */
+            deleted: boolean;
+            /** @description `file_…` */
+            id: string;
+            /** @description file */
+            object: string;
+        };
+        /** @description A page of files. */
+        OpenAiFiles: {
+            /** @description The files. */
+            data: components["schemas"]["OpenAiFile"][];
+            /** @description The first one's id; null without any. */
+            first_id: unknown;
+            /** @description True if there are more. */
+            has_more: boolean;
+            /** @description The last one's id, from which the next page goes on; null without any. */
+            last_id: unknown;
+            /** @description list */
+            object: string;
+        };
+        /** @description The lines of a batch by their outcome. */
+        OpenAiRequestCounts: {
+            /**
+             * Format: int32
+             * @description Lines with an output.
+             */
+            completed: number;
+            /**
+             * Format: int32
+             * @description Lines that ended without one.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description All lines that are not blank; 0 until the file is checked.
+             */
+            total: number;
+        };
         /** @description An open session as it is listed. */
         OpenSession: {
             /**
@@ -5768,6 +6004,21 @@ export interface components {
              *      tasks that it holds.
              */
             queues?: string[] | null;
+        };
+        CreateOpenAiBatch: {
+            /** @description The file with the requests, a line each, uploaded with the purpose batch. */
+            input_file_id: string;
+            /**
+             * @description `/v1/chat/completions`.
+             * @enum {string}
+             */
+            endpoint: "/v1/chat/completions";
+            /** @description The time after which tasks that have not ended are cancelled: `24h`, or 1h to 720h. */
+            completion_window: string;
+            /** @description Pairs that the batch keeps. */
+            metadata?: {
+                [key: string]: string;
+            } | null;
         };
         CreateProject: {
             /** @description The name, which no other project has. */
@@ -12899,6 +13150,147 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    openai_list_batches: {
+        parameters: {
+            query?: {
+                /** @description The most batches of the page, 1 to 100; by default 20. */
+                limit?: number;
+                /** @description The last batch of the page before. */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiBatches"];
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_create_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Prevents duplicates; kept for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The queue; by default `default`. */
+                "X-Callboard-Queue"?: string;
+                /** @description 10 is leased first; by default 5. */
+                "X-Callboard-Priority"?: number;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateOpenAiBatch"];
+            };
+        };
+        responses: {
+            /** @description the batch is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiBatch"];
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            408: components["responses"]["OpenAiFailure"];
+            409: components["responses"]["OpenAiFailure"];
+            413: components["responses"]["OpenAiFailure"];
+            415: components["responses"]["OpenAiFailure"];
+            422: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+            507: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_get_batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiBatch"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_cancel_batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no further task is made */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiBatch"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            409: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
     openai_complete: {
         parameters: {
             query?: never;
@@ -12945,6 +13337,191 @@ export interface operations {
             500: components["responses"]["OpenAiFailure"];
             503: components["responses"]["OpenAiFailure"];
             507: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_list_files: {
+        parameters: {
+            query?: {
+                /** @description Only files of this purpose. */
+                purpose?: "user_data" | "batch" | "batch_output" | "vision" | "assistants" | "evals" | "fine-tune";
+                /** @description The most files of the page, 1 to 10000; a page has at most 1000. */
+                limit?: number;
+                /** @description The last file of the page before. */
+                after?: string;
+                /** @description The order of creation: desc (by default) or asc. */
+                order?: "desc" | "asc";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiFiles"];
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_upload_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                    purpose: string;
+                    "expires_after[anchor]"?: string;
+                    "expires_after[seconds]"?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description the file is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiFile"];
+                };
+            };
+            400: components["responses"]["OpenAiFailure"];
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            408: components["responses"]["OpenAiFailure"];
+            413: components["responses"]["OpenAiFailure"];
+            415: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+            507: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_get_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiFile"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_delete_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no read shows the file any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiFileDeleted"];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            409: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
+        };
+    };
+    openai_get_file_content: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the part to be sent, such as `bytes=0-99`; a malformed one is passed over */
+                Range?: string;
+            };
+            path: {
+                /** @description the id of the file */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": number[];
+                };
+            };
+            /** @description the part that was asked for */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": number[];
+                };
+            };
+            401: components["responses"]["OpenAiFailure"];
+            403: components["responses"]["OpenAiFailure"];
+            404: components["responses"]["OpenAiFailure"];
+            416: components["responses"]["OpenAiFailure"];
+            429: components["responses"]["OpenAiFailure"];
+            431: components["responses"]["OpenAiFailure"];
+            500: components["responses"]["OpenAiFailure"];
+            503: components["responses"]["OpenAiFailure"];
         };
     };
     openai_list_models: {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callboard_domain::digest::Digest;
-use callboard_domain::file::{File, Part};
+use callboard_domain::file::{File, Part, Purpose};
 use callboard_domain::id::{Environment, FileId, TaskId};
-use callboard_domain::query::{Page, Window};
+use callboard_domain::query::{Keyset, Page, Window};
 use callboard_domain::task::Request;
 use callboard_domain::{Error, Rule};
 use callboard_store::table::Chunks;
@@ -48,6 +48,20 @@ impl Handle {
         window: Window,
     ) -> Result<Page<File>, Error> {
         let page = files::files(self.node.store(), environment, window).await;
+        page.map_err(|error| unreadable(&error))
+    }
+
+    /// Files of a purpose, or of every one, read on from a file; with the number of all that follow it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn files_after(
+        &self,
+        environment: Environment,
+        purpose: Option<Purpose>,
+        page: Keyset,
+    ) -> Result<Page<File>, Error> {
+        let page = files::files_after(self.node.store(), environment, purpose, page).await;
         page.map_err(|error| unreadable(&error))
     }
 
@@ -99,6 +113,12 @@ impl Handle {
             let says = format!("file {id} is being used by a task that is submitted just now");
             return Err(Error::InvalidState(says));
         };
+        if let Some(batch) = self.node.state.chat_batches.reader_of(environment, id) {
+            let says = format!(
+                "batch {batch} reads file {id} and has not ended: wait for its end, or cancel it"
+            );
+            return Err(Error::InvalidState(says));
+        }
         let uses = files::uses(self.node.store(), environment, id, true).await;
         if let Some(task) = uses.map_err(|error| unreadable(&error))?.task {
             let says = format!(

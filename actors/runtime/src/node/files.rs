@@ -116,6 +116,9 @@ impl Node {
         let Some(_leaving) = self.state.files.held.leave(&(environment, file)) else {
             return Ok(false);
         };
+        if self.state.chat_batches.reader_of(environment, file).is_some() {
+            return Ok(false);
+        }
         let read = |error: StoreError| unreadable(&error);
         if files::uses(self.store(), environment, file, false).await.map_err(read)?.task.is_some() {
             return Ok(false);

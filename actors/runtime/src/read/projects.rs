@@ -17,6 +17,10 @@ pub(crate) async fn unfinished(node: &Node, project: Slot) -> Result<Option<Stri
         if let Some((id, _)) = LIVE_TASKS.scan(store, number, None, 1).await?.first() {
             return Ok(Some(format!("task {}", TaskId::from_u128(*id))));
         }
+        let mut chats = node.state.chat_batches.all().into_iter();
+        if let Some((_, id)) = chats.find(|(of, _)| *of == environment) {
+            return Ok(Some(format!("batch {id}")));
+        }
         let mut after = None;
         loop {
             let page = BATCHES.scan(store, number, after.as_ref(), PAGE).await?;

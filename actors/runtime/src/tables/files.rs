@@ -1,13 +1,13 @@
 //! The rows of files and of their contents.
 
 use callboard_domain::digest::Digest;
-use callboard_domain::file::File;
+use callboard_domain::file::{File, Purpose};
 use callboard_domain::id::{Environment, FileId, TaskId};
-use callboard_domain::query::{Page, Window};
+use callboard_domain::query::{Keyset, Page, Window};
 use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
 use serde::{Deserialize, Serialize};
 
-use super::{CONTENTS, FILE_USES, FILES, file_list, tasks};
+use super::{CONTENTS, FILE_USES, FILES, behind, file_list, tasks};
 
 /// A content: the bytes that files with one digest share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub(crate) struct ContentRow {
 
 /// The index term of files: the beginning of the digest.
 const DIGEST: u8 = 0;
+/// The purpose's name.
+const PURPOSE: u8 = 1;
 /// The files with one digest that are looked at.
 const ALIKE: usize = 100;
 
@@ -27,9 +29,14 @@ fn digest_term(digest: Digest) -> Box<[u8]> {
     digest.as_bytes()[..16].into()
 }
 
+fn purpose_term(purpose: Purpose) -> Box<[u8]> {
+    purpose.as_str().as_bytes().into()
+}
+
 /// The row of a file.
 pub(crate) fn put(environment: Environment, file: &File) -> Op {
-    let terms = vec![(DIGEST, digest_term(file.digest))];
+    let purpose = purpose_term(file.purpose.unwrap_or_default());
+    let terms = vec![(DIGEST, digest_term(file.digest)), (PURPOSE, purpose)];
     let entry = Entry { list: file_list(environment), terms, sort: [None; 2] };
     FILES.put(environment.number(), &file.id.as_u128(), file, Some(entry))
 }
@@ -49,7 +56,22 @@ pub(crate) async fn files(
     environment: Environment,
     window: Window,
 ) -> Result<Page<File>, Error> {
-    found(store, environment, Vec::new(), window).await
+    let Window { limit, offset } = window;
+    found(store, environment, Query { offset, limit, ..newest(environment, Vec::new()) }).await
+}
+
+/// Files of a purpose, or of every one, read on from a file; with the number of all that follow it.
+pub(crate) async fn files_after(
+    store: &dyn Store,
+    environment: Environment,
+    purpose: Option<Purpose>,
+    Keyset { after, ascending, limit }: Keyset,
+) -> Result<Page<File>, Error> {
+    let mut filters = Vec::new();
+    filters.extend(purpose.map(|it| Filter::AnyOf(PURPOSE, vec![purpose_term(it)])));
+    filters.extend(after.map(|after| behind(after, ascending)));
+    let query = Query { descending: !ascending, limit, ..newest(environment, filters) };
+    found(store, environment, query).await
 }
 
 /// The newest files with a digest.
@@ -59,18 +81,22 @@ pub(crate) async fn with_digest(
     digest: Digest,
 ) -> Result<Vec<File>, Error> {
     let filters = vec![Filter::AnyOf(DIGEST, vec![digest_term(digest)])];
-    let page = found(store, environment, filters, Window { limit: ALIKE, offset: 0 }).await?;
+    let query = Query { limit: ALIKE, ..newest(environment, filters) };
+    let page = found(store, environment, query).await?;
     Ok(page.items.into_iter().filter(|file| file.digest == digest).collect())
+}
+
+/// The query for all files that match, the newest first.
+fn newest(environment: Environment, filters: Vec<Filter>) -> Query {
+    let (list, order) = (file_list(environment), Order::Document);
+    Query { list, filters, order, descending: true, offset: 0, limit: usize::MAX }
 }
 
 async fn found(
     store: &dyn Store,
     environment: Environment,
-    filters: Vec<Filter>,
-    Window { limit, offset }: Window,
+    query: Query,
 ) -> Result<Page<File>, Error> {
-    let (list, order) = (file_list(environment), Order::Document);
-    let query = Query { list, filters, order, descending: true, offset, limit };
     let page = store.query(&query).await?;
     let mut items = Vec::with_capacity(page.documents.len());
     for id in page.documents {

@@ -17,6 +17,7 @@ use callboard_domain::approval::{
 use callboard_domain::audit::{self, By};
 use callboard_domain::budget::Money;
 use callboard_domain::bulk::{self, Job};
+use callboard_domain::chat_batch::{self, ChatBatch};
 use callboard_domain::confidence::Source;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
@@ -26,11 +27,11 @@ use callboard_domain::event::EventName;
 use callboard_domain::execution::{
     Event as Happened, Execution, MapState, Report, Stage, StepDecision, StepState, Template,
 };
-use callboard_domain::file::{File, Format};
+use callboard_domain::file::{File, Format, Purpose};
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{
-    AuditId, BatchId, DeliveryId, Environment, ExecutionId, FileId, KeyId, PlanId, SessionId,
-    TaskId, UserId, WorkerId,
+    AuditId, BatchId, ChatBatchId, DeliveryId, Environment, ExecutionId, FileId, KeyId, PlanId,
+    SessionId, TaskId, UserId, WorkerId,
 };
 use callboard_domain::id::{BudgetId, BulkId, InvitationId};
 use callboard_domain::machine::Machine;
@@ -53,18 +54,19 @@ use callboard_store::table::Table;
 use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, Op, Outcome, Record, Store};
 
+use super::chat_batches::{ChatLine, Refusal};
 use super::events::Of;
 use super::executions::ExecutionInputsRow;
 use super::log::{self, Kind, ProgressRow};
 use super::plans::{ChoiceRow, NameRow, TemplateRow};
 use super::{
-    AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, CONTENTS,
-    ContentRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES, ENDED_EXECUTIONS, ENDED_TASKS, EVENTS,
-    Ended, EventRow, FILE_CHUNKS, FILE_USES, FILES, HISTORY, HeadRow, IDEMPOTENCY, INVITATIONS,
-    ITEMS, IdempotencyRow, KEY_USES, KEYS, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS,
-    LIVE_TASKS, LOOSE_CHUNKS, PLAN_NAMES, PLANS, PlanRow, QueueChanged, REVIEW_RECORDS, SESSIONS,
-    SPENT, STEPS, SpentRow, TEMPLATE_CHOICES, TEMPLATES, TaskRow, USERS, WorkerRow, audit_row,
-    event_log, queue_row, tasks::InputsRow, words,
+    AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, CHAT_BATCHES,
+    CHAT_LINES, CONTENTS, ContentRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES,
+    ENDED_EXECUTIONS, ENDED_TASKS, EVENTS, Ended, EventRow, FILE_CHUNKS, FILE_USES, FILES, HISTORY,
+    HeadRow, IDEMPOTENCY, INVITATIONS, ITEMS, IdempotencyRow, KEY_USES, KEYS, LIVE_APPROVALS,
+    LIVE_DELIVERIES, LIVE_EXECUTIONS, LIVE_TASKS, LOOSE_CHUNKS, PLAN_NAMES, PLANS, PlanRow,
+    QueueChanged, REVIEW_RECORDS, SESSIONS, SPENT, STEPS, SpentRow, TEMPLATE_CHOICES, TEMPLATES,
+    TaskRow, USERS, WorkerRow, audit_row, event_log, queue_row, tasks::InputsRow, words,
 };
 use callboard_domain::execution::program::ReviewPolicy;
 
@@ -477,6 +479,26 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
 }
 
 #[test]
+fn the_rows_of_chat_batches_are_pinned() {
+    let order = chat_batch::Order {
+        input: FileId::from_u128(ID),
+        hours: 24,
+        window: "24h".into(),
+        metadata: [("team".to_owned(), "a".to_owned())].into(),
+        queue: Some("night".into()),
+        priority: Some(2),
+    };
+    let id = ChatBatchId::from_u128(ID);
+    let new = ChatBatch::new(id, "usr_1".into(), order, None);
+    let begun = new.on(chat_batch::Event::Validated(3), NOW).expect("it fits");
+    let put = |batch: &ChatBatch| CHAT_BATCHES.put(0, ID, batch, None).pop().expect("a row");
+    pinned("chat-batch-v1", &bytes(put(&begun)));
+    let refusal = Refusal { status: 400, body: "{}".into() };
+    let line = ChatLine { custom_id: "r-1".into(), refusal: Some(refusal) };
+    pinned("chat-line-v1", &bytes(CHAT_LINES.put(0, &(ID, 1), &line, None)));
+}
+
+#[test]
 fn the_rows_of_files_are_pinned() {
     let file = File {
         id: FileId::from_u128(ID),
@@ -486,9 +508,13 @@ fn the_rows_of_files_are_pinned() {
         format: Some(Format::Pdf),
         bytes: 8,
         digest: Digest::of("%PDF-1.7"),
+        purpose: None,
+        expires_at: None,
         unused_since: Some(NOW),
     };
     pinned("file-v1", &bytes(FILES.put(0, &ID, &file, None)));
+    let named = File { purpose: Some(Purpose::Batch), expires_at: Some(NOW), ..file.clone() };
+    pinned("file-v1-with-purpose", &bytes(FILES.put(0, &ID, &named, None)));
     let content = ContentRow { place: ID, files: 2 };
     pinned("content-v1", &bytes(CONTENTS.put(0, file.digest.as_bytes(), &content, None)));
     pinned("file-chunk-v1", &bytes(FILE_CHUNKS.put(0, ID, 3, b"%PDF-1.7")));

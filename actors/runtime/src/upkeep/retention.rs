@@ -14,6 +14,7 @@
 //! unless more comes than goes.
 
 mod batches;
+mod chat_batches;
 mod rows;
 
 use std::sync::Arc;
@@ -132,6 +133,7 @@ impl Sweep<'_> {
             self.executions(past(until)).await?;
             self.tasks(past(until)).await?;
             batches::remove_old(self.node, self.environment, until).await?;
+            chat_batches::remove_old(self.node, self.environment, until).await?;
         }
         if let Some(until) = self.policy.history_cutoff(self.now) {
             self.histories(past(until)).await?;

@@ -195,7 +195,7 @@ fn name() -> impl Parse<String> {
     )
 }
 
-fn file_id() -> impl Parse<FileId> {
+pub(super) fn file_id() -> impl Parse<FileId> {
     rule::text(rule::characters(1..=64))
         .only(
             |text| text.parse::<FileId>().is_ok(),

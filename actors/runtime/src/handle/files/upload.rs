@@ -8,9 +8,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_domain::digest::Digest;
-use callboard_domain::file::{File, Format, Recogniser};
+use callboard_domain::file::{File, Format, KEPT_FOR_BATCHES, Purpose, Recogniser};
 use callboard_domain::id::{Environment, FileId, partition_of};
 use callboard_domain::{Error, Rule};
 use callboard_store::table::Chunks;
@@ -36,6 +37,10 @@ pub struct NewFile {
     pub name: Option<String>,
     /// The declared media type.
     pub media_type: Option<String>,
+    /// The purpose.
+    pub purpose: Option<Purpose>,
+    /// The time for which the file is kept although nothing refers to it.
+    pub kept: Option<Duration>,
 }
 
 /// An upload under way; dropped before its end, it leaves nothing.
@@ -87,6 +92,13 @@ impl Handle {
 }
 
 impl FileUpload {
+    /// Names the purpose, and the time for which the file is kept although nothing refers to it, of an upload whose
+    /// bytes came first.
+    pub const fn set_purpose(&mut self, purpose: Purpose, kept: Option<Duration>) {
+        self.new.purpose = Some(purpose);
+        self.new.kept = kept;
+    }
+
     /// Adds the next bytes.
     ///
     /// # Errors
@@ -156,6 +168,8 @@ impl FileUpload {
             self.await_first().await?;
         }
         let (now, format) = (self.node.now(), self.recogniser.format());
+        let of_batch = self.new.purpose.is_some_and(Purpose::is_of_batch);
+        let kept = self.new.kept.or(of_batch.then_some(KEPT_FOR_BATCHES));
         let file = File {
             id: FileId::from_u128(self.node.fresh_id(now, digest.as_bytes()[0])),
             account: self.account.clone(),
@@ -164,6 +178,8 @@ impl FileUpload {
             format,
             bytes: self.bytes,
             digest,
+            purpose: self.new.purpose,
+            expires_at: kept.map(|kept| now.after(kept)),
             unused_since: Some(now),
         };
         // It must have ended before the loose chunks are removed, also if the sender has left.
