@@ -19,12 +19,6 @@ use super::body_budget::Share;
 /// The largest body taken, in bytes.
 pub const MAX_BODY: usize = 2 * 1024 * 1024;
 
-/// The most bytes of a body that is too large that are read and dropped. A caller that is still
-/// sending would otherwise meet a closed connection before it reads the answer.
-const MAX_DROPPED: usize = 4 * MAX_BODY;
-/// The time for reading the rest of a body that is too large.
-const MAX_DROPPING: Duration = Duration::from_secs(2);
-
 /// The time after which the caller of a body that has arrived is looked at again.
 const SLOW: Duration = Duration::from_millis(100);
 
@@ -117,17 +111,9 @@ pub async fn read(request: Request<axum::body::Body>) -> Result<Bytes, Error> {
     }
     let all = tokio::time::timeout(limit, body.collect(announced, max)).await;
     let all = all.map_err(|_| Error::BodyTooSlow { seconds: limit.as_secs() })?;
-    let has_no_room = |error: &Error| {
-        matches!(
-            error,
-            Error::PayloadTooLarge { .. } | Error::TooMuchUnfinished { .. } | Error::Unavailable(_)
-        )
-    };
-    if all.as_ref().is_err_and(has_no_room) {
+    if all.is_err() {
         // The bytes that were read are dropped.
         body.share.iter().for_each(Share::reset);
-        // A body that is still arriving after this time gets the same answer.
-        let _ = tokio::time::timeout(MAX_DROPPING.min(limit), body.drop_rest()).await;
     }
     body.share.iter().for_each(Share::finish);
     if let Some(sender) = sender.filter(|_| began.elapsed() > SLOW) {
@@ -182,16 +168,6 @@ impl Incoming {
             next = self.next_held().await?;
         }
         Ok(all.freeze())
-    }
-
-    async fn drop_rest(&mut self) {
-        let mut dropped = 0;
-        while let Ok(Some(piece)) = self.next().await {
-            dropped += piece.len();
-            if dropped > MAX_DROPPED {
-                return;
-            }
-        }
     }
 }
 

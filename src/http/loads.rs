@@ -138,8 +138,6 @@ enum Phase {
     Reading,
     /// The body has ended, or the load ends with this error once the lines before have their answers.
     Read(Option<Error>),
-    /// Every answer is written; the rest of a body that was refused is dropped.
-    Refused,
 }
 
 struct Loading {
@@ -172,7 +170,7 @@ impl Loading {
                 && self.held < MAX_HELD
                 && self.window.len() < WINDOW;
             if !reads && self.window.is_empty() {
-                return self.end().await;
+                return self.end();
             }
             let held = self.held + self.lines.held();
             tokio::select! {
@@ -224,14 +222,9 @@ impl Loading {
     }
 
     /// The line that says why the load ended early, if it did; then the end.
-    async fn end(&mut self) -> Option<Bytes> {
-        match mem::replace(&mut self.phase, Phase::Refused) {
+    fn end(&mut self) -> Option<Bytes> {
+        match mem::replace(&mut self.phase, Phase::Read(None)) {
             Phase::Read(Some(error)) => Some(of_error(None, &error).into()),
-            Phase::Refused => {
-                self.pieces.drop_rest().await;
-                self.phase = Phase::Read(None);
-                None
-            }
             Phase::Read(None) | Phase::Reading => None,
         }
     }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::header::CONNECTION;
+use axum::http::header::{CONNECTION, EXPECT};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::Error;
@@ -48,8 +48,10 @@ use super::limit::{Counted, OpenLimit, OpenPermit};
 use super::{Refusal, Reply};
 use crate::tls::{Certificate, Tls};
 
+mod rest;
 mod silent;
 
+use rest::Dropped;
 use silent::{Silent, SilentPermit};
 
 /// The pause between two looks for a slot when none is left.
@@ -315,7 +317,10 @@ async fn converse(
         request.extensions_mut().insert(ConnectInfo(peer));
         request.extensions_mut().insert(certificate);
         request.extensions_mut().insert(of_request.clone());
-        let answer = service.clone().answer(request.map(Body::new));
+        let waits = request.headers().contains_key(EXPECT);
+        // A caller who waits for a word has sent nothing, and would be told to go on.
+        let whole = |body| if waits { Body::new(body) } else { Body::new(Dropped::of(body)) };
+        let answer = service.clone().answer(request.map(whole));
         answer.map(|response| Ok::<_, Infallible>(closed_if_refused(response)))
     });
     let connection = http1::Builder::new()

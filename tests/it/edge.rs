@@ -97,6 +97,49 @@ async fn a_public_endpoint_reads_eight_kibibytes() {
     anybody.post_raw("/api/auth/login", padded).await.expect_ok();
 }
 
+/// The status that a caller reads who sends all of the body first, as most clients do.
+fn told_after_sending(
+    url: &str,
+    (path, token, bytes): (&str, &str, usize),
+) -> std::io::Result<u16> {
+    use std::io::{Read, Write};
+    let host = url.strip_prefix("http://").expect("an address");
+    let mut stream = std::net::TcpStream::connect(host)?;
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         content-length: {bytes}\r\n\r\n"
+    )?;
+    stream.write_all(&vec![b' '; bytes])?;
+    let mut head = [0; 12];
+    stream.read_exact(&mut head)?;
+    Ok(String::from_utf8_lossy(&head[9..]).parse().expect("a status"))
+}
+
+/// Tried before: a caller with an expired key met a broken pipe in place of 401.
+#[tokio::test]
+async fn a_caller_who_still_sends_reads_the_refusal() {
+    let server = Server::with(&[("LIMITS__FILE_BYTES", "1048576")]);
+    let key = server.key("operator").await;
+    let most = 100 << 20;
+    for (path, token, bytes, status) in [
+        ("/api/files", "wrong", most, 401),
+        ("/api/files", "wrong", 20_000, 401),
+        ("/api/files", key.as_str(), most, 413),
+        ("/api/tasks", "wrong", 3 << 20, 401),
+        ("/api/tasks", key.as_str(), most, 413),
+        ("/api/tasks/bulk", key.as_str(), 30 << 20, 415),
+        ("/v1/chat/completions", key.as_str(), 30 << 20, 413),
+        ("/api/auth/login", "", 20 << 20, 413),
+        ("/api/nothing", key.as_str(), 20 << 20, 404),
+    ] {
+        let (url, path_of, token) = (server.url.clone(), path.to_owned(), token.to_owned());
+        let told = move || told_after_sending(&url, (&path_of, &token, bytes));
+        let told = tokio::task::spawn_blocking(told).await.expect("no panic");
+        assert_eq!(told.ok(), Some(status), "{path}, {bytes} bytes");
+    }
+}
+
 #[tokio::test]
 async fn unfinished_sign_ins_take_no_room_from_others_and_are_given_up_soon() {
     let server = Server::with(&[("SERVER__BODIES_MAX_BYTES", "4194304")]);

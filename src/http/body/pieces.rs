@@ -11,7 +11,6 @@ use bytes::Bytes;
 use callboard_domain::{Error, Rule};
 use futures_util::StreamExt;
 
-use super::{MAX_DROPPED, MAX_DROPPING};
 use crate::http::auth::BodySender;
 use crate::http::{Edge, Share};
 
@@ -77,23 +76,6 @@ impl Pieces {
         let Some(share) = &self.share else { return Ok(()) };
         share.reset();
         share.take(held)
-    }
-
-    /// Drops the rest of the body for a moment: a client that is still sending would otherwise meet a closed
-    /// connection before it reads the answer.
-    pub(in crate::http) async fn drop_rest(&mut self) {
-        self.share.iter().for_each(Share::reset);
-        let rest = async {
-            let mut dropped = 0;
-            while let Some(Ok(piece)) = self.stream.next().await {
-                dropped += piece.len();
-                if dropped > MAX_DROPPED {
-                    return;
-                }
-            }
-        };
-        // A body that is still arriving after this time is cut off.
-        let _ = tokio::time::timeout(MAX_DROPPING.min(self.limit), rest).await;
     }
 }
 
