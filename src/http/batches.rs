@@ -58,7 +58,9 @@ pub(super) async fn create(
         Uploaded::Tried(tried) => return Ok(Reply::ok(&BatchEstimateBody::tried(&tried))),
     };
     let view = app.handle.view_of_batch(caller.environment, *batch).await?;
-    let reply = Reply::created(&BatchBody::of(&view, app.handle.now()));
+    let warnings = app.handle.warnings_of_batch(caller.environment, &view.batch).await?;
+    let body = BatchBody::of(&view, app.handle.now()).warned(warnings);
+    let reply = Reply::created(&body);
     if !replayed {
         let record = Record::new(Action::BatchCreated, by).of(view.batch.id);
         app.record(record.with("rows", view.batch.total)).await;

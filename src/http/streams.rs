@@ -90,7 +90,8 @@ pub(super) async fn of_task(
 ) -> Result<Response, Failure> {
     app.may_read(&caller, id)?;
     let permit = app.streams.open(caller.account)?;
-    Ok(answer(&app, &caller, reader, Item::Task(id), permit, WithoutRoom::Refused).await?)
+    let item = (Item::Task(id), Vec::new());
+    Ok(answer(&app, &caller, reader, item, permit, WithoutRoom::Refused).await?)
 }
 
 /// An execution as it goes on, with the texts of its steps.
@@ -106,7 +107,7 @@ pub(super) async fn of_execution(
     Id(id): Id<ExecutionId>,
 ) -> Result<Response, Failure> {
     let permit = app.streams.open(caller.account)?;
-    let item = Item::Execution(id);
+    let item = (Item::Execution(id), Vec::new());
     Ok(answer(&app, &caller, reader, item, permit, WithoutRoom::Refused).await?)
 }
 
@@ -115,17 +116,18 @@ pub(super) async fn of_submitted(
     app: &Arc<App>,
     caller: &Caller,
     reader: Reader,
-    id: TaskId,
+    (id, warnings): (TaskId, Vec<String>),
     permit: OpenPermit,
 ) -> Result<Response, Error> {
-    answer(app, caller, reader, Item::Task(id), permit, WithoutRoom::Waits).await
+    let item = (Item::Task(id), warnings);
+    answer(app, caller, reader, item, permit, WithoutRoom::Waits).await
 }
 
 async fn answer(
     app: &Arc<App>,
     caller: &Caller,
     reader: Reader,
-    item: Item,
+    (item, warnings): (Item, Vec<String>),
     permit: OpenPermit,
     without_room: WithoutRoom,
 ) -> Result<Response, Error> {
@@ -135,6 +137,7 @@ async fn answer(
     };
     let Reader { connection, share } = reader;
     let mut stream = ItemStream::new(app, caller, item, action, share, permit).await?;
+    stream.warnings = warnings;
     stream.begin(without_room).await?;
     let events = stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
@@ -166,6 +169,8 @@ struct ItemStream {
     account: Account,
     environment: Environment,
     item: Item,
+    /// The warnings of the submission, for the first frame.
+    warnings: Vec<String>,
     /// The caller, if it is bound to queues, which reads its task only while it holds it.
     bound: Option<Caller>,
     wanted: Wanted,
@@ -209,6 +214,7 @@ impl ItemStream {
             account: caller.account,
             environment,
             item,
+            warnings: Vec::new(),
             bound: caller.is_bound().then(|| caller.clone()),
             wanted,
             right: app.handle.right(caller, action),
@@ -268,6 +274,7 @@ impl ItemStream {
             Whole::Snapshot => "snapshot",
             Whole::End => "end",
         };
+        self.warnings.clear();
         self.ready.push_back((sse::named(name, json), permit));
         self.owed = (whole == Whole::Snapshot && has_ended).then_some(Whole::End);
         self.has_ended = whole == Whole::End;
@@ -291,7 +298,8 @@ impl ItemStream {
                 }
                 let waiting_for = app.handle.waiting_in(environment, &detail.task);
                 let until = app.handle.waiting_until(environment, &detail.task);
-                let body = TaskBody::whole(&detail, waiting_for).until(until);
+                let body =
+                    TaskBody::whole(&detail, waiting_for).until(until).warned(&self.warnings);
                 Ok((written_out(&body)?, has_ended))
             }
             Item::Execution(id) => {

@@ -63,7 +63,8 @@ pub(super) async fn create(
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
     if let Some(permit) = permit {
         let id = task.spec.id;
-        let stream = streams::of_submitted(&app, &caller, reader, id, permit).await?;
+        let stream =
+            streams::of_submitted(&app, &caller, reader, (id, submitted.warnings), permit).await?;
         let mut stream = idempotency::marked(stream, submitted.replayed);
         *stream.status_mut() = StatusCode::CREATED;
         return Ok(stream);

@@ -265,4 +265,17 @@ async fn work_that_no_connected_worker_takes_is_accepted_with_a_warning() {
                  serve default";
     let execute = format!("/api/plans/{plan}/execute");
     assert_eq!(warnings(&execute, &json!({})).await, json!([queue]));
+
+    let template = json!({
+        "name": "letters", "version": "1.0.0", "industry": "devops",
+        "inputSchema": {"type": "object"}, "steps": steps,
+    });
+    client.post("/api/templates", &template).await.expect(201);
+    let batch = json!({"templateId": "letters-v1", "rows": [{"input": {}}]});
+    assert_eq!(warnings("/api/batches", &batch).await, json!([queue]));
+    let stream = client.request(reqwest::Method::POST, "/api/tasks?stream=true").json(&task);
+    let mut stream = stream.send().await.expect("a stream");
+    let first = stream.chunk().await.expect("it goes on").expect("a frame");
+    let first = String::from_utf8_lossy(&first).into_owned();
+    assert!(first.contains("snapshot") && first.contains(says), "{first}");
 }

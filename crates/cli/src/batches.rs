@@ -15,7 +15,7 @@ use rows::{Compare, Rows};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body, Window};
-use super::output::{Column, Format, details, note, print, print_json};
+use super::output::{Column, Format, details, note, print, print_json, warn};
 use super::wait::continues;
 
 const COLUMNS: [Column; 9] = [
@@ -303,7 +303,9 @@ impl Create {
             .query("onInvalid", self.reject_invalid.then_some("reject"))
             .query("keyColumn", self.key.as_ref())
             .raw(kind, bytes);
-        Ok(client.data(call.idempotency_key(self.idempotency_key.as_deref())?).await?)
+        let made = client.data(call.idempotency_key(self.idempotency_key.as_deref())?).await?;
+        warn(&made);
+        Ok(made)
     }
 }
 

@@ -273,6 +273,10 @@ pub struct BatchBody<'a> {
     /// The rows that a retry runs anew; in its answer only.
     #[serde(skip_serializing_if = "Option::is_none")]
     retried: Option<u32>,
+    /// The steps that no connected worker takes: only in the answer to the creation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    warnings: Vec<String>,
 }
 
 /// The number of rows in each status; the sum without `total` and `reused` is `total`.
@@ -385,6 +389,7 @@ impl<'a> BatchBody<'a> {
             started_at: batch.started_at.map(Iso),
             completed_at: batch.ended_at.map(Iso),
             retried: None,
+            warnings: Vec::new(),
         }
     }
 
@@ -403,6 +408,12 @@ impl<'a> BatchBody<'a> {
             estimated_end: end,
             ..Self::in_event(&view.batch, view.progress)
         }
+    }
+
+    /// This body with the warnings of its creation.
+    #[must_use]
+    pub fn warned(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// The answer to a retry of so many rows.

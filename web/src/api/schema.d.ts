@@ -5189,6 +5189,8 @@ export interface components {
             usage: components["schemas"]["Usage"];
             /** @description The version of the template. */
             version: string;
+            /** @description The steps that no connected worker takes: only in the answer to the creation. */
+            warnings?: string[];
         };
         /** @description The estimated cost of rows: of an upload that was tried, or those of a batch that wait to be started. */
         TemplateBatchEstimate: {

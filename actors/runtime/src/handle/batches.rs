@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use super::runs::{Deploy, Start};
 use super::{COMMAND, Handle, scoped_key, within};
 use crate::items::submission::creation::plan_row;
+use crate::items::submission::warnings;
 use crate::kernel::address::BatchAddress as Address;
 use crate::messages::approval::Message as OfApproval;
 use crate::messages::batch::{Message, Retry};
@@ -211,6 +212,22 @@ impl Handle {
         let batch = self.stored_batch(environment, id).await?;
         let view = read::view(&self.node, environment, batch).await;
         view.map_err(|error| unreadable(&error))
+    }
+
+    /// The warnings about steps of a batch that no connected worker takes.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn warnings_of_batch(
+        &self,
+        environment: Environment,
+        batch: &Batch,
+    ) -> Result<Vec<String>, Error> {
+        let plan = self.node.plan(environment, batch.plan).await;
+        let plan = plan.map_err(|error| unreadable(&error))?;
+        let of =
+            |known: Arc<Known>| warnings::of_plan(&self.node, environment, &known.compiled.plan);
+        Ok(plan.map(of).unwrap_or_default())
     }
 
     /// The figures of a batch that was just read.

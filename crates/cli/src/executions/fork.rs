@@ -10,6 +10,7 @@ use serde_json::Map;
 use super::super::access::Access;
 use super::super::failure::Failure;
 use super::super::input::{self, Body, Setting};
+use super::super::output::warn;
 use super::{show, show_dry_run, wait};
 
 /// The fork of an execution.
@@ -64,6 +65,7 @@ impl Fork {
         let call = Call::post(&["plans", "executions", &self.id, "fork"]).json(&body);
         let call = call.idempotency_key(self.idempotency_key.as_deref())?;
         let execution = client.data(call).await?;
+        warn(&execution);
         match execution["id"].as_str() {
             _ if execution["status"] == "dry_run" => show_dry_run(access, &execution),
             Some(id) if self.wait => wait(client, access, id, self.wait_timeout).await,

@@ -8,7 +8,7 @@ use callboard_client::{Call, Client, EventStream};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::output::{Format, escaped, note, print};
+use crate::output::{Format, escaped, note, print, warn};
 use crate::wait::{Outage, continues};
 
 /// The pause before a broken stream is opened again.
@@ -80,6 +80,7 @@ async fn print_until_end(
                     *id = text(&data["id"]);
                     if is_first {
                         note(&format!("{id} submitted"));
+                        warn(data);
                     }
                     printed.becomes(&text(&data["output"]))
                 }

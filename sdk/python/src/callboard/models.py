@@ -2849,6 +2849,8 @@ class TemplateBatch(Base):
     """The usage of all model calls so far, held outputs among them."""
     version: str
     """The version of the template."""
+    warnings: list[str] | None = None
+    """The steps that no connected worker takes: only in the answer to the creation."""
 
 
 class TemplateBatchEstimate(Base):

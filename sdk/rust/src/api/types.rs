@@ -7754,6 +7754,9 @@ pub struct TemplateBatch {
     pub usage: Usage,
     /// The version of the template.
     pub version: String,
+    /// The steps that no connected worker takes: only in the answer to the creation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<Vec<String>>,
 }
 
 /// The estimated cost of rows: of an upload that was tried, or those of a batch that wait to be started.

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use callboard_domain::id::Environment;
+use callboard_domain::plan::Plan;
 use callboard_domain::task::Request;
 
 use super::NewWork;
@@ -15,6 +16,17 @@ const MAX_WARNINGS: usize = 10;
 
 /// The warnings about the work, one for each model and queue.
 pub(crate) fn warnings(node: &Node, environment: Environment, work: &NewWork) -> Vec<String> {
+    unserved(node, environment, needs(work, &node.settings.task_defaults.model))
+}
+
+/// The warnings about the steps of a plan.
+pub(crate) fn of_plan(node: &Node, environment: Environment, plan: &Plan) -> Vec<String> {
+    let mut needs = Needs::default();
+    needs.add_plan(plan, &node.settings.task_defaults.model);
+    unserved(node, environment, needs)
+}
+
+fn unserved(node: &Node, environment: Environment, Needs(mut needs): Needs<'_>) -> Vec<String> {
     if environment.is_test() {
         return Vec::new();
     }
@@ -25,7 +37,6 @@ pub(crate) fn warnings(node: &Node, environment: Environment, work: &NewWork) ->
             profile.is_some_and(|profile| profile.takes(model, queue))
         })
     };
-    let mut needs = needs(work, &node.settings.task_defaults.model);
     needs.retain(|(model, queue)| !is_served(model, queue));
     let reason = |(model, queue): &(Cow<'_, str>, &str)| {
         node.actors.workers.unserved(environment, (model, queue), moment)
@@ -36,31 +47,39 @@ pub(crate) fn warnings(node: &Node, environment: Environment, work: &NewWork) ->
     warnings
 }
 
-/// The models and queues of the work, without repetitions. A task or step counts with the model that is called
-/// first: the others follow only after a failure.
-fn needs<'w>(work: &'w NewWork, default_model: &'w str) -> Vec<(Cow<'w, str>, &'w str)> {
-    let mut needs: Vec<(Cow<'_, str>, &str)> = Vec::new();
-    let mut add = |model: Cow<'w, str>, queue: &'w str| {
+/// Models with queues, without repetitions. A task or step counts with the model that is called first: the others follow
+/// only after a failure.
+#[derive(Default)]
+struct Needs<'w>(Vec<(Cow<'w, str>, &'w str)>);
+
+impl<'w> Needs<'w> {
+    fn add(&mut self, model: Cow<'w, str>, queue: &'w str) {
         let need = (model, queue);
-        if !needs.contains(&need) && needs.len() < MAX_WARNINGS {
-            needs.push(need);
+        if !self.0.contains(&need) && self.0.len() < MAX_WARNINGS {
+            self.0.push(need);
         }
-    };
+    }
+
+    fn add_plan(&mut self, plan: &'w Plan, default_model: &'w str) {
+        for step in plan.steps().iter().filter(|step| step.wait().is_none()) {
+            let source = step.source();
+            let model = source.first_model().unwrap_or(Cow::Borrowed(default_model));
+            self.add(model, source.queue.as_deref().unwrap_or(Request::DEFAULT_QUEUE));
+        }
+    }
+}
+
+fn needs<'w>(work: &'w NewWork, default_model: &'w str) -> Needs<'w> {
+    let mut needs = Needs::default();
     match work {
         NewWork::Tasks(requests, _) => {
             for request in requests {
-                add(Cow::Borrowed(&request.model), &request.queue);
+                needs.add(Cow::Borrowed(&request.model), &request.queue);
             }
         }
-        NewWork::Retry(request, _) => add(Cow::Borrowed(&request.model), &request.queue),
+        NewWork::Retry(request, _) => needs.add(Cow::Borrowed(&request.model), &request.queue),
         NewWork::Plan(..) => {}
-        NewWork::Execution(begin) => {
-            for step in begin.compiled.plan.steps().iter().filter(|step| step.wait().is_none()) {
-                let source = step.source();
-                let model = source.first_model().unwrap_or(Cow::Borrowed(default_model));
-                add(model, source.queue.as_deref().unwrap_or(Request::DEFAULT_QUEUE));
-            }
-        }
+        NewWork::Execution(begin) => needs.add_plan(&begin.compiled.plan, default_model),
     }
     needs
 }
