@@ -1,0 +1,100 @@
+// Many runs at a glance: by template, how long steps take, the items of a list, what two texts differ in.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { close, launch, live, looksOf, open } from "./support/browser.mjs";
+import { startServer } from "./support/server.mjs";
+import { startWorker } from "./support/worker.mjs";
+
+let server;
+let browser;
+let worker;
+let template;
+const say = (order) => JSON.stringify(order);
+/** The ids of the runs, the first that ended first. */
+const runs = [];
+const RUNS = "/api/plans/executions";
+
+before(async () => {
+  server = await startServer();
+  browser = await launch();
+  worker = await startWorker(server);
+  ({ id: template } = await server.call("POST", "/api/templates", {
+    name: "Parcel Reply",
+    version: "1.0.0",
+    industry: "custom",
+    visibility: "organization",
+    inputSchema: {
+      type: "object",
+      required: ["order", "word"],
+      properties: { order: { type: "string" }, word: { type: "string" } },
+    },
+    steps: [
+      { id: "facts", prompt: say({ say: "The parcel left Rostock on Monday." }) },
+      { id: "reply", prompt: "{{input.order}}", dependsOn: ["facts"] },
+      {
+        id: "letter",
+        prompt: say({ say: "Dear Ann,\nyour parcel comes {{input.word}}.\nKind regards" }),
+        dependsOn: ["reply"],
+      },
+    ],
+  }));
+  for (let number = 0; number < 12; number++) {
+    const order = number % 5 === 3 ? { fail: "the printer is out of ink" } : { say: `reply ${number}` };
+    runs.push((await deploy({ order: say(order), word: number === 10 ? "today" : "on Friday" })).id);
+  }
+  const ended = await server.until(async () => {
+    const { data } = await server.answer(
+      "GET",
+      `${RUNS}?status=completed,failed&orderBy=completedAt&order=asc`,
+    );
+    return data.length === runs.length && data;
+  }, "the end of each run");
+  runs.splice(0, runs.length, ...ended.map(({ id }) => id));
+});
+after(async () => {
+  worker?.stop();
+  await browser?.close();
+  await server?.stop();
+});
+
+const deploy = (input) => server.call("POST", `/api/templates/${template}/deploy`, { input });
+
+test("executions are grouped by template: runs, what happens now, and a strip of the last outcomes", async () => {
+  const page = await open(browser, server, "/executions");
+  await page.getByRole("link", { name: "By template" }).click();
+  await page.waitForURL(/view=templates/);
+  await page.reload();
+  const row = page.locator(`.table-row[data-key="${template}"]`);
+  const strip = row.getByRole("list", { name: "The last 12 outcomes of Parcel Reply" });
+  await strip.waitFor();
+  await live(page);
+  assert.equal(await row.getAttribute("aria-rowindex"), "2", "what ran last comes first");
+  assert.equal(await row.locator('[data-column="runs"]').textContent(), "12");
+  assert.equal(await row.locator('[data-column="failed"]').textContent(), "2");
+  // The tab stop of a strip is its last run; arrows lead to those before.
+  await row.getByRole("link", { name: "Parcel Reply", exact: true }).focus();
+  await page.keyboard.press("Tab");
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("href"));
+  assert.equal(await focused(), `/executions/${runs[11]}`);
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await focused(), `/executions/${runs[10]}`);
+  await page.keyboard.press("Home");
+  assert.equal(await focused(), `/executions/${runs[0]}`);
+  await page.getByRole("tooltip").getByText("completed after").waitFor();
+  await page.mouse.move(0, 0);
+  const { id } = await deploy({ order: say({ say: "late", hang: true }), word: "soon" });
+  await row.getByText("1 running").waitFor();
+  assert.equal(await row.locator('[data-column="runs"]').textContent(), "13");
+  await looksOf(page, "executions-by-template");
+  await server.call("DELETE", `${RUNS}/${id}`);
+  await row.getByRole("list", { name: "The last 13 outcomes of Parcel Reply" }).waitFor();
+  const outcomes = row.locator(".executions-strip a");
+  const tones = await outcomes.evaluateAll((all) => all.map((it) => it.dataset.tone));
+  assert.deepEqual(
+    ["good", "bad", "mute"].map((tone) => tones.filter((it) => it === tone).length),
+    [10, 2, 1],
+  );
+  await row.locator('.executions-strip a[data-tone="bad"]').first().click();
+  await page.getByText("the printer is out of ink").first().waitFor();
+  await close(page);
+});
