@@ -98,3 +98,28 @@ test("executions are grouped by template: runs, what happens now, and a strip of
   await page.getByText("the printer is out of ink").first().waitFor();
   await close(page);
 });
+
+test("the last runs of a template are a map of how long each step took, beside the median of the step", async () => {
+  const page = await open(browser, server, `/templates/${template}`);
+  await page.getByRole("link", { name: "Runs", exact: true }).click();
+  const map = page.getByRole("table", { name: "Duration of the steps" });
+  const row = map.getByRole("row").filter({ has: page.locator(`a[href="/executions/${runs[11]}"]`) });
+  const cells = row.getByRole("cell");
+  await cells.first().getByText("ms").waitFor();
+  const { steps } = await server.call("GET", `${RUNS}/${runs[11]}`);
+  assert.deepEqual(
+    await cells.allTextContents(),
+    ["facts", "reply", "letter"].map((step) => `${steps[step].durationMs} ms`),
+  );
+  await map.getByRole("row", { name: /^Median/ }).waitFor();
+  assert.equal(await map.getByRole("rowheader").count(), 14, "thirteen runs, and the medians");
+  await cells.nth(0).getByRole("link").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.evaluate(() => document.activeElement.blur());
+  await looksOf(page, "template-runs");
+  await cells.nth(1).getByRole("link").focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/executions\/.*step=reply/);
+  await page.getByRole("complementary", { name: "Step reply" }).waitFor();
+  await close(page);
+});

@@ -1,5 +1,5 @@
 /** One tab stop for many links: the arrows lead from one to the next, Home and End to the first and the last. */
-import { type KeyboardEvent, useState } from "react";
+import { type FocusEvent, type KeyboardEvent, useState } from "react";
 
 /** The link that a key leads to, of `count` in lines of `columns`; undefined for any other key. */
 export function nextOf(key: string, at: number, count: number, columns: number): number | undefined {
@@ -14,23 +14,27 @@ export function nextOf(key: string, at: number, count: number, columns: number):
   return to === undefined || to < 0 || to >= count ? undefined : to;
 }
 
-/** The props of the element around `count` links, and those of each; `first` is the stop until one is focused. */
+/** The props of the element around `count` links, and of each; `first` is the stop until one is focused. */
 export function useRoving(count: number, first: number) {
   const [focused, setFocused] = useState<number>();
   const stop = Math.min(focused ?? first, count - 1);
-  const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
-    const all = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-roving]")];
-    const line = all.findIndex(({ offsetTop }) => offsetTop !== all[0]?.offsetTop);
-    const at = all.indexOf(event.target as HTMLElement);
-    const to = nextOf(event.key, at, all.length, line < 0 ? all.length : line);
-    if (at < 0 || to === undefined) return;
-    event.preventDefault();
-    all[to]?.focus();
+  const linksIn = (around: HTMLElement) => [...around.querySelectorAll<HTMLElement>("[data-roving]")];
+  const around = {
+    onFocus: (event: FocusEvent<HTMLElement>) => {
+      const at = linksIn(event.currentTarget).indexOf(event.target);
+      if (at >= 0) setFocused(at);
+    },
+    onKeyDown: (event: KeyboardEvent<HTMLElement>) => {
+      const all = linksIn(event.currentTarget);
+      const [top, ...tops] = all.map((it) => it.getBoundingClientRect().top);
+      const line = tops.findIndex((it) => it !== top) + 1;
+      const at = all.indexOf(event.target as HTMLElement);
+      const to = nextOf(event.key, at, all.length, line || all.length);
+      if (at < 0 || to === undefined) return;
+      event.preventDefault();
+      all[to]?.focus();
+    },
   };
-  const of = (index: number) => ({
-    "data-roving": true,
-    tabIndex: index === stop ? 0 : -1,
-    onFocus: () => setFocused(index),
-  });
-  return { onKeyDown, of };
+  const of = (index: number) => ({ "data-roving": true, tabIndex: index === stop ? 0 : -1 });
+  return { around, of };
 }

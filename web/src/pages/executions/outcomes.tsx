@@ -45,7 +45,7 @@ export function Strip({ ended, of }: { ended: Execution[]; of?: string }) {
           ? t`The last ${count(ended.length)} outcomes of ${of}`
           : t`The last ${count(ended.length)} outcomes`
       }
-      onKeyDown={roving.onKeyDown}
+      {...roving.around}
     >
       {ended.toReversed().map((execution, index) => {
         const lines = wordsOf(execution);
