@@ -1,7 +1,7 @@
 // Many runs at a glance: by template, how long steps take, the items of a list, what two texts differ in.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { close, launch, live, looksOf, open } from "./support/browser.mjs";
+import { close, launch, live, looksOf, open, resize, WINDOW } from "./support/browser.mjs";
 import { startServer } from "./support/server.mjs";
 import { startWorker } from "./support/worker.mjs";
 
@@ -123,3 +123,93 @@ test("the last runs of a template are a map of how long each step took, beside t
   await page.getByRole("complementary", { name: "Step reply" }).waitFor();
   await close(page);
 });
+
+test("the outputs and prompts of two runs are compared word by word, and those of a task and its retry", async () => {
+  const inputs = await Promise.all(runs.map((id) => server.call("GET", `${RUNS}/${id}`)));
+  const [one] = inputs.filter(({ input }) => input.word === "today");
+  const [other] = inputs.filter(({ input, status }) => input.word !== "today" && status === "completed");
+  const page = await open(browser, server, `/executions/${one.id}?view=compare&with=${other.id}`);
+  await page
+    .getByRole("row", { name: /^letter/ })
+    .getByRole("button", { name: "differs" })
+    .click();
+  const texts = page.getByRole("region", { name: "Texts of letter" });
+  const [before, after] = ["a", "b"].map((side) => texts.locator(`.cm-merge-${side} .cm-changedText`));
+  await after.getByText("today", { exact: true }).waitFor();
+  await before.getByText("on Friday", { exact: true }).waitFor();
+  assert.equal(await texts.locator(".cm-changedLine").count(), 2, "one line differs");
+  await texts.scrollIntoViewIfNeeded();
+  await looksOf(page, "execution-texts");
+  await texts.getByRole("button", { name: "Prompt" }).click();
+  await after.getByText("today", { exact: true }).waitFor();
+  await page
+    .getByRole("row", { name: /^facts/ })
+    .getByRole("button", { name: "same" })
+    .click();
+  await page.getByText("Both are the same.").waitFor();
+
+  const { id } = await server.call("POST", "/api/tasks", {
+    prompt: say({ fail: "out of ink" }),
+  });
+  await server.until(
+    async () => (await server.call("GET", `/api/tasks/${id}`)).status === "failed",
+    "a failure",
+  );
+  const again = await server.call("POST", `/api/tasks/${id}/retry`);
+  await page.goto(`/tasks/${again.id}`);
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByText("Neither has one.").waitFor();
+  await page.getByRole("button", { name: "Prompt" }).click();
+  await page.getByText("Both are the same.").waitFor();
+  await looksOf(page, "task-texts");
+  await close(page);
+});
+
+test("a graph of seven steps is seen whole and can be read, one of forty has a map", async () => {
+  const chain = (number) =>
+    Array.from({ length: number }, (_, index) => ({
+      id: `step-${index}`,
+      prompt: "x",
+      queue: "nobody",
+      dependsOn: index ? [`step-${index - 1}`] : [],
+    }));
+  const run = async (number) => {
+    const { id } = await server.call("POST", "/api/plans", { name: `${number} steps`, steps: chain(number) });
+    return (await server.call("POST", `/api/plans/${id}/execute`, {})).id;
+  };
+  const page = await open(browser, server, null);
+  await resize(page, { width: 1366, height: 768 });
+  const seven = await run(7);
+  for (const query of ["", "?step=step-3"]) {
+    await page.goto(`/executions/${seven}${query}`);
+    await page.waitForFunction(readable, 7);
+    await looksOf(page, `execution-seven${query && "-drawer"}`);
+    await resize(page, { width: 1366, height: 768 });
+  }
+  assert.equal(await page.locator(".executions-map").count(), 0);
+  await page.goto(`/executions/${await run(40)}`);
+  await page.getByRole("img", { name: "Map of 40 steps" }).waitFor();
+  await resize(page, WINDOW);
+  await close(page);
+});
+
+/** In the page: all steps are in the frame, and the smallest text of each has 12 px. */
+const readable = (number) => {
+  const frame = document.querySelector(".executions-graph")?.getBoundingClientRect();
+  const all = [...document.querySelectorAll(".executions-node")].map((it) => ({
+    box: it.getBoundingClientRect(),
+    zoom: it.getBoundingClientRect().height / it.offsetHeight,
+    size: Number.parseFloat(getComputedStyle(it.querySelector(".status")).fontSize),
+  }));
+  return (
+    all.length === number &&
+    all.every(
+      ({ box, zoom, size }) =>
+        zoom * size >= 12 &&
+        box.left >= frame.left &&
+        box.right <= frame.right &&
+        box.top >= frame.top &&
+        box.bottom <= frame.bottom,
+    )
+  );
+};

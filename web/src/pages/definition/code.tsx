@@ -1,4 +1,4 @@
-/** The editor of definitions, and the difference of two, by CodeMirror; a chunk of its own. */
+/** The editor of definitions, and the difference of two texts, by CodeMirror; a chunk of its own. */
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
@@ -62,11 +62,12 @@ const colours = HighlightStyle.define([
   { tag: [tags.comment, tags.meta], color: "var(--text-3)" },
 ]);
 
-function common(label: string): Extension[] {
+const YAML: Extension = [yaml(), syntaxHighlighting(colours)];
+
+function common(label: string, language: Extension): Extension[] {
   return [
     look,
-    yaml(),
-    syntaxHighlighting(colours),
+    language,
     lineNumbers(),
     highlightSpecialChars(),
     EditorView.lineWrapping,
@@ -117,7 +118,7 @@ export function YamlEditor({ label, text, faults, onChange, goTo }: EditProps) {
     const state = EditorState.create({
       doc: start.current,
       extensions: [
-        common(label),
+        common(label, YAML),
         faultLines,
         history(),
         keymap.of([...defaultKeymap, ...historyKeymap]),
@@ -147,15 +148,20 @@ export function YamlEditor({ label, text, faults, onChange, goTo }: EditProps) {
   return <div className="definition-code" ref={host} />;
 }
 
+/** A difference that takes longer is told in larger pieces. */
+const PRECISE = { scanLimit: 500, timeout: 300 };
+
 /** Two texts: beside each other, or one under the other where there is no room. */
-export function YamlDiff({
+export function TextDiff({
   before,
   after,
   names,
+  isYaml = false,
 }: {
   before: string;
   after: string;
   names: [string, string];
+  isYaml?: boolean;
 }) {
   const host = useRef<HTMLDivElement>(null);
   const [left, right] = names;
@@ -168,14 +174,20 @@ export function YamlDiff({
       EditorView.editable.of(false),
       EditorView.contentAttributes.of({ tabindex: "0", translate: "no" }),
     ];
+    const language = isYaml ? YAML : [];
     const folded = { margin: 3, minSize: 6 };
     if (isNarrow) {
       const view = new EditorView({
         doc: after,
         extensions: [
-          common(t`${left} to ${right}`),
+          common(t`${left} to ${right}`, language),
           fixed,
-          unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged: folded }),
+          unifiedMergeView({
+            original: before,
+            mergeControls: false,
+            collapseUnchanged: folded,
+            diffConfig: PRECISE,
+          }),
         ],
         root,
         parent,
@@ -183,13 +195,14 @@ export function YamlDiff({
       return () => view.destroy();
     }
     const view = new MergeView({
-      a: { doc: before, extensions: [common(left), fixed] },
-      b: { doc: after, extensions: [common(right), fixed] },
+      a: { doc: before, extensions: [common(left, language), fixed] },
+      b: { doc: after, extensions: [common(right, language), fixed] },
       root,
       parent,
       collapseUnchanged: folded,
+      diffConfig: PRECISE,
     });
     return () => view.destroy();
-  }, [before, after, left, right, isNarrow]);
+  }, [before, after, left, right, isNarrow, isYaml]);
   return <div className="definition-code" ref={host} />;
 }

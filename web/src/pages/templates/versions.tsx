@@ -10,7 +10,7 @@ import { Loaded, Panel } from "../../ui/basics";
 import { Published } from "../../ui/published";
 import { Scroll } from "../../ui/sized";
 import { Mark } from "../../ui/status";
-import { YamlDiff } from "../definition/code";
+import { TextDiff } from "../definition/code";
 import { changes, textOf } from "../definition/definition";
 import { Choices } from "./choices";
 
@@ -153,7 +153,8 @@ function Difference({ id, before, after }: { id: string; before: string; after: 
                         </li>
                       ))}
                     </ul>
-                    <YamlDiff
+                    <TextDiff
+                      isYaml
                       before={textOf(a)}
                       after={textOf(b)}
                       names={[t`Version ${before}`, t`Version ${after}`]}
