@@ -11,10 +11,9 @@ import { Loading } from "../../ui/basics";
 import { LongText } from "../../ui/long-text";
 import { Cut } from "./drawer";
 import "../../ui/filters.css";
-import "../definition/definition.css";
 import "./texts.css";
 
-const TextDiff = lazy(() => import("../definition/code").then(({ TextDiff }) => ({ default: TextDiff })));
+const Diff = lazy(() => import("../../ui/diff").then(({ Diff }) => ({ default: Diff })));
 
 /** So much of each is compared; a task's page has all of it. */
 const COMPARED = 200_000;
@@ -103,7 +102,8 @@ function Difference({ before, after, isOutput }: { before: Shown; after: Shown; 
             <span>+ {after.name}</span>
           </div>
           <Suspense fallback={<Loading lines={3} />}>
-            <TextDiff
+            <Diff
+              className="executions-diff"
               before={visible(before.text?.slice(0, COMPARED) ?? "")}
               after={visible(after.text?.slice(0, COMPARED) ?? "")}
               names={[before.name, after.name]}

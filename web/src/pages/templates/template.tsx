@@ -18,6 +18,7 @@ import { Tabs } from "../../ui/tabs";
 import { toast, toastError } from "../../ui/toast";
 import { Run } from "../definition/run";
 import { Steps } from "../definition/steps";
+import { visibilityOf } from "./visibility";
 
 const Versions = lazy(() => import("./versions"));
 const Edit = lazy(() => import("./edit"));
@@ -143,7 +144,7 @@ function Head({ template }: { template: Template }) {
           <Trans>by {template.author}</Trans>
         </span>
         <span>
-          <Trans>seen by: {template.visibility}</Trans>
+          <Trans>seen by: {visibilityOf(template.visibility)}</Trans>
         </span>
         <span>
           <Trans>
