@@ -10,7 +10,7 @@ import { useLive } from "../../live/live";
 import { Button, Command, Loading } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
-import { obstacleOf, Status } from "../../ui/status";
+import { lookOf, obstacleOf, Status } from "../../ui/status";
 import { Ago, Lasted } from "../../ui/time";
 import { Output } from "../tasks/output";
 import { Unpriced } from "./executions";
@@ -121,7 +121,7 @@ function Figures({ step }: { step: StepView }) {
       {step.items && (
         <Fact name={t`Items`}>
           {itemStates(step.items)
-            .map(([state, number]) => `${count(number)} ${state}`)
+            .map(([state, number]) => `${count(number)} ${lookOf(state).word}`)
             .join(", ")}
           {step.items.awaitingApproval ? t`, ${count(step.items.awaitingApproval)} with a reviewer` : ""}
         </Fact>
