@@ -79,7 +79,7 @@ const columnsOf = (filter: Query): Column<Group>[] => [
   {
     id: "name",
     header: t`Template or plan`,
-    width: "minmax(170px, 2fr)",
+    width: "minmax(150px, 3fr)",
     cell: (group) => (
       <span className="executions-group">
         <Link href={listed(group)} className="cut">
@@ -110,13 +110,13 @@ const columnsOf = (filter: Query): Column<Group>[] => [
   {
     id: "now",
     header: t`Now`,
-    width: "minmax(130px, 1fr)",
+    width: "minmax(112px, 2fr)",
     cell: (group) => <NowOf group={group} filter={filter} />,
   },
   {
     id: "outcomes",
     header: t`The last ${LAST_ENDED.limit} outcomes`,
-    width: "minmax(376px, 4fr)",
+    width: "minmax(376px, 9fr)",
     cell: (group) => <Outcomes group={group} filter={filter} />,
   },
 ];
