@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import {
   accessible,
+  accessibleInThemes,
   close,
   follow,
   loaded,
@@ -70,24 +71,91 @@ test("a browser in German gets the sign-in, the overview and a decision in Germa
   await close(page);
 });
 
-test("the overview and the review are in German, and accessible: light, dark, on a phone, at 200 %", async () => {
+const say = (order) => JSON.stringify(order);
+
+/** Pages with something in each: outputs that wait and were decided, runs of a template that ended and one that runs. */
+async function pages() {
   await on.clear();
-  const id = await on.held("Ein Brief.", { title: "Brief" });
-  const page = await open(on.browser, on.server, "/", GERMAN);
-  const pages = {
-    overview: "/",
-    review: `/review/${id}`,
+  const decided = await on.held("Ein alter Brief.", { title: "Alter Brief" });
+  await on.server.call("POST", `/api/hitl/${decided}/approve`);
+  await on.decided(decided);
+  const review = await on.held("Ein Brief.", { title: "Brief" });
+  const version = (version, more) => ({
+    name: "Paketbrief",
+    version,
+    industry: "custom",
+    visibility: "organization",
+    steps: [
+      { id: "fakten", prompt: say({ say: "Das Paket ist unterwegs." }) },
+      { id: "brief", prompt: "{{input.auftrag}}", dependsOn: ["fakten"] },
+      ...more,
+    ],
+    inputSchema: {
+      type: "object",
+      required: ["auftrag", "briefe"],
+      properties: {
+        auftrag: { type: "string" },
+        briefe: { type: "array", items: { type: "string" } },
+      },
+    },
+  });
+  const each = {
+    id: "jeder",
+    prompt: "{{item}}",
+    forEach: "{{input.briefe}}",
+    maxItems: 9,
+    onItemError: "skip",
   };
-  for (const [name, path] of Object.entries(pages)) {
-    await follow(page, path);
-    await german(page);
-    await looksOf(page, `german-${name}`, path);
-    await resize(page, ZOOMED);
-    await accessible(page, `${path} at 200 %`);
-    await resize(page, WINDOW);
-  }
-  await close(page);
-});
+  const { id: template } = await on.server.call("POST", "/api/templates", version("1.0.0", []));
+  await on.server.call("POST", "/api/templates", version("1.1.0", [each]));
+  const briefe = [say({ say: "x" }), say({ fail: "verschmiert" })];
+  const run = async (auftrag) => {
+    const input = { auftrag: say(auftrag), briefe };
+    return (await on.server.call("POST", `/api/templates/${template}/deploy`, { input })).id;
+  };
+  const [one, other] = [await run({ say: "Montag" }), await run({ say: "Dienstag" })];
+  await run({ fail: "keine Tinte" });
+  await on.server.until(async () => {
+    const ended = "/api/plans/executions?status=completed,failed&limit=1";
+    return (await on.server.answer("GET", ended)).pagination.total >= 3;
+  }, "the end of three runs");
+  await run({ hang: true });
+  return {
+    overview: "/",
+    review: `/review/${review}`,
+    decided: "/review/decided",
+    "decided-item": `/review/${decided}`,
+    statistics: "/insights",
+    executions: "/executions",
+    "executions-by-template": "/executions?view=templates",
+    execution: `/executions/${one}`,
+    "execution-step": `/executions/${one}?step=jeder`,
+    "execution-timeline": `/executions/${one}?view=timeline`,
+    "execution-table": `/executions/${one}?view=table`,
+    "execution-compare": `/executions/${one}?view=compare&with=${other}`,
+    templates: "/templates",
+    template: `/templates/${template}`,
+    "template-runs": `/templates/${template}?tab=runs`,
+    "template-deploy": `/templates/${template}?tab=deploy`,
+    "template-versions": `/templates/${template}?tab=versions`,
+    "template-edit": `/templates/${template}?tab=edit`,
+  };
+}
+
+for (const [language, settings] of Object.entries({ German: GERMAN, English: {} })) {
+  test(`the pages of reviews, executions and templates are in ${language}, and accessible: light, dark, on a phone, at 200 %`, async () => {
+    const page = await open(on.browser, on.server, "/", settings);
+    for (const [name, path] of Object.entries(await pages())) {
+      await follow(page, path);
+      if (settings === GERMAN) await german(page);
+      await looksOf(page, `${language}-${name}`, path);
+      await resize(page, ZOOMED);
+      await accessibleInThemes(page, `${language}-${name}-zoomed`, `${path} at 200 %`);
+      await resize(page, WINDOW);
+    }
+    await close(page);
+  });
+}
 
 test("another language is chosen in the menu, and stays", async () => {
   const page = await open(on.browser, on.server, "/tasks", {});

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
+  accessible,
   close,
   follow,
   launch,
@@ -77,6 +78,7 @@ const pages = () => [
   ["/review", "link", /Dear customer/],
   [`/review/${ids.review}`, "button", /^Approve/],
   ["/executions", "link", /Parcel Reply|parcel-reply/],
+  ["/executions?view=templates", "link", "Parcel Reply"],
   [`/executions/${ids.run}`, "button", "Cancel"],
   [`/executions/${ids.run}?step=stock`, "button", "Close"],
   [`/executions/${ids.run}?view=compare&with=${ids.other}`, "combobox", "Compare with"],
@@ -86,6 +88,7 @@ const pages = () => [
   [`/tasks/${ids.review}`, "link", /[Rr]eview/],
   ["/templates", "link", "Parcel Reply"],
   [`/templates/${ids.template}`, "link", "Deploy"],
+  [`/templates/${ids.template}?tab=runs`, "link", /^Versions/],
   [`/templates/${ids.template}?tab=deploy`, "button", "Dry run"],
   [`/templates/${ids.template}?tab=versions`, "combobox", /./],
   [`/templates/${ids.template}?tab=edit`, "button", "Publish"],
@@ -108,6 +111,9 @@ const pages = () => [
   ["/docs/reference/tasks", "button", "All guides"],
   ["/docs/api", "searchbox", "Search operations"],
 ];
+
+/** What scrolls can be scrolled by the keyboard. */
+const SCROLLS = { type: "rule", values: ["scrollable-region-focusable"] };
 
 /** What reaches beyond the window, or is cut off without an ellipsis, outside of what scrolls by itself. */
 const cutOff = () => {
@@ -179,6 +185,7 @@ test("every page reflows at 200 % and at 320 px, and Tab comes to what it is for
       await shot(page, `zoom-${width}-${path.replace(/\W+/g, "-")}`);
       const what = `${path} at ${width} px`;
       assert.deepEqual(await page.evaluate(cutOff), [], what);
+      await accessible(page, what, SCROLLS);
       await reachable(page, control, `${what}: ${name}`);
     }
   }

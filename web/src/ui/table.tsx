@@ -75,6 +75,7 @@ export function Table<T>(props: Props<T>) {
   const firstIndex = items[0]?.index ?? 0;
   useEffect(() => onRange?.(firstIndex, lastIndex), [firstIndex, lastIndex, onRange]);
 
+  const isStop = useStop(scroller);
   const widths = useWidths(scroller, columns);
   const tracks = `${selection ? "32px " : ""}${widths.join(" ")}`;
   const least = [...tracks.matchAll(/(\d+)px/g)].reduce((sum, [, pixels]) => sum + Number(pixels), 16);
@@ -96,7 +97,11 @@ export function Table<T>(props: Props<T>) {
           <Trans>{waiting} new</Trans>
         </button>
       )}
-      <div className="table-scroll" ref={scroller}>
+      <div
+        className="table-scroll"
+        ref={scroller}
+        {...(isStop && { tabIndex: 0, role: "group", "aria-label": label })}
+      >
         <div
           role="table"
           aria-label={label}
@@ -184,6 +189,13 @@ export function Table<T>(props: Props<T>) {
       </div>
     </div>
   );
+}
+
+/** True if nothing in it can have the focus, so that the keyboard can scroll it only if it has the focus itself. */
+function useStop(scroller: RefObject<HTMLElement | null>): boolean {
+  const [isStop, setStop] = useState(false);
+  useLayoutEffect(() => setStop(!scroller.current?.querySelector("a[href], button, input, select")));
+  return isStop;
 }
 
 /** The tracks: those of a fixed width are as wide as what is in view needs, and never narrower again. */

@@ -147,9 +147,9 @@ export default function Deliveries() {
           onChange={(event) => set({ status: event.target.value })}
         >
           <option value="">{t`every state`}</option>
-          <option>{t`pending`}</option>
-          <option>{t`delivered`}</option>
-          <option>{t`dead`}</option>
+          <option value="pending">{t`pending`}</option>
+          <option value="delivered">{t`delivered`}</option>
+          <option value="dead">{t`dead`}</option>
         </select>
         {taskId && (
           <Button size="small" icon="cross" onClick={() => set({ taskId: undefined })}>

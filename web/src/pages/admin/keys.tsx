@@ -243,8 +243,8 @@ function New({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) =>
               value={key.environment}
               onChange={(event) => setKey({ ...key, environment: event.target.value })}
             >
-              <option>{t`live`}</option>
-              <option>{t`test`}</option>
+              <option value="live">{t`live`}</option>
+              <option value="test">{t`test`}</option>
             </select>
           )}
         </Field>

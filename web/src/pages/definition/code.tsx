@@ -1,79 +1,29 @@
-/** The editor of definitions, and the difference of two, by CodeMirror; a chunk of its own. */
+/** The editor of definitions, and the difference of two texts, by CodeMirror; a chunk of its own. */
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
-import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState, type Extension, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
-import {
-  Decoration,
-  type DecorationSet,
-  EditorView,
-  highlightSpecialChars,
-  keymap,
-  lineNumbers,
-} from "@codemirror/view";
+import { Decoration, type DecorationSet, EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { t } from "@lingui/core/macro";
 import { useEffect, useRef } from "react";
-import { useNarrow } from "../../lib/narrow";
+import { common, shadow } from "../../ui/code";
+import { Diff } from "../../ui/diff";
 import type { Placed } from "./faults";
-
-/** Scripts may style what is in a shadow root; the policy refuses a style element in the page. */
-function shadow(host: HTMLElement): { root: ShadowRoot; parent: HTMLElement } {
-  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-  const parent = document.createElement("div");
-  parent.style.cssText = "height:100%";
-  root.replaceChildren(parent);
-  return { root, parent };
-}
-
-const look = EditorView.theme({
-  "&": { height: "100%", fontSize: "12.5px", color: "var(--text)", backgroundColor: "transparent" },
-  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
-  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", overflow: "auto" },
-  ".cm-content": { caretColor: "var(--text)", padding: "8px 0" },
-  ".cm-line": { padding: "0 12px" },
-  ".cm-gutters": { backgroundColor: "transparent", color: "var(--text-3)", border: "0" },
-  "&.cm-focused .cm-cursor": { borderLeftColor: "var(--text)" },
-  "&.cm-focused .cm-selectionBackground, ::selection": { backgroundColor: "var(--accent-soft)" },
-  ".definition-fault-line": {
-    backgroundColor: "var(--bad-soft)",
-    boxShadow: "inset 3px 0 0 var(--bad)",
-  },
-  ".cm-changedLine, &.cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
-  ".cm-deletedChunk": { paddingLeft: "12px" },
-  ".cm-deletedChunk, &.cm-merge-a .cm-changedLine": { backgroundColor: "var(--bad-soft)" },
-  ".cm-changedText, &.cm-merge-b .cm-changedText": {
-    background: "none",
-    textDecoration: "underline 2px var(--good)",
-  },
-  ".cm-deletedText, &.cm-merge-a .cm-changedText": {
-    background: "none",
-    textDecoration: "underline 2px var(--bad)",
-  },
-  ".cm-specialChar": { color: "var(--bad)" },
-  ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: '"⋯"' },
-  ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--text-2)" },
-});
 
 const colours = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
   { tag: [tags.comment, tags.meta], color: "var(--text-3)" },
 ]);
 
-function common(label: string): Extension[] {
-  return [
-    look,
-    yaml(),
-    syntaxHighlighting(colours),
-    lineNumbers(),
-    highlightSpecialChars(),
-    EditorView.lineWrapping,
-    EditorView.perLineTextDirection.of(true),
-    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", translate: "no" }),
-  ];
-}
+const YAML: Extension = [yaml(), syntaxHighlighting(colours)];
+
+const FAULTS = EditorView.theme({
+  ".definition-fault-line": {
+    backgroundColor: "var(--bad-soft)",
+    boxShadow: "inset 3px 0 0 var(--bad)",
+  },
+});
 
 const setFaults = StateEffect.define<number[]>();
 const faultLines = StateField.define<DecorationSet>({
@@ -118,6 +68,8 @@ export function YamlEditor({ label, text, faults, onChange, goTo }: EditProps) {
       doc: start.current,
       extensions: [
         common(label),
+        YAML,
+        FAULTS,
         faultLines,
         history(),
         keymap.of([...defaultKeymap, ...historyKeymap]),
@@ -147,49 +99,7 @@ export function YamlEditor({ label, text, faults, onChange, goTo }: EditProps) {
   return <div className="definition-code" ref={host} />;
 }
 
-/** Two texts: beside each other, or one under the other where there is no room. */
-export function YamlDiff({
-  before,
-  after,
-  names,
-}: {
-  before: string;
-  after: string;
-  names: [string, string];
-}) {
-  const host = useRef<HTMLDivElement>(null);
-  const [left, right] = names;
-  const isNarrow = useNarrow();
-  useEffect(() => {
-    if (!host.current) return;
-    const { root, parent } = shadow(host.current);
-    const fixed = [
-      EditorState.readOnly.of(true),
-      EditorView.editable.of(false),
-      EditorView.contentAttributes.of({ tabindex: "0", translate: "no" }),
-    ];
-    const folded = { margin: 3, minSize: 6 };
-    if (isNarrow) {
-      const view = new EditorView({
-        doc: after,
-        extensions: [
-          common(t`${left} to ${right}`),
-          fixed,
-          unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged: folded }),
-        ],
-        root,
-        parent,
-      });
-      return () => view.destroy();
-    }
-    const view = new MergeView({
-      a: { doc: before, extensions: [common(left), fixed] },
-      b: { doc: after, extensions: [common(right), fixed] },
-      root,
-      parent,
-      collapseUnchanged: folded,
-    });
-    return () => view.destroy();
-  }, [before, after, left, right, isNarrow]);
-  return <div className="definition-code" ref={host} />;
+/** Two definitions in YAML. */
+export function YamlDiff(props: { before: string; after: string; names: [string, string] }) {
+  return <Diff {...props} className="definition-code" language={YAML} />;
 }

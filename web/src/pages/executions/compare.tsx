@@ -4,12 +4,10 @@ import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { useApi, usePage } from "../../api/hooks";
 import { count, duration, instant, money, tail } from "../../lib/format";
-import { formatted } from "../../lib/json";
 import { Button, Empty, Field, Loaded } from "../../ui/basics";
-import { LongText } from "../../ui/long-text";
 import { lookOf, Status } from "../../ui/status";
-import { Cut } from "./drawer";
-import { compared, type Execution, type Plan, type StepView, stepsOf } from "./steps";
+import { compared, type Difference, type Execution, type Plan, type StepView, stepsOf } from "./steps";
+import { type Source, Texts } from "./texts";
 
 export function Compare({
   execution,
@@ -169,7 +167,7 @@ function Against({
                 </tfoot>
               </table>
             </div>
-            {open !== undefined && <Outputs row={all.find(({ id }) => id === open)} />}
+            {open !== undefined && <Open row={all.find(({ id }) => id === open)} otherId={otherId} />}
           </>
         );
       }}
@@ -209,28 +207,19 @@ function Sum({ execution }: { execution: Execution }) {
   );
 }
 
-function Outputs({ row }: { row: { id: string; one?: StepView; other?: StepView } | undefined }) {
+/** The texts of a step in both runs. */
+function Open({ row, otherId }: { row: Difference | undefined; otherId: string }) {
   if (!row) return null;
-  const text = (step: StepView | undefined) => {
-    const output = step?.result?.output;
-    return output === undefined ? "" : (formatted(output) ?? output);
+  const sourceOf = (step: StepView | undefined, name: string): Source => {
+    const { taskId, output, outputTruncated } = step?.result ?? {};
+    return { name, taskId, output, isCut: outputTruncated };
   };
   return (
-    <div className="executions-outputs">
-      <section>
-        <h2>
-          <Trans>{row.id}, this run</Trans>
-        </h2>
-        <LongText text={text(row.one)} label={t`Output of ${row.id} in this run`} />
-        {row.one?.result?.outputTruncated && <Cut taskId={row.one.result.taskId} />}
-      </section>
-      <section>
-        <h2>
-          <Trans>{row.id}, the other run</Trans>
-        </h2>
-        <LongText text={text(row.other)} label={t`Output of ${row.id} in the other run`} />
-        {row.other?.result?.outputTruncated && <Cut taskId={row.other.result.taskId} />}
-      </section>
-    </div>
+    <Texts
+      key={row.id}
+      title={row.id}
+      one={sourceOf(row.one, t`This run`)}
+      other={sourceOf(row.other, t`Run ${tail(otherId)}`)}
+    />
   );
 }

@@ -1,20 +1,21 @@
 /** A step: its output as it is written, attempts, tokens, cost, worker, and why it failed. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense } from "react";
 import { Link } from "wouter";
-import { useApi, usePage } from "../../api/hooks";
+import { useApi } from "../../api/hooks";
 import { count, money, ratio, tail } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Button, Command, Loading } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
-import { obstacleOf, Status, stateOf } from "../../ui/status";
+import { lookOf, obstacleOf, Status } from "../../ui/status";
 import { Ago, Lasted } from "../../ui/time";
 import { Output } from "../tasks/output";
 import { Unpriced } from "./executions";
-import { type Items, itemStates, type StepView } from "./steps";
+import { Items } from "./items";
+import { itemStates, type StepView } from "./steps";
 
 const Signal = lazy(() => import("./signal-form"));
 
@@ -69,6 +70,7 @@ export function Drawer({
             <Signal executionId={executionId} step={step} />
           </Suspense>
         )}
+        {step.items && <Items executionId={executionId} step={step.id} counts={step.items} />}
         <section>
           <h3>
             <Trans>Output</Trans>
@@ -82,7 +84,6 @@ export function Drawer({
           {result?.outputTruncated && <Cut taskId={result.taskId} />}
         </section>
         <Figures step={step} />
-        {step.items && <ItemList executionId={executionId} step={step.id} counts={step.items} />}
         <Around title={t`Depends on`} ids={step.dependsOn} steps={steps} onSelect={onSelect} />
         <Around title={t`Needed by`} ids={behind} steps={steps} onSelect={onSelect} />
         {step.condition && (
@@ -120,7 +121,7 @@ function Figures({ step }: { step: StepView }) {
       {step.items && (
         <Fact name={t`Items`}>
           {itemStates(step.items)
-            .map(([state, number]) => `${count(number)} ${state}`)
+            .map(([state, number]) => `${count(number)} ${lookOf(state).word}`)
             .join(", ")}
           {step.items.awaitingApproval ? t`, ${count(step.items.awaitingApproval)} with a reviewer` : ""}
         </Fact>
@@ -192,63 +193,6 @@ function Figures({ step }: { step: StepView }) {
         </Fact>
       )}
     </dl>
-  );
-}
-
-const SHOWN = 20;
-
-/** The items of a step over a list, the failed ones first; each leads to its task. */
-function ItemList({ executionId, step, counts }: { executionId: string; step: string; counts: Items }) {
-  const [chosen, choose] = useState<string>();
-  const status = chosen ?? (counts.failed ? "failed" : "");
-  const list = usePage("/api/plans/executions/{id}/steps/{step}/items", {
-    path: { id: executionId, step },
-    query: { status: status || undefined, limit: SHOWN },
-  } as never);
-  const { items, total } = list.data ?? { items: [], total: 0 };
-  return (
-    <section>
-      <div className="row between">
-        <h3>
-          <Trans>Items</Trans>
-        </h3>
-        <select
-          className="select"
-          aria-label={t`Items by state`}
-          value={status}
-          onChange={(event) => choose(event.target.value)}
-        >
-          <option value="">{t`all of them`}</option>
-          {itemStates(counts).map(([state]) => (
-            <option key={state} value={state}>
-              {state}
-            </option>
-          ))}
-        </select>
-      </div>
-      <ul className="executions-around" aria-label={t`Items of ${step}`}>
-        {items.map((item) => (
-          <li key={item.item}>
-            <span className="cut">
-              {item.taskId ? (
-                <Link href={`/tasks/${item.taskId}`}>
-                  <Trans>item {item.item}</Trans>
-                </Link>
-              ) : (
-                t`item ${item.item}`
-              )}
-              {item.error && <span className="soft"> {visible(item.error.message)}</span>}
-            </span>
-            <Status state={stateOf(item)} />
-          </li>
-        ))}
-        {total > items.length && (
-          <li className="soft">
-            <Trans>and {count(total - items.length)} more</Trans>
-          </li>
-        )}
-      </ul>
-    </section>
   );
 }
 

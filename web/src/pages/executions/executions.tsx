@@ -1,6 +1,7 @@
-/** Every execution: the newest first, or the last ended. */
+/** Every execution: the newest first, the last ended, or by template. */
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
+import { lazy, type ReactNode, Suspense } from "react";
 import { Link } from "wouter";
 import type { ParamsOf } from "../../api/client";
 import { useRows } from "../../api/hooks";
@@ -23,6 +24,7 @@ import {
 } from "../../ui/filters";
 import { State, Status } from "../../ui/status";
 import { Table } from "../../ui/table";
+import { Tabs } from "../../ui/tabs";
 import { Tags } from "../../ui/tags";
 import { Ago, Lasted } from "../../ui/time";
 import { BROKEN, CODES, causeOf } from "./cause";
@@ -34,7 +36,65 @@ type Query = NonNullable<ParamsOf<"/api/plans/executions">["query"]>;
 const STATES = ["pending", "running", "completed", "failed", "cancelled"] as const;
 const NAMES = ["batch", "search", "tags", "status", "planId", "templateId", "since", "ended", "error"];
 
+const Groups = lazy(() => import("./groups"));
+
 export default function Executions() {
+  const [params] = useParams();
+  if (params.get("view") !== "templates") return <List />;
+  return (
+    <Frame view="templates">
+      <Suspense fallback={<Loading />}>
+        <Groups />
+      </Suspense>
+    </Frame>
+  );
+}
+
+/** The page around both views; a view keeps the filters of the other in the address. */
+function Frame({
+  view,
+  total,
+  children,
+}: {
+  view: "list" | "templates";
+  total?: number;
+  children: ReactNode;
+}) {
+  const [params] = useParams();
+  const to = (name?: string) => {
+    const next = new URLSearchParams(params);
+    next.delete("view");
+    if (name) next.set("view", name);
+    return next.size > 0 ? `/executions?${next}` : "/executions";
+  };
+  const tabs = [
+    { id: "list", name: t`List`, href: to() },
+    { id: "templates", name: t`By template`, href: to("templates") },
+  ];
+  return (
+    <PageFrame
+      title={t`Executions`}
+      fill
+      actions={
+        <>
+          {total !== undefined && (
+            <span className="soft executions-total">
+              <Plural value={total} one="# execution" other="# executions" />
+            </span>
+          )}
+          <Link className="button" href="/executions/stuck">
+            <Trans>Stuck</Trans>
+          </Link>
+        </>
+      }
+    >
+      <Tabs label={t`Views`} tabs={tabs} current={view} />
+      {children}
+    </PageFrame>
+  );
+}
+
+function List() {
   useLive(["execution.*"]);
   const [params, set] = useParams();
   const isFiltered = NAMES.some((name) => params.has(name));
@@ -55,22 +115,7 @@ export default function Executions() {
   const nameOf = useNameOf();
   const clear = () => set(Object.fromEntries(NAMES.map((name) => [name, undefined])));
   return (
-    <PageFrame
-      title={t`Executions`}
-      fill
-      actions={
-        <>
-          {data && (
-            <span className="soft executions-total">
-              <Plural value={total} one="# execution" other="# executions" />
-            </span>
-          )}
-          <Link className="button" href="/executions/stuck">
-            <Trans>Stuck</Trans>
-          </Link>
-        </>
-      }
-    >
+    <Frame view="list" total={data && total}>
       <Filters isFiltered={isFiltered} clear={clear}>
         <TextFilter name="search" label={t`Search title, tag, key, id`} params={params} set={set} />
         <States states={STATES} chosen={status} set={set} />
@@ -160,7 +205,7 @@ export default function Executions() {
           ]}
         />
       )}
-    </PageFrame>
+    </Frame>
   );
 }
 

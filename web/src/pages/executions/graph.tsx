@@ -12,12 +12,12 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from "@xyflow/react";
-import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import "@xyflow/react/dist/base.css";
 import { visible } from "../../lib/visible";
 import { Icon } from "../../ui/icons";
 import { lookOf } from "../../ui/status";
-import { HEIGHT, placed, WIDTH } from "./layout";
+import { HEIGHT, MARGIN, placed, WHOLE_UP_TO, WIDTH } from "./layout";
 import { type Items, itemsLine, type StepView, waitWord } from "./steps";
 
 type StepNode = Node<
@@ -33,9 +33,6 @@ type StepNode = Node<
   },
   "step"
 >;
-
-/** Larger graphs begin at a readable size, at the step that is selected or runs. */
-const WHOLE_UP_TO = 40;
 
 const StepBox = memo(function StepBox({ id, data }: NodeProps<StepNode>) {
   const look = lookOf(data.state);
@@ -95,9 +92,10 @@ export default function Graph({
   selected: string | undefined;
   onSelect: (id: string) => void;
 }) {
-  // The places depend on the plan alone, which does not change while it runs.
+  // The places depend on the plan, which does not change while it runs, and on the frame until the graph is moved.
   const shape = JSON.stringify(steps.map(({ id, dependsOn }) => ({ id, dependsOn })));
-  const places = useMemo(() => placed(JSON.parse(shape)), [shape]);
+  const [size, setSize] = useState<{ width: number; height: number }>();
+  const places = useMemo(() => placed(JSON.parse(shape), size), [shape, size]);
   const latest = useRef(onSelect);
   latest.current = onSelect;
   const select = useRef((id: string) => latest.current(id)).current;
@@ -142,32 +140,45 @@ export default function Graph({
             id: `${before} ${id}`,
             source: before,
             target: id,
+            // One that leads to a further band goes around the steps between.
+            type: (places.get(before)?.x ?? 0) < (places.get(id)?.x ?? 0) ? "default" : "smoothstep",
             focusable: false,
             className: done ? "executions-edge-done" : "executions-edge",
             markerEnd: { type: MarkerType.ArrowClosed, width: 14, height: 14, color: "var(--line-strong)" },
           };
         }),
     );
-  }, [shape, states]);
+  }, [shape, states, places]);
 
   const flow = useRef<ReactFlowInstance<StepNode>>(null);
   const frame = useRef<HTMLDivElement>(null);
   const isMoved = useRef(false);
   const isWhole = steps.length <= WHOLE_UP_TO;
   const showWhole = useCallback(() => {
-    if (isWhole && !isMoved.current) void flow.current?.fitView({ maxZoom: 1.35, padding: 0.1 });
+    if (isWhole && !isMoved.current)
+      void flow.current?.fitView({ maxZoom: 1.35, padding: { x: `${MARGIN.x}px`, y: `${MARGIN.y}px` } });
   }, [isWhole]);
   const start = (instance: ReactFlowInstance<StepNode>) => {
     flow.current = instance;
     showWhole();
   };
   // Beside the drawer there is less room: the graph stays whole unless somebody moved it.
-  useEffect(() => {
-    if (!frame.current) return;
-    const observer = new ResizeObserver(() => requestAnimationFrame(showWhole));
-    observer.observe(frame.current);
+  useLayoutEffect(() => {
+    if (!frame.current || !isWhole) return;
+    const { current } = frame;
+    const measure = () => {
+      if (!isMoved.current) setSize({ width: current.clientWidth, height: current.clientHeight });
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(current);
     return () => observer.disconnect();
-  }, [showWhole]);
+  }, [isWhole]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: shown as a whole again where it has other places
+  useEffect(() => {
+    const next = requestAnimationFrame(showWhole);
+    return () => cancelAnimationFrame(next);
+  }, [showWhole, places]);
   // A large graph begins where it is looked at: what is drawn elsewhere first would be drawn twice.
   const [viewport] = useState(() => {
     const first = steps.find(({ id }) => id === selected) ?? steps.find(({ state }) => state === "running");

@@ -177,7 +177,7 @@ function Deciles({
       name: `${ratio(each.from)} – ${ratio(each.to)}`,
       tally: each as Schemas["Tally"],
     })),
-    { name: "none", tally: noConfidence },
+    { name: t`none`, tally: noConfidence },
   ];
   return (
     <Scroll>

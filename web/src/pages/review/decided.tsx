@@ -54,9 +54,9 @@ export default function DecidedList() {
       header: t`Output`,
       width: "minmax(220px, 3fr)",
       cell: (item) => (
-        <span className="cut" translate="no" dir="auto">
-          {visible(item.title || item.summary || "(empty)")}
-        </span>
+        <Link href={`/review/${item.taskId}`} className="cut" translate="no" dir="auto">
+          {visible(item.title || item.summary || t`(empty)`)}
+        </Link>
       ),
     },
     {

@@ -6,7 +6,7 @@ import { useApi } from "../../api/hooks";
 import { formatted } from "../../lib/json";
 import { Reader } from "../../ui/read/reader";
 
-const Diff = lazy(() => import("./editor").then((it) => ({ default: it.Diff })));
+const Diff = lazy(() => import("../../ui/diff").then(({ Diff }) => ({ default: Diff })));
 
 /** `onEnd` is called once its end was in view. */
 export function Output({ text, onEnd }: { text: string; onEnd: () => void }) {
@@ -43,8 +43,22 @@ export function Compared({ item, edit, earlier }: { item: Approval; edit?: strin
   const output = item.output ?? "";
   const after = item.decision?.modifiedOutput ?? edit;
   if (after !== undefined)
-    return <Diff before={read(output)} after={read(after)} names={[t`Output`, t`Edited output`]} />;
-  return <Diff before={read(earlier ?? "")} after={read(output)} names={[t`Rejected output`, t`Output`]} />;
+    return (
+      <Diff
+        className="review-editor"
+        before={read(output)}
+        after={read(after)}
+        names={[t`Output`, t`Edited output`]}
+      />
+    );
+  return (
+    <Diff
+      className="review-editor"
+      before={read(earlier ?? "")}
+      after={read(output)}
+      names={[t`Rejected output`, t`Output`]}
+    />
+  );
 }
 
 /** JSON is compared line by line. */

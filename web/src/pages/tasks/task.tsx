@@ -2,7 +2,7 @@
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { Link, useLocation, useParams as useRoute } from "wouter";
 import { api, type DataOf, unwrap } from "../../api/client";
 import { useApi } from "../../api/hooks";
@@ -12,7 +12,7 @@ import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import type { LiveEvent } from "../../live/socket";
 import { useMay } from "../../session/session";
-import { Button, Loaded, PageFrame, Panel } from "../../ui/basics";
+import { Button, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { Erase } from "../../ui/erase";
 import { Files } from "../../ui/files";
 import { Icon } from "../../ui/icons";
@@ -26,8 +26,11 @@ import { historyOf } from "./history";
 import { Output } from "./output";
 import { type Draft, Submit } from "./submit";
 import { Duration } from "./tasks";
+import "../../ui/plain.css";
 import "../executions/executions.css";
 import "./tasks.css";
+
+const Texts = lazy(() => import("../executions/texts").then(({ Texts }) => ({ default: Texts })));
 
 type Task = DataOf<"/api/tasks/{id}">;
 const PATH = "/api/tasks/{id}" as const;
@@ -119,6 +122,7 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
               <LongText text={task.prompt ?? ""} label={t`Text: prompt`} />
             </Panel>
           )}
+          {task.retryOf && <Attempts task={task} before={task.retryOf} />}
           {task.files && task.files.length > 0 && (
             <Panel title={task.files.length === 1 ? t`File` : t`Files`}>
               <Files ids={task.files} />
@@ -153,6 +157,33 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
         </div>
       </div>
     </>
+  );
+}
+
+/** The texts of a task beside those of the one that it tries again, once they are asked for. */
+function Attempts({ task, before }: { task: Task; before: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Panel
+      title={t`Beside the task that it tries again`}
+      actions={
+        <Button size="small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <Trans>Compare</Trans>
+        </Button>
+      }
+    >
+      {isOpen && (
+        <div className="pad">
+          <Suspense fallback={<Loading lines={3} />}>
+            <Texts
+              title={tail(task.id)}
+              one={{ name: t`This task`, taskId: task.id }}
+              other={{ name: t`Task ${tail(before)}`, taskId: before }}
+            />
+          </Suspense>
+        </div>
+      )}
+    </Panel>
   );
 }
 

@@ -1,4 +1,4 @@
-/** One template: its steps, the form that deploys it, its versions and what they differ in, its text. */
+/** One template: its steps, its last runs, the form that deploys it, its versions and what they differ in, its text. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
@@ -18,9 +18,11 @@ import { Tabs } from "../../ui/tabs";
 import { toast, toastError } from "../../ui/toast";
 import { Run } from "../definition/run";
 import { Steps } from "../definition/steps";
+import { visibilityOf } from "./visibility";
 
 const Versions = lazy(() => import("./versions"));
 const Edit = lazy(() => import("./edit"));
+const Runs = lazy(() => import("./runs"));
 
 type Template = Schemas["Template"];
 
@@ -39,10 +41,11 @@ export default function One({ id }: { id: string }) {
     `/templates/${id}?${new URLSearchParams({ tab: name, ...(version && { version }) })}`;
   const tabs = [
     { id: "steps", name: t`Steps`, href: to("steps") },
+    ...(may("executions: read") ? [{ id: "runs", name: t`Runs`, href: to("runs") }] : []),
     ...(may("templates: deploy") ? [{ id: "deploy", name: t`Deploy`, href: to("deploy") }] : []),
     {
       id: "versions",
-      name: `Versions${versions.data ? ` · ${versions.data.length}` : ""}`,
+      name: versions.data ? t`Versions · ${versions.data.length}` : t`Versions`,
       href: to("versions"),
     },
     ...(may("templates: create") ? [{ id: "edit", name: t`Edit`, href: to("edit") }] : []),
@@ -101,6 +104,7 @@ export default function One({ id }: { id: string }) {
                 <Steps steps={template.steps ?? []} hitl={template.hitl} defaults={template.defaults} />
               </Panel>
             )}
+            {shown === "runs" && <Runs template={template} />}
             {shown === "deploy" && (
               <Run
                 key={template.version}
@@ -140,7 +144,7 @@ function Head({ template }: { template: Template }) {
           <Trans>by {template.author}</Trans>
         </span>
         <span>
-          <Trans>seen by: {template.visibility}</Trans>
+          <Trans>seen by: {visibilityOf(template.visibility)}</Trans>
         </span>
         <span>
           <Trans>

@@ -14,6 +14,7 @@ import { Published } from "../../ui/published";
 import { type Column, Table } from "../../ui/table";
 import { Search } from "../definition/search";
 import { STARTER } from "./starter";
+import { VISIBILITIES, visibilityOf } from "./visibility";
 import "./templates.css";
 
 const Write = lazy(() => import("../definition/write"));
@@ -103,9 +104,19 @@ const COLUMNS: Column<Row>[] = [
     header: t`Author`,
     width: "minmax(130px, 1fr)",
     phone: false,
-    cell: (row) => <span className="cut">{row.author}</span>,
+    cell: (row) => (
+      <span className="cut" translate="no">
+        {row.author}
+      </span>
+    ),
   },
-  { id: "visibility", header: t`Seen by`, width: "110px", phone: false, cell: (row) => row.visibility },
+  {
+    id: "visibility",
+    header: t`Seen by`,
+    width: "110px",
+    phone: false,
+    cell: (row) => visibilityOf(row.visibility),
+  },
   {
     id: "created",
     header: t`Published`,
@@ -162,9 +173,11 @@ function List() {
           onChange={(event) => set({ visibility: event.target.value })}
         >
           <option value="">{t`seen by anybody`}</option>
-          <option>{t`private`}</option>
-          <option>{t`organization`}</option>
-          <option>{t`public`}</option>
+          {Object.entries(VISIBILITIES).map(([name, word]) => (
+            <option key={name} value={name}>
+              {word}
+            </option>
+          ))}
         </select>
         <Search label={t`Tags`} name="tags" />
         <span className="faint">{list.data ? t`${count(list.total)} found` : ""}</span>

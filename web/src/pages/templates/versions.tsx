@@ -13,6 +13,7 @@ import { Mark } from "../../ui/status";
 import { YamlDiff } from "../definition/code";
 import { changes, textOf } from "../definition/definition";
 import { Choices } from "./choices";
+import { visibilityOf } from "./visibility";
 
 type Template = Schemas["Template"];
 
@@ -54,7 +55,7 @@ export default function Versions({ id, versions }: { id: string; versions: Templ
                     <Published of={each} />
                   </td>
                   <td className="num">{each.stepsCount}</td>
-                  <td>{each.visibility}</td>
+                  <td>{visibilityOf(each.visibility)}</td>
                   <td>
                     <span className="row wrap">
                       {each.latest && (
@@ -121,7 +122,11 @@ function Choice({
   );
 }
 
-const LOOKS = { added: ["good", "plus"], removed: ["bad", "cross"], changed: ["warn", "edit"] } as const;
+const LOOKS = {
+  added: ["good", "plus", t`added`],
+  removed: ["bad", "cross", t`removed`],
+  changed: ["warn", "edit", t`changed`],
+} as const;
 
 function Difference({ id, before, after }: { id: string; before: string; after: string }) {
   const old = useApi("/api/templates/{id}", { path: { id }, query: { version: before } });
@@ -144,7 +149,7 @@ function Difference({ id, before, after }: { id: string; before: string; after: 
                       {found.map(({ what, kind, members }) => (
                         <li key={what} className="row wrap">
                           <Mark tone={LOOKS[kind][0]} icon={LOOKS[kind][1]}>
-                            {kind}
+                            {LOOKS[kind][2]}
                           </Mark>
                           <span translate="no" className="mono">
                             {what}
