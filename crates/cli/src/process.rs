@@ -31,8 +31,8 @@ pub fn signal() -> Result<impl Future<Output = ()>, String> {
     Ok(async move { signals.first().await })
 }
 
-/// The time after a signal within which another kind of signal is the same request: a terminal
-/// interrupts a script and its program, and the script passes that on as SIGTERM.
+/// The time after a signal within which one of another kind is the same request: a terminal
+/// interrupts a script and its program, and the script passes that on as SIGTERM, once.
 const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// SIGTERM, SIGINT and SIGHUP: the first asks to end in order, the second to end at once.
@@ -82,13 +82,16 @@ impl Signals {
     }
 
     async fn second(&mut self) {
+        let mut passed_on = None;
         loop {
             let kind = self.next().await;
-            let is_same_wish =
-                self.first.is_some_and(|(first, at)| first != kind && at.elapsed() < SAME_WISH);
+            let is_same_wish = self.first.is_some_and(|(first, at)| {
+                first != kind && passed_on != Some(kind) && at.elapsed() < SAME_WISH
+            });
             if !is_same_wish {
                 return;
             }
+            passed_on = Some(kind);
         }
     }
 

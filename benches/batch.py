@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Measures a batch of many rows, and what another caller notices of it.
+
+    python3 benches/batch.py target/release/callboard [rows]
+
+A new server takes the rows as CSV in its sandbox, whose simulated model answers at once; they are run, listed while they
+run, killed once in the middle, exported, and their number and keys are compared with what was sent. Prints the rates, the
+times of lists and of another caller, and the most resident memory.
+"""
+import csv
+import http.client
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+EMAIL, PASSWORD = "admin@example.com", "correct horse battery staple"
+SETTINGS = {
+    "ADMIN_EMAIL": EMAIL, "ADMIN_PASSWORD": PASSWORD, "LOG": "error",
+    "LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE": "1000000",
+}
+TEMPLATE = {
+    "name": "Rows", "version": "1.0.0", "industry": "custom",
+    "inputSchema": {"type": "object", "properties": {"id": {"type": "string"}, "text": {"type": "string"}}},
+    "steps": [{"id": "a", "prompt": "Classify: {{input.text}}"}],
+}
+
+
+class Server:
+    def __init__(self, program, directory):
+        self.program, self.directory, self.most = program, directory, 0.0
+        self.start()
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def start(self):
+        environment = {**os.environ, **{f"CALLBOARD_{name}": value for name, value in SETTINGS.items()}}
+        command = [self.program, "serve", "--listen", "127.0.0.1:0", "--data-dir", os.path.join(self.directory, "data")]
+        self.process = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL)
+        for line in self.process.stdout:
+            if "http://" in line:
+                self.address = line.split("http://")[1].split()[0].rstrip("/.,")
+                return
+        raise SystemExit("the server did not start")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def resident(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            line = next(line for line in status if line.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
+    def watch(self):
+        while True:
+            try:
+                self.most = max(self.most, self.resident())
+            except (OSError, StopIteration):
+                pass
+            time.sleep(0.05)
+
+    def ask(self, method, path, token="", body=None, kind="application/json"):
+        connection = http.client.HTTPConnection(self.address, timeout=600)
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        data = json.dumps(body).encode() if kind == "application/json" and body is not None else body
+        if data is not None:
+            headers["content-type"] = kind
+        connection.request(method, path, data, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        if answer.status >= 300:
+            raise SystemExit(f"{method} {path}: {answer.status} {text[:500]!r}")
+        return text if method == "GET" and "/export" in path else json.loads(text)["data"]
+
+
+def percentile(times, share):
+    return sorted(times)[min(len(times) - 1, int(len(times) * share))] * 1000 if times else float("nan")
+
+
+class Other:
+    """Another caller, who submits a task now and then."""
+
+    def __init__(self, server, key):
+        self.times, self.stop = [], threading.Event()
+        self.thread = threading.Thread(target=self.run, args=(server, key))
+        self.thread.start()
+
+    def run(self, server, key):
+        while not self.stop.wait(0.02):
+            began = time.monotonic()
+            server.ask("POST", "/api/tasks", key, {"prompt": "x", "queue": "idle"})
+            self.times.append(time.monotonic() - began)
+
+    def end(self):
+        self.stop.set()
+        self.thread.join()
+        return f"another caller's 99th percentile {percentile(self.times, 0.99):.0f} ms of {len(self.times)}"
+
+
+def timed(run):
+    began = time.monotonic()
+    result = run()
+    return time.monotonic() - began, result
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(["id", "text"])
+    rows.writerows((f"row-{n}", f"A mail about parcel {n}, which came late and was wet. " * 4) for n in range(count))
+    sent = text.getvalue().encode()
+    with tempfile.TemporaryDirectory() as directory:
+        server = Server(program, directory)
+        try:
+            login = server.ask("POST", "/api/auth/login", body={"email": EMAIL, "password": PASSWORD})
+            key = lambda environment: server.ask("POST", "/api/auth/keys", login["token"], {
+                "name": environment, "role": "operator", "environment": environment})["key"]
+            own, others = key("test"), key("live")
+            template = server.ask("POST", "/api/templates", own, TEMPLATE)["id"]
+            other = Other(server, others)
+            time.sleep(5)
+            print(f"before: {other.end()}, memory {server.resident():.0f} MB")
+
+            before, server.most = server.resident(), 0.0
+            other = Other(server, others)
+            path = f"/api/batches?templateId={template}&keyColumn=id&concurrency=1000&name=rows"
+            took, batch = timed(lambda: server.ask("POST", path, own, sent, "text/csv"))
+            print(f"upload: {count / took:.0f} rows a second ({len(sent) / 1e6:.0f} MB in {took:.1f} s), {other.end()}, "
+                  f"memory {before:.0f} to {server.most:.0f} MB")
+
+            path, looks, is_killed, began = f"/api/batches/{batch['id']}", [], False, time.monotonic()
+            other, server.most = Other(server, others), 0.0
+            while True:
+                for each in (path, "/api/batches", f"{path}/rows?limit=50"):
+                    took, answer = timed(lambda: server.ask("GET", each, own))
+                    looks.append(took)
+                progress = server.ask("GET", path, own)["progress"]
+                if progress["completed"] >= count:
+                    break
+                if not is_killed and progress["completed"] > count / 2:
+                    told, is_killed = other.end(), True
+                    server.kill()
+                    back, _ = timed(server.start)
+                time.sleep(0.2)
+            took = time.monotonic() - began
+            print(f"run: {count / took:.0f} rows a second, {told}; a list or progress at the 99th percentile "
+                  f"{percentile(looks, 0.99):.0f} ms; memory at most {server.most:.0f} MB; killed once, back in {back:.2f} s")
+
+            for kind in ("csv", "jsonl"):
+                took, export = timed(lambda: server.ask("GET", f"{path}/export?format={kind}", own))
+                print(f"export as {kind}: {count / took:.0f} rows a second ({len(export) / 1e6:.0f} MB)")
+            keys = [json.loads(line)["key"] for line in export.splitlines()]
+            wanted = {f"row-{n}" for n in range(count)}
+            same = len(keys) == count and set(keys) == wanted
+            print(f"each row once: {same}; the most memory {server.most:.0f} MB")
+            return 0 if same else 1
+        finally:
+            server.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
