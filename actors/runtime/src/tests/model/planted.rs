@@ -52,7 +52,7 @@ fn a_commit_that_is_overtaken_by_one_of_the_same_item_is_found() {
 
 #[test]
 fn a_rate_that_counts_what_is_not_given_out_is_found() {
-    found_within(0..60, Bug::Inside(Fault::RateCountsParked), "");
+    found_within(120..180, Bug::Inside(Fault::RateCountsParked), "");
 }
 
 #[test]
