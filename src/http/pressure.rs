@@ -10,8 +10,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ struct Disk {
     reserve: Reserve,
     min_free: u64,
     free: AtomicU64,
-    room: Mutex<Room>,
+    is_full: AtomicBool,
 }
 
 impl Pressure {
@@ -63,7 +63,7 @@ impl Pressure {
             reserve,
             min_free: bounds.min_free_bytes,
             free: AtomicU64::new(u64::MAX),
-            room: Mutex::default(),
+            is_full: AtomicBool::new(false),
         };
         let pressure = Arc::new(Self {
             disk: bounds.disk.map(disk),
@@ -123,7 +123,7 @@ impl Pressure {
     /// [`Error::DiskFull`].
     pub(super) fn check_growth(&self) -> Result<(), Error> {
         match &self.disk {
-            Some(disk) if disk.room() == Room::Full => {
+            Some(disk) if disk.is_full.load(Ordering::Relaxed) => {
                 let free = disk.free.load(Ordering::Relaxed);
                 Err(Error::DiskFull { free, needed: 2 * LAST })
             }
@@ -133,8 +133,15 @@ impl Pressure {
 }
 
 impl Disk {
+    /// The room at the last look.
     fn room(&self) -> Room {
-        *self.room.lock().unwrap_or_else(PoisonError::into_inner)
+        if self.is_full.load(Ordering::Relaxed) {
+            Room::Full
+        } else if self.free.load(Ordering::Relaxed) < self.min_free {
+            Room::Low
+        } else {
+            Room::Enough
+        }
     }
 
     fn measure(&self, handle: &Handle) {
@@ -144,7 +151,7 @@ impl Disk {
         let before = self.room();
         let look = before.next(free, *min_free, held);
         self.free.store(free, Ordering::Relaxed);
-        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = look.room;
+        self.is_full.store(look.room == Room::Full, Ordering::Relaxed);
         if let Some(bytes) = look.reserve {
             let done = if bytes > held.now { reserve.fill() } else { reserve.keep(bytes) };
             match done {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_domain::room::LAST;
+use callboard_domain::room::Held;
 use callboard_store::Reserve;
 use callboard_store::sled::{Compacted, SledOptions, SledStore};
 
@@ -36,15 +36,13 @@ pub(super) async fn open_store(config: &Config) -> Result<Arc<SledStore>, Error>
 
 /// Gives bytes of the reserve back to a disk that is too full to open the store.
 fn make_room(reserve: &Reserve) {
-    let (Ok(free), held) = (reserve.free(), reserve.held()) else { return };
-    if free >= LAST || held == 0 {
-        return;
-    }
-    let left = if held > reserve.bytes() / 2 { reserve.bytes() / 2 } else { 0 };
+    let held = Held { now: reserve.held(), whole: reserve.bytes() };
+    let Ok(free) = reserve.free() else { return };
+    let Some(left) = held.at_start(free) else { return };
     match reserve.keep(left) {
         Ok(()) => tracing::warn!(
             free,
-            bytes = held - left,
+            bytes = held.now - left,
             "the disk of the data directory is full: the reserve gives it bytes back"
         ),
         Err(error) => tracing::error!(%error, "the reserve cannot be given back"),

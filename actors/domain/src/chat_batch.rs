@@ -50,7 +50,7 @@ names! {
         Expired = "expired",
         /// Tasks are cancelled, then the answers that there are are written.
         Cancelling = "cancelling",
-        /// Cancelled.
+        /// Stopped on request or with its account's right; each line has its answer.
         Cancelled = "cancelled",
     }
 }

@@ -65,13 +65,13 @@ names! {
         Batch = "batch",
         /// The answers to a batch. The server makes these files.
         BatchOutput = "batch_output",
-        /// Images.
+        /// Images for models to look at; kept as those of [`Self::UserData`], as the following purposes are.
         Vision = "vision",
-        /// Documents.
+        /// Documents for assistants, which the server does not run.
         Assistants = "assistants",
-        /// Examples.
+        /// Examples for evaluations, which the server does not run.
         Evals = "evals",
-        /// Examples.
+        /// Examples to train a model with, which the server does not do.
         FineTune = "fine-tune",
     }
 }

@@ -38,6 +38,19 @@ pub struct Look {
     pub reserve: Option<u64>,
 }
 
+impl Held {
+    /// The bytes that stay of a reserve on a disk with so little room that a store cannot be opened: half of a whole one,
+    /// then nothing. `None` if there is room, or nothing to give back.
+    #[must_use]
+    pub const fn at_start(self, free: u64) -> Option<u64> {
+        let Self { now, whole } = self;
+        if free >= LAST || now == 0 {
+            return None;
+        }
+        Some(if now > whole / 2 { whole / 2 } else { 0 })
+    }
+}
+
 impl Room {
     /// The room after a look at a disk with `free` bytes, of which new work needs `min_free`.
     #[must_use]
@@ -85,6 +98,15 @@ mod tests {
         assert_eq!(next(Room::Full, LAST, WHOLE / 2), (Room::Full, None));
         assert_eq!(next(Room::Full, 2 * LAST, WHOLE / 2), (Room::Low, None));
         assert_eq!(next(Room::Full, MIN, 0), (Room::Enough, None));
+    }
+
+    #[test]
+    fn a_start_gets_what_is_left_of_the_reserve() {
+        let at_start = |free, now| Held { now, whole: WHOLE }.at_start(free);
+        assert_eq!(at_start(LAST, WHOLE), None);
+        assert_eq!(at_start(0, WHOLE), Some(WHOLE / 2));
+        assert_eq!(at_start(0, WHOLE / 2), Some(0));
+        assert_eq!(at_start(0, 0), None);
     }
 
     #[test]

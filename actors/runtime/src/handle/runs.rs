@@ -26,7 +26,7 @@ use crate::items::submission::{
     self, Created, Named, NewWork, Options, Runs, StartExecution, Submitted,
 };
 use crate::messages::submission::Owner;
-use crate::read::answers::{self, Of};
+use crate::read::answers::{self, Lengths, Of};
 use crate::read::items::{self, ItemPage};
 use crate::read::runs::{self, ExecutionDetail, Overview, PlanDetail};
 use crate::read::unreadable;
@@ -385,7 +385,7 @@ impl Handle {
         let hitl = review.hitl.clone();
         let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(usual));
         let past = match Of::run(plan, template.as_ref()) {
-            Some(of) => answers::past(&self.node, environment, of).await,
+            Some(of) => answers::past(&self.node, environment, of, Lengths::Counted).await,
             None => Ok(Default::default()),
         };
         let (past, _) = past.map_err(|error| unreadable(&error))?;

@@ -13,7 +13,7 @@ use super::{COMMAND, Handle, within};
 use crate::items::catalog::{
     self, Author, ChoiceOrder, Choosing, Publication, PublishOutcome, Published, Removal, Standing,
 };
-use crate::read::answers::{self, Of};
+use crate::read::answers::{self, Lengths, Of};
 use crate::read::unreadable;
 
 impl Handle {
@@ -169,7 +169,8 @@ impl Handle {
             move || deployed.deploy(&Overrides::default(), node.settings.env_allow(environment));
         let made = self.ask(account, bytes, deploy).await?;
         let plan = made.map_err(Error::InvalidDefinition)?.plan;
-        let past = answers::past(&self.node, environment, Of::Template(template.id())).await;
+        let of = Of::Template(template.id());
+        let past = answers::past(&self.node, environment, of, Lengths::Unread).await;
         let (past, _) = past.map_err(|error| unreadable(&error))?;
         let model = &self.node.settings.task_defaults.model;
         let Estimate { cost, duration_ms, .. } =

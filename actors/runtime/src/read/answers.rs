@@ -33,11 +33,21 @@ impl<'a> Of<'a> {
     }
 }
 
+/// The treatment of the texts that were asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lengths {
+    /// They are read and counted, for the estimate of texts of another length.
+    Counted,
+    /// They are not read: the means count.
+    Unread,
+}
+
 /// The means of the newest executions, and their number.
 pub(crate) async fn past(
     node: &Node,
     environment: Environment,
     of: Of<'_>,
+    lengths: Lengths,
 ) -> Result<(PastSteps, usize), Error> {
     let completed = Box::from(*b"completed");
     let filters = vec![
@@ -78,8 +88,14 @@ pub(crate) async fn past(
             let step = compiled.plan.steps()[usize::from(number)].source();
             let model = step.first_model();
             let model = model.as_deref().unwrap_or(&node.settings.task_defaults.model).to_owned();
-            let asked = match tables::task(node.store(), environment, task).await? {
-                Some(mut found) if row.map.is_none() && found.task.erased_at.is_none() => {
+            let is_counted = lengths == Lengths::Counted && row.map.is_none();
+            let found = if is_counted {
+                tables::task(node.store(), environment, task).await?
+            } else {
+                None
+            };
+            let asked = match found {
+                Some(mut found) if found.task.erased_at.is_none() => {
                     found.inputs(node.store(), environment).await?.tokens()
                 }
                 Some(_) | None => 0,

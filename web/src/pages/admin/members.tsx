@@ -217,7 +217,7 @@ function Found({ project }: { project: Project }) {
             </li>
             <li>
               <Trans>
-                What the user has submitted goes on. Schedules in the user's name fail at their next
+                Work that the user has submitted goes on. Schedules in the user's name fail at their next
                 occurrence.
               </Trans>
             </li>

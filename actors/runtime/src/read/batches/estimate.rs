@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use super::Reader;
 use crate::kernel::walks::{Walk, Walks, keep};
 use crate::node::Node;
-use crate::read::answers::{self, Of};
+use crate::read::answers::{self, Lengths, Of};
 use crate::read::batches::Keys;
 use crate::read::unreadable;
 use crate::tables::{batches, executions};
@@ -83,8 +83,8 @@ impl Estimator {
         compiled: Arc<CompiledPlan>,
         batch: &Batch,
     ) -> Result<Self, StoreError> {
-        let (steps, past) =
-            answers::past(&node, environment, Of::Template(&batch.template)).await?;
+        let template = Of::Template(&batch.template);
+        let (steps, past) = answers::past(&node, environment, template, Lengths::Counted).await?;
         let (prices, estimate) =
             (node.limits.prices.get(), Estimate { past, ..Estimate::default() });
         let source = match batch.reuse {
