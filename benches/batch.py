@@ -12,17 +12,13 @@ import http.client
 import io
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-EMAIL, PASSWORD = "admin@example.com", "correct horse battery staple"
-SETTINGS = {
-    "ADMIN_EMAIL": EMAIL, "ADMIN_PASSWORD": PASSWORD, "LOG": "error",
-    "LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE": "1000000",
-}
+from flood import EMAIL, PASSWORD, percentile, resident, start
+
 TEMPLATE = {
     "name": "Rows", "version": "1.0.0", "industry": "custom",
     "inputSchema": {"type": "object", "properties": {"id": {"type": "string"}, "text": {"type": "string"}}},
@@ -37,24 +33,14 @@ class Server:
         threading.Thread(target=self.watch, daemon=True).start()
 
     def start(self):
-        environment = {**os.environ, **{f"CALLBOARD_{name}": value for name, value in SETTINGS.items()}}
-        command = [self.program, "serve", "--listen", "127.0.0.1:0", "--data-dir", os.path.join(self.directory, "data")]
-        self.process = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL)
-        for line in self.process.stdout:
-            if "http://" in line:
-                self.address = line.split("http://")[1].split()[0].rstrip("/.,")
-                return
-        raise SystemExit("the server did not start")
+        self.process, self.address = start(self.program, self.directory)
 
     def kill(self):
         self.process.kill()
         self.process.wait()
 
     def resident(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            line = next(line for line in status if line.startswith("VmRSS"))
-        return int(line.split()[1]) / 1024
+        return resident(self.process)
 
     def watch(self):
         while True:
@@ -77,10 +63,6 @@ class Server:
         if answer.status >= 300:
             raise SystemExit(f"{method} {path}: {answer.status} {text[:500]!r}")
         return text if method == "GET" and "/export" in path else json.loads(text)["data"]
-
-
-def percentile(times, share):
-    return sorted(times)[min(len(times) - 1, int(len(times) * share))] * 1000 if times else float("nan")
 
 
 class Other:

@@ -177,4 +177,5 @@ def main():
             server.wait()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -18,6 +18,7 @@ mod files;
 mod forks;
 mod models;
 mod pause;
+mod projects;
 mod queues;
 mod review_stats;
 mod runs;

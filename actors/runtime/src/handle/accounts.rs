@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::access::{Account, Action, Caller, Role};
+use callboard_domain::access::{Account, Action, Caller};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User, WorkLeft};
 use callboard_domain::audit::{By, Entry, Record};
@@ -12,8 +12,7 @@ use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::credential::{ApiKey, Secret};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{Environment, InvitationId, KeyId, ProjectId, SessionId, Slot, UserId};
-use callboard_domain::project::{Change, Member, Project};
+use callboard_domain::id::{InvitationId, KeyId, SessionId, Slot, UserId};
 use callboard_domain::query::{AuditQuery, Page};
 use callboard_domain::session::Session;
 use callboard_domain::session::signing::SigningKeys;
@@ -22,10 +21,9 @@ use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, STOPPING, within};
 use crate::items::accounts::{
-    self, Invited, KnownKey, Message, NewInvitation, NewKey, NewProject, NewUser, PasswordChange,
+    self, Invited, KnownKey, Message, NewInvitation, NewKey, NewUser, PasswordChange,
     PermissionWatch, SignedIn, UserChange,
 };
-use crate::node::register::projects::may_see;
 use crate::read::{self, unreadable};
 
 impl Handle {
@@ -277,142 +275,6 @@ impl Handle {
         self.account_command(|reply| Message::DeleteUser(id, work, by, reply)).await
     }
 
-    /// The projects that a caller may see, oldest first: all for an admin of the server, else those in which the user has
-    /// a role, or the key's own.
-    #[must_use]
-    pub fn projects(&self, caller: &Caller) -> Vec<Arc<Project>> {
-        let register = &self.node.state.accounts;
-        let mut projects = register.projects();
-        projects.retain(|project| may_see(caller, project));
-        let is_known = match caller.account {
-            Account::User(_) => true,
-            Account::Key(_) => caller.environment.slot().is_default(),
-        };
-        if is_known {
-            projects.insert(0, Arc::new(Project::default_one()));
-        }
-        projects
-    }
-
-    /// The project of this identifier or name, if the caller may see it.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`].
-    pub fn project(&self, named: &str, caller: &Caller) -> Result<Arc<Project>, Error> {
-        let mut seen = self.projects(caller).into_iter();
-        let found = seen.find(|project| project.is_named(named));
-        found.ok_or_else(|| Error::not_found("project", named))
-    }
-
-    /// The identifier of the project of an environment.
-    #[must_use]
-    pub fn project_id(&self, environment: Environment) -> ProjectId {
-        self.node.state.accounts.project_id(environment)
-    }
-
-    /// The role of a user in a project, if the user is its member.
-    #[must_use]
-    pub fn role_in(&self, project: Slot, user: UserId) -> Option<Role> {
-        self.node.state.accounts.role_in(project, user)
-    }
-
-    /// The project of an identifier or a name.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`].
-    pub fn slot_of(&self, named: &str) -> Result<Slot, Error> {
-        let found = self.node.state.accounts.slot_named(named);
-        found.ok_or_else(|| Error::not_found("project", named))
-    }
-
-    /// The number of members of a project.
-    #[must_use]
-    pub fn member_count(&self, project: &Project) -> usize {
-        self.node.state.accounts.member_count(project)
-    }
-
-    /// Passes unless the caller's project takes no new work.
-    ///
-    /// # Errors
-    /// [`Error::InvalidState`].
-    pub fn check_open(&self, environment: Environment) -> Result<(), Error> {
-        let project = self.node.state.accounts.project_at(environment.slot());
-        project.map_or(Ok(()), |project| project.check_open())
-    }
-
-    /// Makes a project.
-    ///
-    /// # Errors
-    /// [`Error::InvalidState`] for a name that another project has, or if there are too many,
-    /// [`Error::Unavailable`].
-    pub async fn create_project(&self, new: NewProject, by: By) -> Result<Arc<Project>, Error> {
-        self.account_command(|reply| Message::CreateProject(new, by, reply)).await
-    }
-
-    /// Changes a project.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::InvalidState`] for `default` and for a name that another project has,
-    /// [`Error::Unavailable`].
-    pub async fn change_project(
-        &self,
-        id: ProjectId,
-        change: Change,
-        by: By,
-    ) -> Result<Arc<Project>, Error> {
-        self.account_command(|reply| Message::ChangeProject(id, change, by, reply)).await
-    }
-
-    /// Deletes a project that is in the archive and whose work has ended. Nobody sees it from then on; its rows are removed
-    /// in the background.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::InvalidState`], [`Error::Unavailable`].
-    pub async fn delete_project(&self, id: ProjectId, by: By) -> Result<Arc<Project>, Error> {
-        self.account_command(|reply| Message::DeleteProject(id, by, reply)).await
-    }
-
-    /// Notes that so many rows of a deleted project were removed and none is left; true if its place is free.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`].
-    pub(crate) async fn purged_project(
-        &self,
-        project: Arc<Project>,
-        rows: u64,
-        is_free: bool,
-    ) -> Result<(), Error> {
-        self.account_command(|reply| Message::PurgedProject(project, rows, is_free, reply)).await
-    }
-
-    /// Gives a user a role in a project. The role counts once this returns.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::Invalid`] for a role that is for keys, [`Error::InvalidState`],
-    /// [`Error::Unavailable`].
-    pub async fn set_member(
-        &self,
-        id: ProjectId,
-        user: UserId,
-        role: Role,
-        by: By,
-    ) -> Result<Member, Error> {
-        self.account_command(|reply| Message::SetMember(id, user, role, by, reply)).await
-    }
-
-    /// Ends a user's membership of a project, with the keys that the user answers for there.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::InvalidState`], [`Error::Unavailable`].
-    pub async fn remove_member(
-        &self,
-        id: ProjectId,
-        user: UserId,
-        by: By,
-    ) -> Result<Member, Error> {
-        self.account_command(|reply| Message::RemoveMember(id, user, by, reply)).await
-    }
-
     /// The keys of a project, the newest first; revoked and expired ones too.
     #[must_use]
     pub fn keys(&self, project: Slot) -> Vec<Arc<KnownKey>> {
@@ -529,7 +391,7 @@ impl Handle {
         self.account_command(Message::StoreUses).await
     }
 
-    async fn account_command<T>(
+    pub(super) async fn account_command<T>(
         &self,
         message: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Message,
     ) -> Result<T, Error> {
