@@ -56,7 +56,7 @@ pub(crate) use files::within;
 pub(crate) use port::{Place, Port};
 pub(crate) use reload::Reload;
 pub use reset::{AdminReset, ResetAdmin};
-pub use store::compact;
+pub use store::{check_exists, compact};
 
 use port::{Bound, prepare};
 use store::{open_store, reserve};

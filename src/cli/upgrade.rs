@@ -6,6 +6,7 @@ use callboard_store::{Inspected, ROWS, Written, inspect, postgres};
 use super::serve::start;
 use super::{Serve, Upgrade, VERSION};
 use crate::config::Config;
+use crate::service::check_exists;
 
 /// Looks at the store, and prints the result.
 pub(super) fn run(asked: Upgrade) -> Result<(), String> {
@@ -30,6 +31,7 @@ pub(super) fn look(config: &Config) -> Result<(), String> {
             block_on(async { postgres::inspect(address).await.map_err(|it| it.to_string()) })?;
         ("the database".to_owned(), found)
     } else {
+        check_exists(config).map_err(|error| error.to_string())?;
         let found = inspect(&directory).map_err(|error| error.to_string())?;
         (directory.display().to_string(), found)
     };

@@ -17,13 +17,7 @@ pub(super) fn reserve(config: &Config) -> Reserve {
 pub(super) async fn open_store(config: &Config) -> Result<Arc<SledStore>, Error> {
     let (dir, settings) = (&config.server.data_dir, &config.store);
     let directory = dir.join("store");
-    if settings.must_exist && !directory.exists() {
-        return Err(Error(format!(
-            "there is no store in {}, and [store] must_exist is set: mount its disk, restore a backup with callboard \
-             backup restore, or start once without the setting, which makes an empty store",
-            dir.display()
-        )));
-    }
+    check_exists(config)?;
     make_room(&reserve(config));
     let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
     let options = SledOptions {
@@ -32,6 +26,22 @@ pub(super) async fn open_store(config: &Config) -> Result<Arc<SledStore>, Error>
     };
     let store = blocking(move || SledStore::open(options)).await?;
     Ok(Arc::new(store.map_err(|e| Error(e.to_string()))?))
+}
+
+/// Passes unless there is no store where one must exist.
+///
+/// # Errors
+/// The remedies.
+pub fn check_exists(config: &Config) -> Result<(), Error> {
+    let dir = &config.server.data_dir;
+    if !config.store.must_exist || dir.join("store").exists() {
+        return Ok(());
+    }
+    Err(Error(format!(
+        "there is no store in {}, and [store] must_exist is set: mount its disk, restore a backup with callboard \
+         backup restore, or start once without the setting, which makes an empty store",
+        dir.display()
+    )))
 }
 
 /// Gives bytes of the reserve back to a disk that is too full to open the store.

@@ -243,6 +243,9 @@ async fn a_store_that_must_exist_is_not_made() {
     let says = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && says.contains("must_exist"), "{says}");
     assert!(!directory.path().join("store").exists());
+    let checked = serve.arg("--check").output().expect("it runs");
+    let says = String::from_utf8_lossy(&checked.stderr);
+    assert!(!checked.status.success() && says.contains("must_exist"), "{says}");
 
     let mut server = Server::start();
     assert!(server.terminate());
