@@ -9,7 +9,9 @@ use callboard_domain::access::{Account, Caller, Role};
 use callboard_domain::account::{Email, User};
 use callboard_domain::project::{Member, Project};
 use callboard_wire::common::Paging;
-use callboard_wire::projects::{ChangeProject, CreateProject, MemberBody, ProjectBody, SetMember};
+use callboard_wire::projects::{
+    ChangeProject, CreateProject, DeleteProject, MemberBody, ProjectBody, SetMember,
+};
 
 use super::extract::{Asker, Person, ProjectName, TwoIds};
 use super::{Answer, App, Body, Id, Query, Reply};
@@ -89,13 +91,13 @@ pub(super) async fn change(
     Ok(Reply::ok(&shown(&app, &caller, &project)))
 }
 
-/// Delete a project that is in the archive and whose work has ended, with everything that is in it.
+/// Delete a project with everything that is in it; what has not ended is cancelled.
 #[utoipa::path(
     delete, path = "/api/projects/{id}", tag = "projects",
     responses(
-        (status = 200, description = "nobody sees the project any more, its keys are revoked, and its rows go in the \
-                                      background", body = ProjectBody),
-        (status = 409, description = "the project is default, is not in the archive, or has unfinished work"),
+        (status = 200, description = "nobody sees the project any more, its keys are revoked, its work is cancelled and \
+                                      its rows go in the background", body = ProjectBody),
+        (status = 409, description = "the project is default"),
     ),
 )]
 pub(super) async fn delete(
@@ -103,10 +105,11 @@ pub(super) async fn delete(
     Extension(caller): Extension<Caller>,
     Asker(by): Asker,
     Id(ProjectName(named)): Id<ProjectName>,
+    Body(DeleteProject { confirm }): Body<DeleteProject>,
 ) -> Answer {
     let before = app.handle.project(&named, &caller)?;
     let body = shown(&app, &caller, &before);
-    app.handle.delete_project(before.id, by).await?;
+    app.handle.delete_project(before.id, confirm, by).await?;
     Ok(Reply::ok(&body))
 }
 

@@ -352,29 +352,15 @@ async fn a_deleted_project_is_gone_with_everything_in_it() {
     let (alpha, beta) = (team(&server, &root, "alpha").await, team(&server, &root, "beta").await);
     let ids = fill(&server, &alpha).await;
     let path = format!("/api/projects/{}", alpha.id);
-    assert_eq!(alpha.admin.delete(&path).await.refused(403), "FORBIDDEN");
-    let refused = root.delete(&path).await;
-    assert!(refused.body["error"]["message"].as_str().is_some_and(|it| it.contains("archive")));
-    let archive = root.request(Method::PATCH, &path).json(&json!({"archived": true}));
-    root.send(archive).await.expect_ok();
-    // Each refusal names what has not ended.
-    until("all has ended", async || {
-        let answer = root.delete(&path).await;
-        if answer.status == 200 {
-            return true;
-        }
-        let says = answer.body["error"]["message"].as_str().expect("a message").to_owned();
-        assert_eq!(answer.refused(409), "INVALID_STATE");
-        let (kind, rest) = says.split_once(' ').expect("a kind");
-        let id = rest.split(' ').next().expect("an id");
-        match kind {
-            "execution" => alpha.admin.delete(&format!("/api/plans/executions/{id}")).await,
-            "task" => alpha.admin.delete(&format!("/api/tasks/{id}")).await,
-            _ => alpha.admin.post(&format!("/api/batches/{id}/cancel"), &json!({})).await,
-        };
-        false
-    })
-    .await;
+    let own = alpha.admin.request(Method::DELETE, &path).json(&json!({"confirm": "alpha"}));
+    assert_eq!(alpha.admin.send(own).await.refused(403), "FORBIDDEN");
+    let confirmed =
+        |name: &str| root.send(root.request(Method::DELETE, &path).json(&json!({"confirm": name})));
+    assert_eq!(root.delete(&path).await.refused(415), "UNSUPPORTED_MEDIA_TYPE");
+    let refused = confirmed("beta").await;
+    assert_eq!(refused.body["error"]["details"]["field"], "confirm", "{:#}", refused.body);
+    // What runs, waits and is held ends with it.
+    confirmed("alpha").await.expect_ok();
     assert_eq!(root.get(&path).await.refused(404), "NOT_FOUND");
     assert_eq!(alpha.admin.get("/api/tasks").await.refused(401), "INVALID_TOKEN");
     let listed = within(&root, &alpha.id, Method::GET, "/api/tasks");

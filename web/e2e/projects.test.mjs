@@ -372,11 +372,16 @@ test("a project is renamed and archived; its pages say so, and it takes no work"
   await page.goto(inLegal("/tasks"));
   await page.locator("[data-archived]").waitFor();
   await looksOf(page, "projects-archived");
-  await page.goto("/admin/projects");
-  await row.getByRole("button", { name: "Take out" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Take it out" }).click();
-  await page.getByText("Legal department takes work again.").waitFor();
-  await close(page);
+  await page.goto(`${server.url}/admin/projects`);
+  await row.getByRole("button", { name: "Delete" }).click();
+  const dialog = page.getByRole("dialog");
+  const sure = dialog.getByRole("button", { name: "Delete" });
+  await dialog.getByLabel("The project's name").fill("Legal");
+  assert.ok(await sure.isDisabled());
+  await dialog.getByLabel("The project's name").fill("Legal department");
+  await sure.click();
+  await page.getByText("Legal department is deleted.").waitFor();
+  await row.waitFor({ state: "detached" });
 });
 
 test("more than ten projects are searched", async () => {

@@ -4,6 +4,7 @@
 //! all are added up first, and a definition beyond [`MAX`] is refused with nothing compiled.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,8 +12,11 @@ use crate::error::Rule;
 use crate::pattern;
 use crate::problem::Problem;
 
-/// The most that the schemas of one definition may cost, in units of about 10 ns.
+/// The most that the schemas of one definition may cost, in units of about [`UNIT_NANOS`].
 pub const MAX: u64 = 30_000_000;
+
+/// The time of a unit, in nanoseconds.
+const UNIT_NANOS: u64 = 10;
 
 /// The cost of a value within a schema: most are subschemas.
 const VALUE: u64 = 150;
@@ -35,6 +39,19 @@ pub fn fault<'s>(schemas: impl IntoIterator<Item = (String, &'s Value)>) -> Opti
         }
     }
     None
+}
+
+/// The time that compiling some schemas takes, roughly; short for what [`fault`] refuses.
+#[must_use]
+pub fn time<'s>(schemas: impl IntoIterator<Item = (String, &'s Value)>) -> Duration {
+    let mut spending = Spending { left: MAX, patterns: HashSet::new() };
+    for (_, schema) in schemas {
+        spending.patterns.clear();
+        if spending.schema(schema).is_err() {
+            return Duration::ZERO;
+        }
+    }
+    Duration::from_nanos((MAX - spending.left) * UNIT_NANOS)
 }
 
 /// The path of the place at which the sum was reached, the innermost part first.
@@ -122,6 +139,15 @@ mod tests {
         assert_eq!(fault.code.rule(), Some(Rule::Length));
         assert_eq!(fault.field, "steps[2].outputSchema.properties.p0.pattern");
         assert!(fault.message.contains("30000000") && fault.message.contains("(?i)"), "{fault:?}");
+    }
+
+    #[test]
+    fn the_time_is_told_before_it_is_spent() {
+        let all: Vec<_> = (0..3).map(worst).collect();
+        let time = |schemas: &[Value]| time(schemas.iter().map(|it| (String::new(), it)));
+        let (one, two) = (time(&all[..1]), time(&all[..2]));
+        assert!(two > one && two < Duration::from_millis(300), "{one:?} {two:?}");
+        assert_eq!(time(&all), Duration::ZERO, "it is refused");
     }
 
     #[test]

@@ -147,24 +147,14 @@ impl Project {
         Ok(true)
     }
 
-    /// The project as deleted at `now`. It must be in the archive, and `unfinished` is the name of something in it that
-    /// has not ended.
+    /// The project as deleted at `now`; `confirm` is its name again.
     ///
     /// # Errors
-    /// [`Error::InvalidState`].
-    pub fn deleted(self, unfinished: Option<String>, now: Timestamp) -> Result<Self, Error> {
-        let Self { id, name, .. } = &self;
-        if self.archived_at.is_none() {
-            return Err(Error::InvalidState(format!(
-                "project {name} is not in the archive: put it there first with PATCH /api/projects/{id} (archived: \
-                 true), so that nothing new begins"
-            )));
-        }
-        if let Some(unfinished) = unfinished {
-            return Err(Error::InvalidState(format!(
-                "{unfinished} of project {name} has not ended: wait, or cancel what is left (POST /api/bulk with action \
-                 cancel)"
-            )));
+    /// [`Error::Invalid`], field `confirm`.
+    pub fn deleted(self, confirm: &str, now: Timestamp) -> Result<Self, Error> {
+        if *confirm != self.name {
+            let message = format!("must be the name of the project, which is {}", self.name);
+            return Err(Error::invalid("confirm", Rule::Enum, message));
         }
         Ok(Self { deleted_at: Some(now), ..self })
     }
@@ -254,14 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_deleted_from_the_archive_once_all_has_ended() {
-        let open = project(1, 1);
-        assert!(open.clone().deleted(None, NOW).is_err());
-        let archive = Change { archived: Some(true), ..Change::default() };
-        let archived = open.with(archive, NOW);
-        let refused = archived.clone().deleted(Some("task t".into()), NOW);
-        assert!(refused.is_err_and(|error| error.to_string().contains("task t of project p1")));
-        assert_eq!(archived.deleted(None, NOW).map(|it| it.deleted_at), Ok(Some(NOW)));
+    fn a_project_is_deleted_by_whoever_says_its_name() {
+        let project = Project { name: "search".into(), ..Project::default_one() };
+        for other in ["", "Search", "default"] {
+            assert!(project.clone().deleted(other, NOW).is_err(), "{other}");
+        }
+        assert_eq!(project.deleted("search", NOW).map(|it| it.deleted_at), Ok(Some(NOW)));
     }
 
     #[test]

@@ -42,6 +42,7 @@ use callboard_domain::task::{Request, State, Task};
 use callboard_domain::worker::Monotonic;
 use callboard_domain::{Error, Timestamp};
 use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,6 +62,7 @@ pub use workers::WorkerLink;
 use crate::items::submission::{self, NewWork, Submission, Submitted};
 use crate::items::{task, worker};
 use crate::kernel::address::TaskAddress;
+use crate::kernel::compute::Weight;
 use crate::kernel::finish::Finish;
 use crate::kernel::holds::UseGuard;
 use crate::messages::submission::Owner;
@@ -175,15 +177,15 @@ impl Handle {
         let bytes = schemas.iter().map(|(_, schema)| schema.length()).sum();
         let is_brief =
             schemas.iter().all(|(_, schema)| schema.is_brief()) && bytes <= BRIEF_SCHEMAS;
+        let weight = (!is_brief).then(|| Weight::new(bytes, || cost::time(costs(&schemas))));
         let compile = move || {
-            let costs = schemas.iter().map(|(field, schema)| (field.clone(), schema.source()));
-            Problems::none_of(cost::fault(costs).into_iter().collect())?;
+            Problems::none_of(cost::fault(costs(&schemas)).into_iter().collect())?;
             schemas.iter().try_for_each(|(field, schema)| {
                 let faults = compile_schema(field, schema.source()).err().unwrap_or_default();
                 Problems::none_of(faults)
             })
         };
-        let compiled = self.ask(account, (!is_brief).then_some(bytes), compile).await?;
+        let compiled = self.ask(account, weight, compile).await?;
         compiled.map_err(Error::InvalidDefinition)
     }
 
@@ -348,19 +350,18 @@ impl Handle {
         subscribed.map_err(|error| unreadable(&error))
     }
 
-    /// Computes for `account`: here and now if `bytes` is `None`, else on another thread once it is its turn.
-    /// A request holds so many bytes while it waits.
+    /// Computes for `account`: here and now if `weight` is `None`, else on another thread once it is its turn.
     async fn ask<T: Send + 'static>(
         &self,
         account: &str,
-        bytes: Option<usize>,
+        weight: Option<impl Into<Weight>>,
         computation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        if self.is_owed && bytes.is_some() {
+        if self.is_owed && weight.is_some() {
             let computed = self.node.kernel.compute.run(account, computation).await;
             return computed.map_err(|_| Error::Internal);
         }
-        self.node.kernel.compute.ask(account, bytes, computation).await
+        self.node.kernel.compute.ask(account, weight, computation).await
     }
 
     /// Runs a long computation on a thread that no request waits for, once it is the turn of `account`:
@@ -491,4 +492,9 @@ fn key_of(
     let body = serde_json::to_string(body).expect("a request has a JSON form");
     let body = Digest::of(&body).to_string();
     submission::Key { scope: scope.finalize().into(), body, text: key.into() }
+}
+
+/// The schemas with their fields, for the count of what they cost.
+fn costs(schemas: &[(String, Schema)]) -> impl Iterator<Item = (String, &Value)> {
+    schemas.iter().map(|(field, schema)| (field.clone(), schema.source()))
 }

@@ -7,7 +7,6 @@ pub(crate) mod batch;
 pub mod batches;
 pub(crate) mod deliveries;
 pub mod items;
-pub(crate) mod projects;
 pub mod runs;
 pub mod usage;
 

@@ -68,7 +68,7 @@ pub enum Projects {
         /// The project: its name or id.
         project: String,
     },
-    /// Delete an archived project whose work has ended, with everything in it. Nothing brings it back but a backup.
+    /// Delete a project with everything in it; what has not ended is cancelled. Nothing brings it back but a backup.
     Delete {
         /// The project: its name or id.
         project: String,
@@ -136,17 +136,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
             return access.output.item(&found, shown);
         }
         Projects::Delete { project, confirm } => {
-            let found = client.data(Call::get(&["projects", &project])).await?;
-            let (id, name) = (&found["id"], &found["name"]);
-            if *name != *confirm {
-                let says = format!(
-                    "--confirm is {confirm}, and the project is {name}: nothing was deleted"
-                );
-                return Err(Failure::Usage(says));
-            }
-            let id = id.as_str().unwrap_or(&project);
-            let deleted = client.data(Call::delete(&["projects", id])).await?;
-            return access.output.item(&deleted, shown);
+            let call = Call::delete(&["projects", &project]).json(&json!({"confirm": confirm}));
+            return access.output.item(&client.data(call).await?, shown);
         }
         Projects::Members { project, window } => {
             let page =

@@ -58,6 +58,15 @@ impl From<ChangeProject> for Change {
 }
 
 request! {
+    /// The deletion of a project.
+    #[derive(Debug, Clone)]
+    pub struct DeleteProject as "DeleteProject" {
+        /// The project's name again.
+        confirm: String = required("confirm", name()),
+    }
+}
+
+request! {
     /// The role of a user in a project.
     #[derive(Debug, Clone)]
     pub struct SetMember as "SetMember" {

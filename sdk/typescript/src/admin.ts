@@ -266,9 +266,10 @@ export class Projects extends Resource {
     return this.transport.send("PATCH", "/api/projects/{id}", { names: { id }, body, ...options });
   }
 
-  /** Deletes a project that is in the archive and whose work has ended, with everything in it. */
-  delete(id: string, options: CallOptions = {}): Promise<models.Project> {
-    return this.transport.send("DELETE", "/api/projects/{id}", { names: { id }, ...options });
+  /** Deletes a project with everything in it; `confirm` is its name again. */
+  delete(id: string, confirm: string, options: CallOptions = {}): Promise<models.Project> {
+    const body = checked("DeleteProject", { confirm });
+    return this.transport.send("DELETE", "/api/projects/{id}", { names: { id }, body, ...options });
   }
 
   /** Lists the members of a project by name. */

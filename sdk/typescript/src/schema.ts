@@ -1538,7 +1538,7 @@ export interface paths {
         get: operations["projects_get"];
         put?: never;
         post?: never;
-        /** Delete a project that is in the archive and whose work has ended, with everything that is in it. */
+        /** Delete a project with everything that is in it; what has not ended is cancelled. */
         delete: operations["projects_delete"];
         options?: never;
         head?: never;
@@ -5643,6 +5643,10 @@ export interface components {
             /** @description The source of the confidence. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
         };
+        DeleteProject: {
+            /** @description The project's name again. */
+            confirm: string;
+        };
         DeployTemplate: {
             /** @description The values of `{{input.*}}`. */
             input?: {
@@ -6475,6 +6479,7 @@ export type CreateTask = components['schemas']['CreateTask'];
 export type CreateTemplateBatch = components['schemas']['CreateTemplateBatch'];
 export type CreateUser = components['schemas']['CreateUser'];
 export type DefaultsRequest = components['schemas']['DefaultsRequest'];
+export type DeleteProject = components['schemas']['DeleteProject'];
 export type DeployTemplate = components['schemas']['DeployTemplate'];
 export type EraseTexts = components['schemas']['EraseTexts'];
 export type ExchangeCode = components['schemas']['ExchangeCode'];
@@ -9768,9 +9773,13 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeleteProject"];
+            };
+        };
         responses: {
-            /** @description nobody sees the project any more, its keys are revoked, and its rows go in the background */
+            /** @description nobody sees the project any more, its keys are revoked, its work is cancelled and its rows go in the background */
             200: {
                 headers: {
                     [name: string]: unknown;

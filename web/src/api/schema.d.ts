@@ -1538,7 +1538,7 @@ export interface paths {
         get: operations["projects_get"];
         put?: never;
         post?: never;
-        /** Delete a project that is in the archive and whose work has ended, with everything that is in it. */
+        /** Delete a project with everything that is in it; what has not ended is cancelled. */
         delete: operations["projects_delete"];
         options?: never;
         head?: never;
@@ -6252,6 +6252,10 @@ export interface components {
             outputSchema?: Record<string, never> | null;
             /** @description The source of the confidence. */
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
+        };
+        DeleteProject: {
+            /** @description The project's name again. */
+            confirm: string;
         };
         DeployTemplate: {
             /** @description The values of `{{input.*}}`. */
@@ -11261,9 +11265,13 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeleteProject"];
+            };
+        };
         responses: {
-            /** @description nobody sees the project any more, its keys are revoked, and its rows go in the background */
+            /** @description nobody sees the project any more, its keys are revoked, its work is cancelled and its rows go in the background */
             200: {
                 headers: {
                     "X-Request-Id": string;
@@ -11278,10 +11286,14 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["Failure"];
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
             409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

@@ -3,6 +3,7 @@
 //! Deliberately absent: defaults. A source holds only the fields that the client set.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use super::map::MapSource;
 use super::wait::WaitSource;
 use crate::confidence::ask::Ask;
+use crate::cost;
 use crate::function::{Call, json_length};
 use crate::retry::Policy;
 use crate::schema::is_brief_source;
@@ -134,6 +136,12 @@ impl PlanSource {
     #[must_use]
     pub fn size(&self) -> usize {
         self.steps.iter().map(StepSource::size).sum()
+    }
+
+    /// The time that compiling it takes, roughly.
+    #[must_use]
+    pub fn takes(&self) -> Duration {
+        cost::time(schemas(&self.steps))
     }
 
     /// True if the plan is compiled in about a millisecond.

@@ -62,7 +62,7 @@ pub(super) fn outer_faults(source: &TemplateSource, env_allow: &[String]) -> Vec
 }
 
 /// The schemas of a template, with their fields.
-fn schemas(source: &TemplateSource) -> impl Iterator<Item = (String, &Value)> {
+pub(super) fn schemas(source: &TemplateSource) -> impl Iterator<Item = (String, &Value)> {
     let of_defaults = source.defaults.as_ref().and_then(|it| it.output_schema.as_ref());
     let own = [
         ("inputSchema", Some(&source.input_schema)),

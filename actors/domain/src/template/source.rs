@@ -3,10 +3,13 @@
 //!
 //! Deliberately absent: the fields that the service adds (id, author, createdAt).
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::confidence::ask::Ask;
+use crate::cost;
 use crate::names::names;
 use crate::plan::{HitlSource, StepSource, are_brief};
 use crate::schema::is_brief_source;
@@ -102,6 +105,12 @@ impl TemplateSource {
         let steps = self.steps.iter().map(StepSource::size).sum::<usize>();
         let schemas = [Some(&self.input_schema), self.output_schema.as_ref()];
         steps + schemas.into_iter().flatten().map(|schema| schema.to_string().len()).sum::<usize>()
+    }
+
+    /// The time that compiling it takes, roughly.
+    #[must_use]
+    pub fn takes(&self) -> Duration {
+        cost::time(super::check::schemas(self))
     }
 
     /// The steps, with the defaults in the fields that they leave out.

@@ -99,13 +99,18 @@ impl Handle {
         self.account_command(|reply| Message::ChangeProject(id, change, by, reply)).await
     }
 
-    /// Deletes a project that is in the archive and whose work has ended. Nobody sees it from then on; its rows are removed
-    /// in the background.
+    /// Deletes a project whose name is `confirm`. Nobody sees it from then on; its work is cancelled, and its rows are
+    /// removed, in the background.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::InvalidState`], [`Error::Unavailable`].
-    pub async fn delete_project(&self, id: ProjectId, by: By) -> Result<Arc<Project>, Error> {
-        self.account_command(|reply| Message::DeleteProject(id, by, reply)).await
+    /// [`Error::NotFound`], [`Error::Invalid`], [`Error::InvalidState`] for `default`, [`Error::Unavailable`].
+    pub async fn delete_project(
+        &self,
+        id: ProjectId,
+        confirm: String,
+        by: By,
+    ) -> Result<Arc<Project>, Error> {
+        self.account_command(|reply| Message::DeleteProject(id, confirm, by, reply)).await
     }
 
     /// Notes that so many rows of a deleted project were removed and none is left; true if its place is free.

@@ -25,6 +25,7 @@ use crate::items::execution::{Address, Message};
 use crate::items::submission::{
     self, Created, Named, NewWork, Options, Runs, StartExecution, Submitted,
 };
+use crate::kernel::compute::Weight;
 use crate::messages::submission::Owner;
 use crate::read::answers::{self, Lengths, Of};
 use crate::read::items::{self, ItemPage};
@@ -117,8 +118,8 @@ impl Handle {
         let (node, given) = (Arc::clone(&self.node), source.clone());
         let environment = owner.environment;
         let compile = move || Plan::compile(given, node.settings.env_allow(environment));
-        let bytes = (!source.is_brief()).then(|| source.size());
-        let plan = self.ask(&owner.id, bytes, compile).await?;
+        let weight = (!source.is_brief()).then(|| Weight::new(source.size(), || source.takes()));
+        let plan = self.ask(&owner.id, weight, compile).await?;
         let plan = plan.map_err(Error::InvalidDefinition)?;
         let compiled = Arc::new(CompiledPlan::new(plan, None));
         let order = NewWork::Plan(Box::new(source), Arc::clone(&compiled));

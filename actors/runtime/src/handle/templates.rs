@@ -13,6 +13,7 @@ use super::{COMMAND, Handle, within};
 use crate::items::catalog::{
     self, Author, ChoiceOrder, Choosing, Publication, PublishOutcome, Published, Removal, Standing,
 };
+use crate::kernel::compute::Weight;
 use crate::read::answers::{self, Lengths, Of};
 use crate::read::unreadable;
 
@@ -29,9 +30,9 @@ impl Handle {
         source: TemplateSource,
     ) -> Result<PublishOutcome, Error> {
         let node = Arc::clone(&self.node);
-        let bytes = (!source.is_brief()).then(|| source.size());
+        let weight = (!source.is_brief()).then(|| Weight::new(source.size(), || source.takes()));
         let compile = move || Template::compile(source, node.settings.env_allow(environment));
-        let template = self.ask(&author.account, bytes, compile).await?;
+        let template = self.ask(&author.account, weight, compile).await?;
         let template = template.map_err(Error::InvalidDefinition)?;
         let publication = Publication { environment, template, author };
         let (reply, answer) = oneshot::channel();

@@ -37,7 +37,7 @@ pub use crate::messages::accounts::{
 };
 pub use crate::node::rights::PermissionWatch;
 pub(crate) use crate::node::rights::{caller_now, caller_of, caller_of_key, caller_of_session};
-pub(crate) use left::cancel as cancel_left_work;
+pub(crate) use left::{cancel as cancel_left_work, cancel_all};
 pub use reset::OfflineAccounts;
 
 /// All accounts live here.
@@ -204,8 +204,8 @@ impl Actor for Accounts {
             Message::ChangeProject(id, change, by, reply) => {
                 let _ = reply.send(self.change_project(id, change, by).await);
             }
-            Message::DeleteProject(id, by, reply) => {
-                let _ = reply.send(self.delete_project(id, by).await);
+            Message::DeleteProject(id, confirm, by, reply) => {
+                let _ = reply.send(self.delete_project(id, &confirm, by).await);
             }
             Message::PurgedProject(project, rows, is_free, reply) => {
                 let _ = reply.send(self.purged_project(&project, rows, is_free).await);

@@ -1,8 +1,8 @@
-//! Removes the rows of deleted projects.
+//! Ends the work of deleted projects, then removes their rows.
 //!
 //! ```text
-//!   deleted ── rounds, until one finds nothing ──▶ empty ── no actor of it has run in this process ──▶ forgotten
-//!                                                    └───── else, after the next start ────────────────┘
+//!   deleted ─▶ all is cancelled ─▶ rounds, until one finds nothing ─▶ no actor of it has run in this process ─▶ forgotten
+//!      └─ a later process starts no actor of it ──┘                      └────── else, after the next start ───┘
 //! ```
 //!
 //! An actor that was awake may write a row behind a round, so the place of a project that this process has served is
@@ -12,20 +12,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::id::{Environment, ScheduleId, Slot};
+use callboard_domain::Error as Refusal;
+use callboard_domain::chat_batch::Event;
+use callboard_domain::id::{Environment, ScheduleId, Slot, TemplateBatchId};
 use callboard_domain::project::Project;
 use callboard_store::{Error, Key, Op};
 use tokio::time::Instant;
 
 use crate::handle::Handle;
-use crate::node::Node;
+use crate::items::accounts::cancel_all;
 use crate::node::files::durable;
-use crate::tables::{SCHEDULES, event_log};
+use crate::node::{Node, PAGE};
+use crate::tables::{BATCHES, LIVE_EXECUTIONS, LIVE_TASKS, SCHEDULES, event_log};
 
 /// The rows that one commit removes.
 const LOT: usize = 512;
 /// The interval between two rounds over the same project.
 const ROUND: Duration = Duration::from_mins(1);
+/// The interval between two looks at work that is being cancelled.
+const ENDING: Duration = Duration::from_secs(1);
 /// The rounds in succession that find nothing, after which there is no other before the next start.
 const QUIET: u32 = 2;
 /// More bytes than any key has.
@@ -47,10 +52,11 @@ pub(crate) async fn run(node: Arc<Node>) {
                 purges.remove(&project.slot);
             }
         }
-        let goes_on = purges.values().any(|purge| purge.quiet < QUIET);
+        let open = purges.values().filter(|purge| purge.quiet < QUIET);
+        let pause = open.map(|purge| if purge.is_ending { ENDING } else { ROUND }).min();
         tokio::select! {
             () = node.state.purging.notified() => {}
-            () = tokio::time::sleep(ROUND), if goes_on => {}
+            () = tokio::time::sleep(pause.unwrap_or(ROUND)), if pause.is_some() => {}
         }
     }
 }
@@ -62,6 +68,8 @@ struct Purge {
     rows: u64,
     /// The rounds in succession that found nothing.
     quiet: u32,
+    /// True while work that was cancelled has not ended.
+    is_ending: bool,
     /// True once the project is forgotten.
     is_over: bool,
 }
@@ -70,16 +78,22 @@ impl Purge {
     async fn round(&mut self, node: &Arc<Node>, project: &Arc<Project>) -> Result<(), Failed> {
         let in_use = node.environments();
         let is_served = |environment: &Environment| in_use.contains(environment);
+        let environments = project.slot.environments();
+        self.is_ending = false;
+        for environment in environments.into_iter().filter(is_served) {
+            stop_schedules(node, environment).await?;
+            self.is_ending |= !end_work(node, environment).await?;
+        }
+        if self.is_ending {
+            return Ok(());
+        }
         let mut removed = 0;
-        for environment in project.slot.environments() {
-            if is_served(&environment) {
-                stop_schedules(node, environment).await?;
-            }
+        for environment in environments {
             removed += remove_rows(node, environment).await?;
         }
         self.rows += removed;
         self.quiet = if removed > 0 { 0 } else { self.quiet + 1 };
-        let is_free = !project.slot.environments().iter().any(is_served);
+        let is_free = !environments.iter().any(is_served);
         if is_free || self.quiet >= QUIET {
             let handle = Handle::owed(Arc::clone(node));
             handle.purged_project(Arc::clone(project), self.rows, is_free).await?;
@@ -100,6 +114,42 @@ async fn stop_schedules(node: &Arc<Node>, environment: Environment) -> Result<()
             let handle = Handle::owed(Arc::clone(node));
             handle.delete_schedule(environment, ScheduleId::from_u128(id)).await?;
         }
+    }
+}
+
+/// Cancels what has not ended; true if nothing was left.
+async fn end_work(node: &Arc<Node>, environment: Environment) -> Result<bool, Failed> {
+    let handle = Handle::owed(Arc::clone(node));
+    let (store, number) = (node.store(), environment.number());
+    let mut is_over = true;
+    let mut after = None;
+    loop {
+        let page = BATCHES.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { break };
+        after = Some(*last);
+        for (id, _) in page.iter().filter(|(_, batch)| !batch.is_over()) {
+            is_over = false;
+            unless_over(handle.cancel_batch(environment, TemplateBatchId::from_u128(*id)).await)?;
+        }
+    }
+    let chats = node.state.chat_batches.all().into_iter();
+    for (_, id) in chats.filter(|(of, _)| *of == environment) {
+        is_over = false;
+        unless_over(handle.change_chat_batch(environment, id, Event::Cancel(None)).await)?;
+    }
+    let has_tasks = !LIVE_TASKS.scan(store, number, None, 1).await?.is_empty();
+    if has_tasks || !LIVE_EXECUTIONS.scan(store, number, None, 1).await?.is_empty() {
+        is_over = false;
+        cancel_all(node, environment, |_| true).await?;
+    }
+    Ok(is_over)
+}
+
+/// Passes over the refusal of what has ended meanwhile.
+fn unless_over<T>(cancelled: Result<T, Refusal>) -> Result<(), Refusal> {
+    match cancelled {
+        Ok(_) | Err(Refusal::InvalidState(_) | Refusal::NotFound { .. }) => Ok(()),
+        Err(refused) => Err(refused),
     }
 }
 
@@ -136,5 +186,5 @@ enum Failed {
     #[error(transparent)]
     Unread(#[from] Error),
     #[error(transparent)]
-    Refused(#[from] callboard_domain::Error),
+    Refused(#[from] Refusal),
 }

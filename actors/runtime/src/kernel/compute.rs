@@ -23,6 +23,7 @@ use callboard_domain::task::{OutputFault, Task};
 use callboard_domain::unit::{self, Joint};
 use tokio::task::JoinError;
 
+pub(crate) use pool::Weight;
 use pool::{Pool, Turn};
 
 /// The threads of long computations; clones share them.
@@ -44,8 +45,7 @@ impl Compute {
     }
 
     /// Runs a computation that a request asks for, on a thread of its own once it is the turn of
-    /// `account`; or here and now, if it is brief and `bytes` is `None`. The request holds the bytes
-    /// while it waits.
+    /// `account`; or here and now, if it is brief and `weight` is `None`.
     ///
     /// # Errors
     /// [`Error::TooMuchWaits`] if the account has too much that waits, [`Error::Unavailable`] if all
@@ -53,11 +53,11 @@ impl Compute {
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         account: &str,
-        bytes: Option<usize>,
+        weight: Option<impl Into<Weight>>,
         computation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let Some(bytes) = bytes else { return Ok(computation()) };
-        let turn = self.0.asked(account, bytes)?.await;
+        let Some(weight) = weight else { return Ok(computation()) };
+        let turn = self.0.asked(account, weight)?.await;
         on_thread(turn, computation).await.map_err(|_| Error::Internal)
     }
 
@@ -130,6 +130,9 @@ impl Compute {
     }
 }
 
+/// The niceness of computations: threads that answer requests come first.
+const NICE: i32 = 5;
+
 /// Runs a computation on a thread. The computation holds its turn, not the caller, who may leave before
 /// the end.
 async fn on_thread<T: Send + 'static>(
@@ -140,5 +143,18 @@ async fn on_thread<T: Send + 'static>(
         let _turn = turn;
         computation()
     };
-    tokio::task::spawn_blocking(held).await
+    tokio::task::spawn_blocking(move || giving_way(held)).await
+}
+
+/// Runs a computation on a thread that gives way to others. It is a new one, as a thread cannot go back.
+fn giving_way<T: Send>(computation: impl FnOnce() -> T + Send) -> T {
+    let nice = move || {
+        // Without it, the computation is as quick as requests.
+        let _ = rustix::process::setpriority_process(None, NICE);
+        computation()
+    };
+    std::thread::scope(|threads| match threads.spawn(nice).join() {
+        Ok(computed) => computed,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
 }

@@ -130,7 +130,7 @@ pub(crate) enum Message {
     DeleteUser(UserId, Option<WorkLeft>, By, Reply<User>),
     CreateProject(NewProject, By, Reply<Arc<Project>>),
     ChangeProject(ProjectId, project::Change, By, Reply<Arc<Project>>),
-    DeleteProject(ProjectId, By, Reply<Arc<Project>>),
+    DeleteProject(ProjectId, String, By, Reply<Arc<Project>>),
     /// Note that so many rows of a deleted project were removed and none is left; true if its place is free.
     PurgedProject(Arc<Project>, u64, bool, Reply<()>),
     SetMember(ProjectId, UserId, Role, By, Reply<Member>),

@@ -1,5 +1,6 @@
 //! A deleted project has no rows, in whatever order the server stops and starts.
 
+use callboard_domain::Error;
 use callboard_domain::audit::{Action, By};
 use callboard_domain::id::Slot;
 use callboard_domain::project::{Change, Project};
@@ -15,18 +16,19 @@ impl Bench {
         self.handle.create_project(new, By::SYSTEM).await.expect("there is room")
     }
 
-    /// A project with an ended task and its events, in the archive.
-    async fn archived(&self, name: &str) -> Arc<Project> {
+    async fn delete(&self, project: &Project) -> Result<(), Error> {
+        let deleted = self.handle.delete_project(project.id, project.name.clone(), By::SYSTEM);
+        deleted.await.map(drop)
+    }
+
+    /// A project with an ended task and its events, and an unfinished one.
+    async fn filled(&self, name: &str) -> Arc<Project> {
         let project = self.project(name).await;
         let [environment, _] = project.slot.environments();
         let owner = Owner { environment, ..owner() };
-        let made = self.handle.submit(&owner, vec![request()], false, None).await;
-        let task = made.expect("it is taken").made.tasks()[0].spec.id;
-        let archive = Change { archived: Some(true), ..Change::default() };
-        self.handle.change_project(project.id, archive, By::SYSTEM).await.expect("it is there");
-        let refused = self.handle.delete_project(project.id, By::SYSTEM).await;
-        let refused = refused.expect_err("a task has not ended").to_string();
-        assert!(refused.contains(&task.to_string()), "{refused}");
+        for _ in 0..2 {
+            self.handle.submit(&owner, vec![request()], false, None).await.expect("it is taken");
+        }
         let mut worker = self.serving(&owner, "default", 1, None).await;
         let lease = worker.assignment().await.lease;
         assert_eq!(worker.complete(lease, "out").await, AckResult::Applied);
@@ -58,9 +60,9 @@ impl Bench {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_project_has_no_rows_and_its_place_is_free_after_a_start() {
     let bench = Bench::new().await;
-    let project = bench.archived("search").await;
+    let project = bench.filled("search").await;
     assert!(bench.rows_at(project.slot).await > 3);
-    bench.handle.delete_project(project.id, By::SYSTEM).await.expect("all has ended");
+    bench.delete(&project).await.expect("it is there");
     assert!(bench.handle.slot_of("search").is_err());
     bench.until_purged(project.slot).await;
     let next = bench.project("search").await;
@@ -79,13 +81,33 @@ async fn a_deleted_project_has_no_rows_and_its_place_is_free_after_a_start() {
 #[tokio::test(start_paused = true)]
 async fn a_crash_behind_the_deletion_leaves_no_row() {
     let bench = Bench::new().await;
-    let project = bench.archived("search").await;
-    bench.handle.delete_project(project.id, By::SYSTEM).await.expect("all has ended");
+    let project = bench.filled("search").await;
+    bench.delete(&project).await.expect("it is there");
     let bench = bench.restart().await;
     assert!(bench.handle.slot_of("search").is_err());
     bench.until_purged(project.slot).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(bench.project("again").await.slot, project.slot);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_ends_the_work_first() {
+    let bench = Bench::new().await;
+    let project = bench.project("search").await;
+    let [environment, _] = project.slot.environments();
+    let owner = Owner { environment, ..owner() };
+    let mut worker = bench.serving(&owner, "default", 1, None).await;
+    for _ in 0..2 {
+        bench.handle.submit(&owner, vec![request()], false, None).await.expect("it is taken");
+    }
+    let lease = worker.assignment().await.lease;
+    let named = bench.handle.delete_project(project.id, "Search".into(), By::SYSTEM).await;
+    assert!(named.is_err_and(|refused| refused.to_string().contains("the name of the project")));
+    bench.delete(&project).await.expect("it is there");
+    let told = worker.commands.recv().await;
+    assert!(matches!(told, Some(WorkerCommand::Cancel(cancelled, _)) if cancelled == lease));
+    assert_eq!(worker.complete(lease, "out").await, AckResult::Stale);
+    bench.until_purged(project.slot).await;
 }
 
 #[tokio::test(start_paused = true)]

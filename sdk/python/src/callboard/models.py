@@ -1853,6 +1853,14 @@ class DefaultsRequest(Base):
     """The source of the confidence."""
 
 
+class DeleteProject(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    confirm: Annotated[str, Field(max_length=100, min_length=1)]
+    """The project's name again."""
+
+
 class EraseTexts(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",

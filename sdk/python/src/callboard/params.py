@@ -184,6 +184,10 @@ class DefaultsRequest(TypedDict):
     confidence: NotRequired[ConfidenceRequest | None]
 
 
+class DeleteProject(TypedDict):
+    confirm: str
+
+
 class EraseTexts(TypedDict):
     reason: str
 

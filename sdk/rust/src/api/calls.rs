@@ -589,12 +589,17 @@ impl Projects {
         self.cb.one(Call::get(&["projects", id]), false).await
     }
 
-    /// Delete a project that is in the archive and whose work has ended, with everything that is in it.
+    /// Delete a project with everything that is in it; what has not ended is cancelled.
     ///
     /// # Errors
     /// The server refuses it, or cannot be reached ([`Error`]).
-    pub async fn delete(&self, id: &str) -> Result<types::Project, Error> {
-        self.cb.one(Call::delete(&["projects", id]), false).await
+    pub async fn delete(
+        &self,
+        id: &str,
+        body: impl Into<types::DeleteProject>,
+    ) -> Result<types::Project, Error> {
+        let body: types::DeleteProject = body.into();
+        self.cb.one(Call::delete(&["projects", id]).json(&json(&body)), false).await
     }
 
     /// Give a project another name or description, put it into the archive, or take it out.

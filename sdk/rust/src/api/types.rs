@@ -3002,6 +3002,23 @@ impl DefaultsRequest {
     }
 }
 
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct DeleteProject {
+    /// The project's name again.
+    pub confirm: String,
+}
+
+impl DeleteProject {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(confirm: impl Into<String>) -> Self {
+        Self { confirm: confirm.into() }
+    }
+}
+
 /// The result of a deletion.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]

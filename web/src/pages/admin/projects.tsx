@@ -22,7 +22,7 @@ export default function Projects() {
   return id === undefined ? <List /> : <Members id={id} />;
 }
 
-type Asked = { what: "new" } | { what: "edit" | "archive"; project: Project };
+type Asked = { what: "new" } | { what: "edit" | "archive" | "delete"; project: Project };
 
 function List() {
   const read = useProjects();
@@ -99,7 +99,7 @@ function List() {
     {
       id: "actions",
       header: t`Actions`,
-      width: isAdmin ? "230px" : "90px",
+      width: isAdmin ? "290px" : "90px",
       cell: (project) => (
         <span className="row">
           {project.role && !isHere(project) && (
@@ -114,6 +114,9 @@ function List() {
               </Button>
               <Button size="small" onClick={() => setAsked({ what: "archive", project })}>
                 {project.archivedAt ? t`Take out` : t`Archive`}
+              </Button>
+              <Button size="small" onClick={() => setAsked({ what: "delete", project })}>
+                <Trans>Delete</Trans>
               </Button>
             </>
           )}
@@ -156,6 +159,7 @@ function List() {
       {asked?.what === "new" && <Edit onClose={close} />}
       {asked?.what === "edit" && <Edit of={asked.project} onClose={close} />}
       {asked?.what === "archive" && <Archive of={asked.project} onClose={close} />}
+      {asked?.what === "delete" && <Delete of={asked.project} onClose={close} />}
     </>
   );
 }
@@ -310,5 +314,65 @@ function Archive({ of, onClose }: { of: Project; onClose: () => void }) {
         )}
       </p>
     </Confirm>
+  );
+}
+
+/** Deletes a project once its name has been typed. */
+function Delete({ of, onClose }: { of: Project; onClose: () => void }) {
+  const changed = useChanged();
+  const [typed, setTyped] = useState("");
+  const [error, setError] = useState<ApiError>();
+  const [busy, setBusy] = useState(false);
+  const submit = async () => {
+    setBusy(true);
+    try {
+      const params = { path: { id: of.id } };
+      await unwrap(
+        api.DELETE("/api/projects/{id}", { params, headers: headerOf(DEFAULT), body: { confirm: typed } }),
+      );
+      toast(t`${of.name} is deleted.`);
+      await changed();
+      onClose();
+    } catch (refused) {
+      setError(refused as ApiError);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={t`Delete ${of.name}`}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      footer={
+        <>
+          <Button onClick={onClose}>
+            <Trans>Leave it</Trans>
+          </Button>
+          <Button type="submit" kind="danger" busy={busy} disabled={typed !== of.name}>
+            <Trans>Delete</Trans>
+          </Button>
+        </>
+      }
+    >
+      {error && <Failed error={error} what={t`It was not deleted`} />}
+      <p>
+        <Trans>
+          What has not ended is cancelled, its keys are revoked, and its tasks, executions, reviews, files and
+          figures are removed for good. Only a backup brings them back.
+        </Trans>
+      </p>
+      <Field label={t`The project's name`} hint={t`Type ${of.name}.`}>
+        {(props) => (
+          <input
+            {...props}
+            className="input"
+            required
+            autoComplete="off"
+            value={typed}
+            onChange={(event) => setTyped(event.target.value)}
+          />
+        )}
+      </Field>
+    </Dialog>
   );
 }

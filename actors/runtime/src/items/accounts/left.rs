@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use callboard_domain::account::WorkLeft;
 use callboard_domain::approval::SYSTEM;
-use callboard_domain::id::{ExecutionId, TaskId, UserId};
+use callboard_domain::id::{Environment, ExecutionId, TaskId, UserId};
 use callboard_store::{Error as StoreError, Op, Outcome};
 use tokio::sync::oneshot;
 
@@ -35,9 +35,12 @@ pub(crate) async fn cancel(node: Arc<Node>) {
     if users.is_empty() {
         return;
     }
-    if let Err(error) = cancel_all(&node).await {
-        tracing::warn!(%error, "the work of deleted users was not cancelled; the next start goes on with it");
-        return;
+    let is_left = |account: &str| node.state.accounts.is_abandoned(account);
+    for &environment in &*node.environments() {
+        if let Err(error) = cancel_all(&node, environment, is_left).await {
+            tracing::warn!(%error, "the work of deleted users was not cancelled; the next start goes on with it");
+            return;
+        }
     }
     for user in users {
         node.state.accounts.put_left(user, WorkLeft::Cancelled);
@@ -49,43 +52,44 @@ pub(crate) async fn cancel(node: Arc<Node>) {
     }
 }
 
-async fn cancel_all(node: &Node) -> Result<(), StoreError> {
-    let is_left = |account: &str| node.state.accounts.is_abandoned(account);
-    for &environment in &*node.environments() {
-        let (store, number) = (node.store(), environment.number());
-        let mut after = None;
-        loop {
-            let page = LIVE_EXECUTIONS.scan(store, number, after.as_ref(), PAGE).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(*last);
-            for (id, _) in page {
-                let execution = ExecutionId::from_u128(id);
-                let begun = executions::begun(store, environment, execution).await?;
-                if begun.is_some_and(|begun| is_left(&begun.spec.account)) {
-                    // The answer has no receiver, here and below.
-                    let (reply, _) = oneshot::channel();
-                    let address = execution::Address { environment, execution };
-                    let shard = node.shard(execution.partition());
-                    shard.executions.send(address, execution::Message::Cancel(reply));
-                }
-            }
-        }
-        let mut after = None;
-        loop {
-            let page = LIVE_TASKS.scan(store, number, after.as_ref(), PAGE).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(*last);
-            for (id, _) in page {
-                let task = TaskId::from_u128(id);
-                let made = tables::made(store, environment, task).await?;
-                let Some(spec) = made.map(|made| made.spec) else { continue };
-                if spec.origin.step.is_none() && is_left(&spec.account) {
-                    let (reply, _) = oneshot::channel();
-                    let message = task::Message::Cancel(SYSTEM.to_owned(), reply);
-                    node.send(TaskAddress { environment, task }, message);
-                }
+/// Cancels the unfinished tasks and executions of some accounts. What has ended meanwhile refuses, and stays as it is.
+pub(crate) async fn cancel_all(
+    node: &Node,
+    environment: Environment,
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<(), StoreError> {
+    let (store, number) = (node.store(), environment.number());
+    let mut after = None;
+    loop {
+        let page = LIVE_EXECUTIONS.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { break };
+        after = Some(*last);
+        for (id, _) in page {
+            let execution = ExecutionId::from_u128(id);
+            let begun = executions::begun(store, environment, execution).await?;
+            if begun.is_some_and(|begun| is_meant(&begun.spec.account)) {
+                // The answer has no receiver, here and below.
+                let (reply, _) = oneshot::channel();
+                let address = execution::Address { environment, execution };
+                let shard = node.shard(execution.partition());
+                shard.executions.send(address, execution::Message::Cancel(reply));
             }
         }
     }
-    Ok(())
+    let mut after = None;
+    loop {
+        let page = LIVE_TASKS.scan(store, number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        after = Some(*last);
+        for (id, _) in page {
+            let task = TaskId::from_u128(id);
+            let made = tables::made(store, environment, task).await?;
+            let Some(spec) = made.map(|made| made.spec) else { continue };
+            if spec.origin.step.is_none() && is_meant(&spec.account) {
+                let (reply, _) = oneshot::channel();
+                let message = task::Message::Cancel(SYSTEM.to_owned(), reply);
+                node.send(TaskAddress { environment, task }, message);
+            }
+        }
+    }
 }

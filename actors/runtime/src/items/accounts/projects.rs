@@ -14,7 +14,6 @@ use super::users::Endings;
 use super::{Accounts, NUMBER, PARTITION};
 use crate::messages::accounts::NewProject;
 use crate::messages::approval;
-use crate::read;
 use crate::tables::{KEY_USES, KEYS, PROJECT_NUMBER, PROJECTS};
 
 /// The key of the only row of [`PROJECT_NUMBER`].
@@ -90,18 +89,18 @@ impl Accounts {
         Ok(self.keep(after))
     }
 
-    /// Deletes a project: nobody sees it from then on, its keys are revoked, and its rows are removed in the background.
+    /// Deletes a project: nobody sees it from then on, its keys are revoked; its work is cancelled, and its rows are
+    /// removed, in the background.
     pub(super) async fn delete_project(
         &self,
         id: ProjectId,
+        confirm: &str,
         by: By,
     ) -> Result<Arc<Project>, Error> {
         self.permit_in(id, &by, Permission::ProjectsManage)?;
         let before = self.changeable(id)?;
         let (slot, now) = (before.slot, self.0.now());
-        let unfinished = read::projects::unfinished(&self.0, slot).await;
-        let unfinished = unfinished.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
-        let deleted = (*before).clone().deleted(unfinished, now)?;
+        let deleted = (*before).clone().deleted(confirm, now)?;
         let mut endings = Endings::default();
         let record = Record::new(Action::ProjectDeleted, by).of(id);
         endings.records.push(record.with("name", &deleted.name));

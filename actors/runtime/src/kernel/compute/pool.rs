@@ -1,9 +1,9 @@
 //! The turns of long computations: which account's is next, and how much may wait.
 //!
 //! An account's use is the time that its computations took, halved every ten seconds. The next turn is
-//! the oldest of the account whose use will be the least after it: what its computations take on average
-//! is added, and for an account without one what those of all take. So an account with brief ones does
-//! not wait for many that begin with long ones. The key of a share is one text, so that shares of
+//! the oldest of the account whose use will be the least after it: what it is expected to take is added, else what
+//! the account's computations take on average, and for an account without one what those of all take. So an account
+//! with brief ones does not wait for many that begin with long ones. The key of a share is one text, so that shares of
 //! something else than accounts need no other code here. Deliberately absent: threads, which run what
 //! has its turn.
 
@@ -73,7 +73,34 @@ struct Average(Option<Duration>);
 #[derive(Debug)]
 struct Waiting {
     number: u64,
+    /// The time that it is expected to take, if that is known.
+    takes: Option<Duration>,
     go: oneshot::Sender<()>,
+}
+
+/// The size of a request's computation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// The bytes that the request holds while it waits.
+    pub(crate) bytes: usize,
+    /// The time that it is expected to take, if that is known.
+    pub(crate) takes: Option<Duration>,
+}
+
+/// The most bytes of a request whose time is looked for before its turn.
+const LOOKED_AT: usize = 64 << 10;
+
+impl Weight {
+    /// A request of so many bytes; a short one `takes` so long.
+    pub(crate) fn new(bytes: usize, takes: impl FnOnce() -> Duration) -> Self {
+        Self { bytes, takes: (bytes <= LOOKED_AT).then(takes) }
+    }
+}
+
+impl From<usize> for Weight {
+    fn from(bytes: usize) -> Self {
+        Self { bytes, takes: None }
+    }
 }
 
 /// A turn that waits or was reached; dropping it gives up the place, or the thread.
@@ -102,19 +129,20 @@ impl Pool {
 
     /// Waits for a turn to compute for what was accepted before.
     pub(super) fn owed(self: &Arc<Self>, account: &str) -> impl Future<Output = Turn> + Send {
-        reached(self.line_up(&mut self.state(), account, None))
+        reached(self.line_up(&mut self.state(), account, (None, None)))
     }
 
-    /// Takes a place in the line for a request that holds so many bytes, and waits for its turn.
+    /// Takes a place in the line for a request, and waits for its turn.
     ///
     /// # Errors
     /// [`Error::TooMuchWaits`] if the account has too much in the line, [`Error::Unavailable`] if all
     /// accounts together have.
-    pub(super) fn asked(
+    pub(super) fn asked<T: Into<Weight>>(
         self: &Arc<Self>,
         account: &str,
-        bytes: usize,
-    ) -> Result<impl Future<Output = Turn> + Send + use<>, Error> {
+        weight: T,
+    ) -> Result<impl Future<Output = Turn> + Send + use<T>, Error> {
+        let Weight { bytes, takes } = weight.into();
         let mut state = self.state();
         if let Some(line) = state.lines.get(account).filter(|line| line.asked > 0) {
             if line.asked >= MAX_ASKED {
@@ -127,7 +155,7 @@ impl Pool {
         if state.bytes > 0 && state.bytes + bytes > MAX_BYTES {
             return Err(Error::Unavailable("too much waits to be computed"));
         }
-        let waiting = self.line_up(&mut state, account, Some(bytes));
+        let waiting = self.line_up(&mut state, account, (Some(bytes), takes));
         drop(state);
         Ok(reached(waiting))
     }
@@ -140,7 +168,7 @@ impl Pool {
         self: &Arc<Self>,
         state: &mut State,
         account: &str,
-        bytes: Option<usize>,
+        (bytes, takes): (Option<usize>, Option<Duration>),
     ) -> (Turn, oneshot::Receiver<()>) {
         let (go, gone) = oneshot::channel();
         let (number, now) = (state.next, Instant::now());
@@ -153,7 +181,7 @@ impl Pool {
         let line = state.lines.entry(Arc::clone(&account)).or_insert_with(|| Line::new(now));
         line.asked += usize::from(bytes.is_some());
         line.bytes += bytes.unwrap_or(0);
-        line.waiting.push_back(Waiting { number, go });
+        line.waiting.push_back(Waiting { number, takes, go });
         state.go_on(self.threads, now);
         (Turn { pool: Arc::clone(self), account, number, bytes, began: None }, gone)
     }
@@ -171,11 +199,15 @@ impl State {
     fn go_on(&mut self, threads: usize, now: Instant) {
         while self.running < threads {
             let waiting = self.lines.values_mut().filter(|line| !line.waiting.is_empty());
-            let first = |line: &&mut Line| line.waiting.front().map(|waiting| waiting.number);
             let others = self.usual;
-            let after =
-                |line: &Line| line.used(now) + line.usual.0.or(others.0).unwrap_or_default();
-            let Some(line) = waiting.min_by_key(|line| (after(line), first(line))) else {
+            let next = |line: &mut Line| {
+                let first = line.waiting.front()?;
+                let takes = first.takes.or(line.usual.0).or(others.0).unwrap_or_default();
+                Some((line.used(now) + takes, first.number))
+            };
+            let Some((_, line)) =
+                waiting.filter_map(|line| Some((next(line)?, line))).min_by_key(|(next, _)| *next)
+            else {
                 return;
             };
             let Some(next) = line.waiting.pop_front() else { return };
@@ -285,6 +317,21 @@ mod tests {
         take(running, SECOND).await;
         drop(brief.now_or_never().expect("it is over before any of them"));
         assert!(new.remove(0).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_brief_one_does_not_wait_for_first_long_ones() {
+        let pool = Arc::new(Pool::new(1));
+        let running = pool.owed("any").await;
+        let ask = |account: String, takes| {
+            let weight = Weight { bytes: 1, takes: Some(takes) };
+            Box::pin(pool.asked(&account, weight).expect("room"))
+        };
+        let mut long: Vec<_> = (0..20).map(|n| ask(format!("long {n}"), SECOND)).collect();
+        let brief = ask("brief".into(), SECOND / 10);
+        take(running, SECOND).await;
+        drop(brief.now_or_never().expect("it is over before any of them"));
+        assert!(long.remove(0).now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]

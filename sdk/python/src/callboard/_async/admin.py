@@ -371,9 +371,10 @@ class AsyncProjects(AsyncResource):
         body = _core.checked(models.ChangeProject, fields)
         return await self._one(models.Project, "PATCH", "/api/projects/{id}", id=id, body=body)
 
-    async def delete(self, id: str) -> models.Project:
-        """Deletes a project that is in the archive and whose work has ended, with everything in it."""
-        return await self._one(models.Project, "DELETE", "/api/projects/{id}", id=id)
+    async def delete(self, id: str, *, confirm: str) -> models.Project:
+        """Deletes a project with everything in it; `confirm` is its name again."""
+        body = _core.checked(models.DeleteProject, {"confirm": confirm})
+        return await self._one(models.Project, "DELETE", "/api/projects/{id}", id=id, body=body)
 
     def members(self, id: str) -> AsyncPages[models.Member]:
         """Lists the members of a project by name."""

@@ -372,9 +372,10 @@ class Projects(Resource):
         body = _core.checked(models.ChangeProject, fields)
         return self._one(models.Project, "PATCH", "/api/projects/{id}", id=id, body=body)
 
-    def delete(self, id: str) -> models.Project:
-        """Deletes a project that is in the archive and whose work has ended, with everything in it."""
-        return self._one(models.Project, "DELETE", "/api/projects/{id}", id=id)
+    def delete(self, id: str, *, confirm: str) -> models.Project:
+        """Deletes a project with everything in it; `confirm` is its name again."""
+        body = _core.checked(models.DeleteProject, {"confirm": confirm})
+        return self._one(models.Project, "DELETE", "/api/projects/{id}", id=id, body=body)
 
     def members(self, id: str) -> Pages[models.Member]:
         """Lists the members of a project by name."""
