@@ -1,5 +1,7 @@
 //! Several nodes on one database: one is active, the others forward to it and take over from it.
 
+mod alone;
+mod cells;
 mod front;
 mod identity;
 mod member;
@@ -9,6 +11,7 @@ mod pulse;
 mod socket;
 mod store;
 
+pub(crate) use alone::front;
 pub(crate) use member::Node;
 
 #[cfg(test)]

@@ -234,6 +234,10 @@ pub struct Cluster {
     pub key: Option<Secret>,
     /// The time without a sign of life after which another node takes over.
     pub term: Duration,
+    /// The cell that this node belongs to; `None` is home.
+    pub cell: Option<String>,
+    /// The addresses of home's nodes, for a node of another cell.
+    pub home: Vec<Url>,
 }
 
 /// `[events]`.

@@ -22,6 +22,7 @@ mod body_budget;
 mod browser;
 mod budgets;
 mod bulk;
+mod cells;
 mod chat;
 mod cluster;
 pub mod describe;
@@ -72,7 +73,7 @@ use axum::Router;
 use callboard_domain::access::Action;
 
 pub use app::{App, Parts};
-pub(crate) use auth::{caller_of, project_of};
+pub(crate) use auth::{OfHome, Vouched, caller_of, person, project_of};
 pub(crate) use body_budget::Share;
 pub use browser::Browsers;
 pub(crate) use chat::batches::run as run_batches;
@@ -213,6 +214,10 @@ fn table() -> Routes {
         .post  ("/api/backups",                     may(A::BackupsCreate),    backup::create)
         .get   ("/api/cluster",                     may(A::ClusterManage),    cluster::nodes)
         .patch ("/api/cluster/nodes/{id}",          may(A::ClusterManage),    cluster::change)
+
+        .post  ("/api/cells",                       may(A::ClusterManage),    cells::add_cell)
+        .get   ("/api/cells",                       may(A::ClusterManage),    cells::list_cells)
+        .delete("/api/cells/{name}",                may(A::ClusterManage),    cells::remove_cell)
 
         .get   ("/api/webhooks/deliveries",         may(A::DeliveriesRead),   webhooks::list)
         .post  ("/api/webhooks/deliveries/{id}/redeliver",

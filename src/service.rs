@@ -31,6 +31,7 @@ use callboard_store::sled::SledStore;
 use callboard_wire::accounts::SessionBody;
 use callboard_wire::tasks::Defaults;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::auth::password::Passwords;
 use crate::auth::setup::Setup;
@@ -38,8 +39,8 @@ use crate::auth::token::AccessTokens;
 use crate::auth::token::key::{Keyring, SigningKey};
 use crate::config::{self, Auth, Config, MissingConfidence, OnTimeout};
 use crate::http::limit::Limiter;
-use crate::http::serve::Limits;
-use crate::http::{self, App, Bounds, Browsers, ClusterDoor, Edge, Parts, SignOn};
+use crate::http::serve::{Answers, Limits};
+use crate::http::{self, App, Bounds, Browsers, ClusterDoor, Edge, Middleware, Parts, SignOn};
 use crate::outbound::guard::Guard;
 use crate::outbound::webhook::{self, WebhookSecret, WebhookSecrets, Webhooks};
 use crate::outbound::{self, oidc::Provider};
@@ -306,8 +307,36 @@ impl Service {
     /// # Errors
     /// The listener failed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { assembled: Assembled { system, app, edge, .. }, port, limits, .. } = self;
-        let service = http::service(Arc::clone(&app), edge);
+        self.serve_behind(|_, _, _| None::<(Middleware, JoinHandle<()>)>, shutdown).await
+    }
+
+    /// As [`Self::serve`], behind a door if there is one; its task ends with the server.
+    ///
+    /// # Errors
+    /// The listener failed.
+    pub(crate) async fn serve_behind<A: Answers>(
+        self,
+        door: impl FnOnce(&Config, Middleware, &Arc<App>) -> Option<(A, JoinHandle<()>)>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let Assembled { app, edge, .. } = &self.assembled;
+        let service = http::service(Arc::clone(app), edge.clone());
+        match door(&self.reload.config(), service.clone(), app) {
+            None => self.answer_with(service, shutdown).await,
+            Some((door, task)) => {
+                let served = self.answer_with(door, shutdown).await;
+                task.abort();
+                served
+            }
+        }
+    }
+
+    async fn answer_with(
+        self,
+        service: impl Answers,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let Self { assembled: Assembled { system, app, .. }, port, limits, .. } = self;
         let (stopping, mut stopped) = watch::channel(false);
         let sandbox = tokio::spawn(sandbox::run(system.handle()));
         let batches = tokio::spawn(http::run_batches(Arc::clone(&app)));
@@ -405,6 +434,10 @@ async fn first_admin(
     rules: Rules,
     base: &str,
 ) -> Result<Option<(Setup, Secret)>, Error> {
+    if config.cluster.cell.is_some() {
+        // People are home's.
+        return Ok(None);
+    }
     if let Some(admin) = &config.admin {
         let first = FirstAdmin { email: &admin.email, password: admin.password.expose() };
         if !first.make(handle, passwords, rules).await? {

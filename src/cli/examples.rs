@@ -291,6 +291,11 @@ fn of(path: &str) -> &'static [&'static str] {
             "backup prune --in /var/backups/callboard --keep 30 \\\n      \
              --archive /var/backups/callboard-journal",
         ],
+        "cells list" => &["cells list"],
+        "cells add" => {
+            &["cells add berlin --node https://b1.example.com --node https://b2.example.com"]
+        }
+        "cells remove" => &["cells remove berlin"],
         "cluster status" => &["cluster status", "cluster status -o json"],
         "cluster drain" => &[
             "cluster drain 5b0c1d2e3f4a5b6c7d8e9f0a1b2c3d4e",

@@ -13,7 +13,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
 use super::{Serve, first, notify, upgrade};
-use crate::cluster::Node;
+use crate::cluster::{self, Node};
 use crate::config::{Config, Flags};
 use crate::service::{Error, Reload, Service};
 use crate::telemetry;
@@ -50,7 +50,10 @@ pub(super) fn run(serve: &Serve) -> u8 {
             }
             notify::ready(&url);
             let reload = service.reload();
-            Box::pin(finish(signals, hangups.follow(reload, url), |stop| service.serve(stop))).await
+            Box::pin(finish(signals, hangups.follow(reload, url), |stop| {
+                service.serve_behind(cluster::front, stop)
+            }))
+            .await
         })
     }))
 }

@@ -6,6 +6,8 @@
 //!               └ no node is, as during a takeover ─▶ held for up to 10 s, then 503; health is told at once
 //! ```
 //!
+//! The active node of a cell answers for the cell's projects, and passes on what is another cell's (`cells`).
+//!
 //! A request that was not sent, or that a node was not active to answer, may be sent again; one whose answer was lost
 //! is a 503, and its caller knows whether to repeat it.
 
@@ -17,13 +19,14 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, COOKIE, HOST, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use callboard_domain::{Error, Timestamp};
+use callboard_runtime::PermissionWatch;
 use futures_util::StreamExt;
 use hyper::body::Body as _;
 use hyper::upgrade;
@@ -32,6 +35,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use url::Url;
 
+use super::cells::{Cells, Person, Place, Way};
 use super::note::{ClusterKey, FORWARDED, Note};
 use super::peers::{Peers, Unanswered};
 use super::socket;
@@ -44,8 +48,9 @@ use crate::tls::Certificate;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The wait before a node that was not reached is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The nodes that may forward one request: the map of the first may be old.
-const MAX_HOPS: u8 = 2;
+/// The nodes that may forward one request: a standby and the active node of its cell, of home, and of the project's
+/// cell; and the map of the first may be old.
+const MAX_HOPS: u8 = 6;
 /// The refusal of a request that reached a node, which then ended.
 const LOST: &str = "the node that was to answer is gone; the request may have been handled";
 
@@ -76,6 +81,8 @@ pub(crate) enum Role {
         is_current: Arc<dyn Fn() -> bool + Send + Sync>,
         /// The reads of the store that failed.
         failed: FailedReads,
+        /// The other cells, if there may be any.
+        cells: Option<Arc<Cells>>,
         /// Each request under way holds a clone of the sender.
         _handling: mpsc::Sender<()>,
     },
@@ -163,15 +170,37 @@ impl Front {
         self.0.is_stopping.send_replace(true);
     }
 
-    /// Ready once `node` is not the one to ask any more, or is not heard any more, or this node stops.
-    fn over(&self, node: &Url) -> impl Future<Output = ()> + Send + use<> {
-        let (mut role, mut stopping) = (self.0.role.subscribe(), self.0.is_stopping.subscribe());
-        let (silent, node) = (self.0.peers.silence(node), node.clone());
+    /// Ready once `node` is not the one to ask any more, or is not heard any more.
+    fn gone(&self, node: &Url, is_cell: bool) -> impl Future<Output = ()> + Send + use<> {
+        let (mut role, silent) = (self.0.role.subscribe(), self.0.peers.silence(node));
+        let node = node.clone();
         async move {
             tokio::select! {
-                _ = role.wait_for(|role| !role.asks(&node)) => {}
-                _ = stopping.wait_for(|stops| *stops) => {}
+                _ = role.wait_for(|role| !role.asks(&node)), if !is_cell => {}
                 () = silent => {}
+            }
+        }
+    }
+
+    /// Ready once a stream through `node` ends: the node is gone, or the caller's right is, or this node stops.
+    fn over(
+        &self,
+        node: &Url,
+        is_cell: bool,
+        right: Option<PermissionWatch>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let (gone, mut stopping) = (self.gone(node, is_cell), self.0.is_stopping.subscribe());
+        let lost = async move {
+            match right {
+                Some(mut right) => drop(right.lost().await),
+                None => std::future::pending().await,
+            }
+        };
+        async move {
+            tokio::select! {
+                () = gone => {}
+                _ = stopping.wait_for(|stops| *stops) => {}
+                () = lost => {}
             }
         }
     }
@@ -196,10 +225,18 @@ impl Front {
             self.nodes().extend(peer.map(|peer| peer.ip().to_canonical()));
             request.extensions_mut().insert(ConnectInfo(note.client));
             request.extensions_mut().insert(note.certificate);
+            if let Some(person) = note.person {
+                request.extensions_mut().insert(person);
+            }
             return note;
         }
         let client = peer.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        Note { hops: 0, client, certificate: certificate.unwrap_or(Certificate::NotAsked) }
+        Note {
+            hops: 0,
+            client,
+            certificate: certificate.unwrap_or(Certificate::NotAsked),
+            person: None,
+        }
     }
 
     async fn route(self, mut request: Request) -> Response {
@@ -219,7 +256,15 @@ impl Front {
                 }
             }
             match current {
-                Role::Active { service, is_current, failed, _handling } if is_current() => {
+                Role::Active { service, is_current, failed, cells, _handling } if is_current() => {
+                    if let Some(cells) = cells {
+                        match cells.way(&mut request, note) {
+                            Way::Here => {}
+                            Way::Answered(answer) => return answer.await,
+                            Way::Refused(error) => return Refusal::of(&request).answer(error),
+                            Way::There(place) => return self.to_cell(place, note, request).await,
+                        }
+                    }
                     let (refusal, before) = (Refusal::of(&request), failed.count());
                     let response = service.answer(request).await;
                     // An actor that ended with its tenure, or with the connection to the database, leaves
@@ -232,7 +277,8 @@ impl Front {
                     return response;
                 }
                 Role::Standby(Some(active)) if note.hops < MAX_HOPS => {
-                    match self.forward(&active, note, request).await {
+                    let next = Next { node: active, right: None, is_cell: false };
+                    match self.forward(next, note, request).await {
                         Ok(response) => return response,
                         Err(unsent) => request = *unsent,
                     }
@@ -262,10 +308,53 @@ impl Front {
         }
     }
 
+    /// Sends a request to another cell, trying its nodes for a while.
+    async fn to_cell(
+        &self,
+        Place { name, nodes, person }: Place,
+        note: Note,
+        mut request: Request,
+    ) -> Response {
+        let refusal = Refusal::of(&request);
+        let note = Note { person: person.as_ref().map(Person::vouched), ..note };
+        let until = Instant::now() + PATIENCE;
+        while note.hops < MAX_HOPS {
+            for node in &nodes {
+                let right = person.as_ref().map(Person::right);
+                let next = Next { node: node.clone(), right, is_cell: true };
+                match self.forward(next, note, request).await {
+                    Ok(response) => return response,
+                    Err(unsent) => request = *unsent,
+                }
+            }
+            if Instant::now() >= until {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        tracing::warn!(cell = name, "no node of a cell can be reached");
+        refusal.answer(Error::Unavailable("the project's cell cannot be reached"))
+    }
+
+    /// Asks another cell; `None` if none of the nodes answers.
+    pub(super) async fn ask(&self, nodes: &[Url], path: &str) -> Option<Response> {
+        let client = SocketAddr::from(([0, 0, 0, 0], 0));
+        let note = Note { hops: 0, client, certificate: Certificate::NotAsked, person: None };
+        for node in nodes {
+            let request = Request::get(path).header(HOST, node.authority()).body(Body::empty());
+            let (_, request) = self.outgoing(note, request.ok()?);
+            let silent = self.0.peers.silence(node);
+            if let Ok(response) = self.0.peers.send(node, request, silent).await {
+                return Some(response.map(Body::new));
+            }
+        }
+        None
+    }
+
     /// Sends a request on; gives it back if it was not sent or not handled.
     async fn forward(
         &self,
-        active: &Url,
+        next: Next,
         note: Note,
         request: Request,
     ) -> Result<Response, Box<Request>> {
@@ -286,15 +375,9 @@ impl Front {
             (request, None)
         };
         let (caller, request) = self.outgoing(note, request);
-        let mut left = self.0.role.subscribe();
-        let (of, silent) = (active.clone(), self.0.peers.silence(active));
-        let gone = async move {
-            tokio::select! {
-                _ = left.wait_for(|role| !role.asks(&of)) => {}
-                () = silent => {}
-            }
-        };
-        match self.0.peers.send(active, request, gone).await {
+        let Next { node, right, is_cell } = next;
+        let (gone, over) = (self.gone(&node, is_cell), self.over(&node, is_cell, right));
+        match self.0.peers.send(&node, request, gone).await {
             Ok(mut response) => {
                 if note.hops == 0
                     && response.headers_mut().remove(NOT_HANDLED).is_some()
@@ -305,15 +388,15 @@ impl Front {
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     if let Some(caller) = caller {
                         let ends = (caller, upgrade::on(&mut response));
-                        tokio::spawn(join(ends, is_websocket, self.over(active)));
+                        tokio::spawn(join(ends, is_websocket, over));
                     }
-                } else {
-                    response.headers_mut().remove(TRANSFER_ENCODING);
-                    without_connection(response.headers_mut());
+                    return Ok(response.map(Body::new));
                 }
+                response.headers_mut().remove(TRANSFER_ENCODING);
+                without_connection(response.headers_mut());
                 if is_read && is_events(response.headers()) {
                     // It never ends by itself; its reader resumes it at another node.
-                    let over = Box::pin(self.over(active));
+                    let over = Box::pin(over);
                     let events = |body| Body::new(body).into_data_stream().take_until(over);
                     return Ok(response.map(|body| Body::from_stream(events(body))));
                 }
@@ -351,6 +434,11 @@ impl Front {
         if !is_socket {
             without_connection(request.headers_mut());
         }
+        if note.person.is_some() {
+            for credential in [AUTHORIZATION, COOKIE] {
+                request.headers_mut().remove(credential);
+            }
+        }
         let next = Note { hops: note.hops + 1, ..note };
         let text = self.0.key.sign(next, (request.method(), request.uri()), (self.0.clock)());
         request.headers_mut().insert(FORWARDED, text);
@@ -372,6 +460,15 @@ impl Answers for Front {
     fn is_node(&self, address: IpAddr) -> bool {
         self.nodes().contains(&address)
     }
+}
+
+/// The node that is asked next.
+struct Next {
+    node: Url,
+    /// The right with which streams end.
+    right: Option<PermissionWatch>,
+    /// True if it is a node of another cell, else it is the active one of this.
+    is_cell: bool,
 }
 
 /// The room of a body that is kept, as long as the request or its copy is there.

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use url::Url;
 
+use super::cells::Cells;
 use super::front::{Front, Role};
 use super::identity::node_id;
 use super::note::ClusterKey;
@@ -171,6 +172,7 @@ struct Running {
     app: Arc<App>,
     sandbox: JoinHandle<()>,
     batches: JoinHandle<()>,
+    following: Option<JoinHandle<()>>,
     term: Term,
     /// An actor broke that all others need.
     broken: Arc<Notify>,
@@ -207,6 +209,10 @@ impl Part for Member {
         let sandbox = tokio::spawn(sandbox::run(system.handle()));
         let batches = tokio::spawn(http::run_batches(Arc::clone(&app)));
         let service = http::service(Arc::clone(&app), edge);
+        let cells = Cells::of(&self.reload.config().cluster, &app);
+        let follow =
+            |cells: &Arc<Cells>| tokio::spawn(Arc::clone(cells).follow(self.front.clone()));
+        let following = cells.as_ref().map(follow);
         let (handling, handled) = mpsc::channel(1);
         let over = Arc::new(AtomicBool::new(false));
         let (current, handle, ends) = (term.clone(), system.handle(), Arc::clone(&over));
@@ -216,10 +222,11 @@ impl Part for Member {
                 current.is_current() && !handle.is_lost() && !ends.load(Ordering::Relaxed)
             }),
             failed,
+            cells,
             _handling: handling,
         });
         tracing::info!("this node is active");
-        Ok(Running { system, app, sandbox, batches, term, broken, over, handled })
+        Ok(Running { system, app, sandbox, batches, following, term, broken, over, handled })
     }
 
     async fn lost(&self, running: &Running) {
@@ -230,7 +237,11 @@ impl Part for Member {
     }
 
     async fn end(&mut self, running: Running) {
-        let Running { system, app, sandbox, batches, term, over, mut handled, .. } = running;
+        let Running { system, app, sandbox, batches, following, term, over, mut handled, .. } =
+            running;
+        if let Some(following) = following {
+            following.abort();
+        }
         over.store(true, Ordering::Relaxed);
         tracing::info!("this node is not active any more");
         system.drain();

@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! callboard-forwarded: hops;certificate;address;milliseconds;signature of these, the method and the path
+//! callboard-forwarded: hops;certificate;address;milliseconds;user;session;end of the session;signature
 //! ```
 //!
-//! Deliberately absent: the caller's right. The node that answers authenticates the caller again.
+//! The node that answers authenticates the caller again, but for a person whose session home has verified.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ use callboard_domain::Timestamp;
 use hmac::Mac as _;
 
 use crate::auth::signature::{HmacSha256, hmac_sha256, sign};
+use crate::http::Vouched;
 use crate::tls::Certificate;
 
 /// The header of the note.
@@ -33,6 +35,8 @@ pub(super) struct Note {
     pub(super) client: SocketAddr,
     /// The caller's certificate, as the first node saw it.
     pub(super) certificate: Certificate,
+    /// The person whose session home has verified.
+    pub(super) person: Option<Vouched>,
 }
 
 /// The key that all nodes of a cluster share.
@@ -57,8 +61,12 @@ impl ClusterKey {
         (method, uri): (&Method, &Uri),
         now: Timestamp,
     ) -> HeaderValue {
-        let Note { hops, client, certificate } = note;
-        let says = format!("{hops};{};{client};{}", letter(certificate), now.as_millis());
+        let Note { hops, client, certificate, person } = note;
+        let mut says = format!("{hops};{};{client};{}", letter(certificate), now.as_millis());
+        if let Some(Vouched { user, session, expires_at }) = person {
+            let end = expires_at.map_or(0, Timestamp::as_millis);
+            write!(says, ";{user};{session};{end}").expect("a string takes every write");
+        }
         let signature = sign(&self.0, &signed(&says, method, uri));
         let mut text = format!("{says};");
         for byte in signature {
@@ -77,14 +85,22 @@ impl ClusterKey {
         let (says, hex) = text.to_str().ok()?.rsplit_once(';')?;
         let code = self.0.clone().chain_update(signed(says, method, uri));
         code.verify_slice(&bytes_of(hex)?).ok()?;
-        let mut parts = says.splitn(4, ';');
+        let mut parts = says.split(';');
         let hops = parts.next()?.parse().ok()?;
         let named = parts.next()?;
         let certificate = CERTIFICATES.into_iter().find(|it| letter(*it) == named)?;
         let client = parts.next()?.parse().ok()?;
         let at = Timestamp::from_millis(parts.next()?.parse().ok()?);
+        let person = match parts.next() {
+            None => None,
+            Some(user) => {
+                let (user, session) = (user.parse().ok()?, parts.next()?.parse().ok()?);
+                let end = Some(parts.next()?.parse().ok()?).filter(|end| *end != 0);
+                Some(Vouched { user, session, expires_at: end.map(Timestamp::from_millis) })
+            }
+        };
         let fresh = now.since(at) <= FRESH && at.since(now) <= FRESH;
-        fresh.then_some(Note { hops, client, certificate })
+        fresh.then_some(Note { hops, client, certificate, person })
     }
 }
 
@@ -122,7 +138,20 @@ mod tests {
     #[test]
     fn a_note_counts_for_its_request_its_cluster_and_its_time_only() {
         let client = "[2001:db8::7]:4711".parse().expect("an address");
-        let note = Note { hops: 1, client, certificate: Certificate::Verified };
+        let user = "usr_01kahj9d2z4x0v5y8m3n7r6q4e".parse().expect("an identifier");
+        let session = "ses_01kahj9d2z4x0v5y8m3n7r6q4e".parse().expect("an identifier");
+        let person = Vouched { user, session, expires_at: Some(NOW) };
+        for person in [None, Some(person), Some(Vouched { expires_at: None, ..person })] {
+            counts_for_its_own(Note {
+                hops: 1,
+                client,
+                certificate: Certificate::Verified,
+                person,
+            });
+        }
+    }
+
+    fn counts_for_its_own(note: Note) {
         let uri: Uri = "/api/tasks?limit=1".parse().expect("a target");
         let of = (&Method::GET, &uri);
         let text = key("a").sign(note, of, NOW);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use callboard_domain::caps::Caps;
+use callboard_domain::cell::{HOME, checked_name};
 use callboard_domain::delivery::TASK_ENDS;
 use callboard_domain::event::EventName;
 use callboard_domain::model_limits::{MAX_LIMIT, ModelLimits};
@@ -276,7 +277,28 @@ impl Cluster {
         };
         let advertise = source.optional("cluster", "advertise", rule::url)?;
         let term = source.get("cluster", "term", rule::duration(2 * SECOND..=60 * SECOND))?;
-        Ok(Self { advertise, key, term })
+        let cell = source.optional("cluster", "cell", rule::text)?.filter(|name| name != HOME);
+        let home: Vec<_> = source.get("cluster", "home", rule::list(rule::url))?;
+        let fault = match &cell {
+            Some(name) => match checked_name("cell", name) {
+                Err(fault) => Some(format!("the cell's name {fault}")),
+                Ok(()) if home.is_empty() => Some(
+                    "a cell follows home: set home to the addresses of home's nodes".to_owned(),
+                ),
+                Ok(()) if key.is_none() => {
+                    Some("a cell shares the cluster's key with home: set key_file".to_owned())
+                }
+                Ok(()) => None,
+            },
+            None if !home.is_empty() => {
+                Some("home is for a node of another cell: set cell to the cell's name".to_owned())
+            }
+            None => None,
+        };
+        if let Some(says) = fault {
+            return Err(Error { place: source.place("cluster", "cell"), says });
+        }
+        Ok(Self { advertise, key, term, cell, home })
     }
 }
 

@@ -28,6 +28,7 @@ use tokio::sync::{Notify, watch};
 use url::Url;
 
 use super::browser::Browsers;
+use super::cells::Followers;
 use super::cluster::ClusterDoor;
 use super::extract::Unread;
 use super::item_reads::ItemReads;
@@ -152,6 +153,8 @@ pub struct App {
     /// The embedded store; dropped once the service stops.
     pub(super) store: Weak<SledStore>,
     pub(super) cluster: Option<ClusterDoor>,
+    /// The cells that follow this server's list of projects.
+    pub(super) followers: Followers,
     pub(super) traces: Option<Traces>,
     pub(super) tls: Option<Tls>,
     throttle: Mutex<Throttle>,
@@ -197,6 +200,7 @@ impl App {
             pressure,
             store: parts.store,
             cluster: parts.cluster,
+            followers: Followers::default(),
             traces: parts.traces,
             tls: parts.tls,
             throttle: Mutex::default(),

@@ -14,10 +14,10 @@ use axum::http::header::{AUTHORIZATION, UPGRADE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use callboard_domain::Error;
 use callboard_domain::access::{Action, Caller};
 use callboard_domain::credential;
-use callboard_domain::id::Slot;
+use callboard_domain::id::{SessionId, Slot, UserId};
+use callboard_domain::{Error, Timestamp};
 
 use super::body_budget::Share;
 use super::limit::{self, Counted};
@@ -217,7 +217,8 @@ fn remember(path: Option<MatchedPath>, mut response: Response) -> Response {
 }
 
 fn has_credentials(app: &App, request: &Request) -> bool {
-    request.headers().contains_key(AUTHORIZATION)
+    request.extensions().get::<Vouched>().is_some()
+        || request.headers().contains_key(AUTHORIZATION)
         || browser::has_cookie(app, request.headers())
         || parameter(request.uri().query(), "api_key").is_some()
 }
@@ -231,9 +232,41 @@ pub(crate) fn project_of(headers: &HeaderMap, query: Option<&str>) -> Option<Str
     header.or_else(|| parameter(query, "project"))
 }
 
+/// A person whose session home has verified: an extension of a request that a node of home has forwarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Vouched {
+    pub(crate) user: UserId,
+    pub(crate) session: SessionId,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+/// Marks a request that names a project of another cell, and that home answers: it is about people or projects.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfHome;
+
+/// The signed-in person behind a request; `None` for a key, and without credentials.
+pub(crate) fn person(app: &App, request: &Request) -> Option<Result<Caller, Error>> {
+    match caller_in(app, request, None) {
+        Ok(caller) => caller.session.is_some().then_some(Ok(caller)),
+        Err(Error::Unauthorized(_)) => None,
+        Err(error) => Some(Err(error)),
+    }
+}
+
 fn caller(app: &App, request: &Request) -> Result<Caller, Error> {
+    let extensions = request.extensions();
+    let project = project_of(request.headers(), request.uri().query());
+    if let Some(vouched) = extensions.get::<Vouched>() {
+        let slot = project.map_or(Ok(Slot::DEFAULT), |named| app.handle.slot_of(&named))?;
+        let caller = app.handle.caller_of_person(vouched.user, slot)?;
+        return Ok(Caller { expires_at: vouched.expires_at, ..caller });
+    }
+    let is_of_home = extensions.get::<OfHome>().is_some();
+    caller_in(app, request, project.filter(|_| !is_of_home))
+}
+
+fn caller_in(app: &App, request: &Request, project: Option<String>) -> Result<Caller, Error> {
     let query = request.uri().query();
-    let project = project_of(request.headers(), query);
     if let Some(header) = request.headers().get(AUTHORIZATION) {
         let text = header
             .to_str()

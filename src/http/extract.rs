@@ -15,6 +15,7 @@ use callboard_domain::access::{Account, Caller};
 use callboard_domain::audit::By;
 use callboard_domain::id::Environment;
 use callboard_domain::{Error, id};
+use callboard_wire::cells::CellName;
 use callboard_wire::cluster::NodeName;
 use callboard_wire::queues::QueueName;
 use callboard_wire::read::{self, Format, Read};
@@ -301,6 +302,10 @@ impl Input for Inner {
 
 impl Named for NodeName {
     const NOUN: &'static str = "node";
+}
+
+impl Named for CellName {
+    const NOUN: &'static str = "cell";
 }
 
 impl Named for QueueName {

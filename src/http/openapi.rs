@@ -13,10 +13,10 @@ use super::envelope::Shape;
 use super::pressure::is_new_work;
 use super::routes::{Access, Route};
 use super::{
-    accounts, approvals, audit, backup, batches, browser, budgets, bulk, chat, cluster, events,
-    executions, files, invitations, loads, metrics, models, oidc, pause, plans, projects, queues,
-    revocation, schedules, setup, signals, signing_key, streams, system, table, tasks, templates,
-    webhooks,
+    accounts, approvals, audit, backup, batches, browser, budgets, bulk, cells, chat, cluster,
+    events, executions, files, invitations, loads, metrics, models, oidc, pause, plans, projects,
+    queues, revocation, schedules, setup, signals, signing_key, streams, system, table, tasks,
+    templates, webhooks,
 };
 use crate::ws;
 
@@ -152,6 +152,9 @@ use crate::ws;
         batches::cancel,
         batches::retry,
         batches::review,
+        cells::add_cell,
+        cells::list_cells,
+        cells::remove_cell,
         projects::create,
         projects::list,
         projects::get,

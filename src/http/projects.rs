@@ -38,6 +38,7 @@ pub(super) async fn create(
     Body(new): Body<CreateProject>,
 ) -> Answer {
     let project = app.handle.create_project(new.into(), by).await?;
+    app.known_there(&project).await;
     Ok(Reply::created(&shown(&app, &caller, &project)))
 }
 
@@ -88,6 +89,7 @@ pub(super) async fn change(
 ) -> Answer {
     let id = app.handle.project(&named, &caller)?.id;
     let project = app.handle.change_project(id, change.into(), by).await?;
+    app.known_there(&project).await;
     Ok(Reply::ok(&shown(&app, &caller, &project)))
 }
 
@@ -110,6 +112,7 @@ pub(super) async fn delete(
     let before = app.handle.project(&named, &caller)?;
     let body = shown(&app, &caller, &before);
     app.handle.delete_project(before.id, confirm, by).await?;
+    app.known_there(&before).await;
     Ok(Reply::ok(&body))
 }
 
@@ -125,7 +128,7 @@ pub(super) async fn list_members(
     Query(paging): Query<Paging>,
 ) -> Answer {
     let (project, window) = (app.handle.project(&named, &caller)?, paging.window());
-    let mut users = app.handle.users_in(project.slot);
+    let mut users = app.handle.users_of(&project);
     users.sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
     let member = |user: &User| {
         let since = user.id.created_at();
@@ -153,6 +156,7 @@ pub(super) async fn set_member(
 ) -> Answer {
     let (project, user) = (app.handle.project(&named, &caller)?, user(&app, &person)?);
     let member = app.handle.set_member(project.id, user.id, role, by).await?;
+    app.known_there(&project).await;
     Ok(Reply::ok(&MemberBody::new(&user, member)))
 }
 
@@ -172,13 +176,16 @@ pub(super) async fn remove_member(
 ) -> Answer {
     let (project, user) = (app.handle.project(&named, &caller)?, user(&app, &person)?);
     let member = app.handle.remove_member(project.id, user.id, by).await?;
+    app.known_there(&project).await;
     Ok(Reply::ok(&MemberBody::new(&user, member)))
 }
 
 fn shown(app: &App, caller: &Caller, project: &Project) -> ProjectBody {
     let role: Option<Role> = match caller.account {
-        Account::User(user) => app.handle.role_in(project.slot, user),
-        Account::Key(_) => Some(caller.role).filter(|_| caller.environment.slot() == project.slot),
+        Account::User(user) => app.handle.role_of(project, user),
+        Account::Key(_) => {
+            Some(caller.role).filter(|_| project.slot == Some(caller.environment.slot()))
+        }
     };
     ProjectBody::new(project, app.handle.member_count(project), role)
 }

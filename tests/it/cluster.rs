@@ -1,6 +1,7 @@
 //! Several nodes on one PostgreSQL: real programs, killed, stopped and cut off.
 
 mod caller;
+mod cells;
 mod chart;
 mod database;
 mod failures;

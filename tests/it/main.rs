@@ -14,6 +14,7 @@ mod batches_reviewed;
 mod batches_same;
 mod bench;
 mod budgets;
+mod cells;
 mod cli;
 mod cluster;
 mod confidence;

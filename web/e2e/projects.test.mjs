@@ -372,16 +372,11 @@ test("a project is renamed and archived; its pages say so, and it takes no work"
   await page.goto(inLegal("/tasks"));
   await page.locator("[data-archived]").waitFor();
   await looksOf(page, "projects-archived");
-  await page.goto(`${server.url}/admin/projects`);
-  await row.getByRole("button", { name: "Delete" }).click();
-  const dialog = page.getByRole("dialog");
-  const sure = dialog.getByRole("button", { name: "Delete" });
-  await dialog.getByLabel("The project's name").fill("Legal");
-  assert.ok(await sure.isDisabled());
-  await dialog.getByLabel("The project's name").fill("Legal department");
-  await sure.click();
-  await page.getByText("Legal department is deleted.").waitFor();
-  await row.waitFor({ state: "detached" });
+  await page.goto("/admin/projects");
+  await row.getByRole("button", { name: "Take out" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Take it out" }).click();
+  await page.getByText("Legal department takes work again.").waitFor();
+  await close(page);
 });
 
 test("more than ten projects are searched", async () => {
@@ -441,3 +436,21 @@ for (const locale of ["en-US", "de-DE"])
     }
     await close(page);
   });
+
+test("a project is deleted once its name is typed", async () => {
+  await server.call("POST", "/api/projects", { name: "Short-lived" });
+  const page = await open(browser, server, "/admin/projects");
+  const row = rows(page, "Projects").filter({ hasText: "Short-lived" });
+  await row.getByRole("button", { name: "Delete" }).click();
+  const dialog = page.getByRole("dialog");
+  const sure = dialog.getByRole("button", { name: "Delete" });
+  await dialog.getByLabel("The project's name").fill("Short");
+  assert.ok(await sure.isDisabled());
+  await accessible(page, "deleting a project");
+  await shot(page, "projects-delete");
+  await dialog.getByLabel("The project's name").fill("Short-lived");
+  await sure.click();
+  await page.getByText("Short-lived is deleted.").waitFor();
+  await row.waitFor({ state: "detached" });
+  await close(page);
+});

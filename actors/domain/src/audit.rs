@@ -57,6 +57,10 @@ names! {
         KeyRotated = "key.rotated",
         /// A key was revoked.
         KeyRevoked = "key.revoked",
+        /// A cell was added.
+        CellAdded = "cell.added",
+        /// A cell was removed.
+        CellRemoved = "cell.removed",
         /// A project was created.
         ProjectCreated = "project.created",
         /// A project got another name or description, or went into the archive or out of it.

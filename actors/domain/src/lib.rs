@@ -11,6 +11,7 @@ pub mod budget;
 pub mod bulk;
 pub mod calibration;
 pub mod caps;
+pub mod cell;
 pub mod chain;
 pub mod chat_batch;
 pub mod condition;

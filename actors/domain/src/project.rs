@@ -26,8 +26,12 @@ pub struct Project {
     pub id: ProjectId,
     /// The number, which keys name and no later project gets again.
     pub number: u32,
-    /// The place in the store.
-    pub slot: Slot,
+    /// The place in the store; `None` at home for a project of another cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<Slot>,
+    /// The cell that has the project's rows; `None` if it is this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
     /// The name, which no other project has.
     pub name: String,
     /// The text for people.
@@ -82,7 +86,8 @@ impl Project {
         Self {
             id: ProjectId::DEFAULT,
             number: 0,
-            slot: Slot::DEFAULT,
+            slot: Some(Slot::DEFAULT),
+            cell: None,
             name: DEFAULT_NAME.to_owned(),
             description: None,
             created_by: None,
@@ -92,6 +97,12 @@ impl Project {
             purged_at: None,
             members: BTreeMap::new(),
         }
+    }
+
+    /// True for the project that every server has.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.id == ProjectId::DEFAULT
     }
 
     /// True if this is the project's identifier or name.
@@ -186,30 +197,33 @@ pub fn check_server(project: Slot, what: &str) -> Result<(), Error> {
     Err(Error::Forbidden(message))
 }
 
-/// The place and the number of the next project; `taken` are the projects that there are, `last` is the highest number
-/// that any project had.
+/// The place of the next project; `taken` are the projects that there are.
 ///
 /// # Errors
 /// [`Error::InvalidState`] if no place is free.
-pub fn next_place<'p>(
-    taken: impl Iterator<Item = &'p Project>,
-    last: u32,
-) -> Result<(Slot, u32), Error> {
-    let taken: Vec<_> = taken.map(|project| project.slot).collect();
+pub fn next_place<'p>(taken: impl Iterator<Item = &'p Project>) -> Result<Slot, Error> {
+    let taken: Vec<_> = taken.filter_map(|project| project.slot).collect();
     let is_free = |slot: &Slot| !taken.contains(slot);
     let free = (1..Slot::COUNT).filter_map(Slot::new).find(is_free);
-    let free = free.ok_or_else(|| {
+    free.ok_or_else(|| {
         Error::InvalidState(format!(
             "the server has {} projects, which is the limit: delete one that is not needed",
             Slot::COUNT
         ))
-    })?;
+    })
+}
+
+/// The number of the next project; `last` is the highest that any project had.
+///
+/// # Errors
+/// [`Error::InvalidState`] if no number is left.
+pub fn next_number(last: u32) -> Result<u32, Error> {
     if last >= MAX_PROJECT {
         let message =
             format!("{MAX_PROJECT} projects were made on this server, which is the limit");
         return Err(Error::InvalidState(message));
     }
-    Ok((free, last + 1))
+    Ok(last + 1)
 }
 
 #[cfg(test)]
@@ -220,16 +234,17 @@ mod tests {
 
     fn project(number: u32, slot: u8) -> Project {
         let id = ProjectId::from_u128(u128::from(number) << 10);
-        let slot = Slot::new(slot).unwrap();
+        let slot = Slot::new(slot);
         Project { id, number, slot, name: format!("p{number}"), ..Project::default_one() }
     }
 
     #[test]
     fn a_place_is_taken_again_and_a_number_never() {
         let projects = [project(1, 1), project(3, 3)];
-        assert_eq!(next_place(projects.iter(), 3).unwrap(), (Slot::new(2).unwrap(), 4));
+        assert_eq!(next_place(projects.iter()).unwrap(), Slot::new(2).unwrap());
+        assert_eq!(next_number(3), Ok(4));
         let all: Vec<_> = (1..Slot::COUNT).map(|slot| project(u32::from(slot), slot)).collect();
-        assert!(matches!(next_place(all.iter(), 500), Err(Error::InvalidState(_))));
+        assert!(matches!(next_place(all.iter()), Err(Error::InvalidState(_))));
     }
 
     #[test]

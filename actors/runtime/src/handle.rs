@@ -10,6 +10,7 @@ mod approvals;
 pub mod batches;
 mod budgets;
 pub(crate) mod bulk;
+mod cells;
 pub(crate) mod chat_batches;
 mod deliveries;
 mod erasure;

@@ -31,6 +31,7 @@ use callboard_domain::approval::{self, Record};
 use callboard_domain::audit;
 use callboard_domain::batch::{Batch, Row};
 use callboard_domain::bulk;
+use callboard_domain::cell::Cell;
 use callboard_domain::chat_batch::ChatBatch;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
@@ -179,6 +180,8 @@ pub(crate) const USERS: Table<u128, User> = Table::new(0x12, 1);
 pub(crate) const PROJECTS: LongTable<Project> = LongTable::new(0x6b, 1);
 /// The highest number that a project had, in one row.
 pub(crate) const PROJECT_NUMBER: Table<u128, u32> = Table::new(0x6c, 1);
+/// The cells besides home, in one row.
+pub(crate) const CELLS: LongTable<Vec<Cell>> = LongTable::new(0x6d, 1);
 /// The fate of the work of deleted users, by identifier.
 pub(crate) const LEFT_WORK: Table<u128, WorkLeft> = Table::new(0x47, 1);
 /// Open invitations, by identifier.

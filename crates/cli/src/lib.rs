@@ -13,6 +13,7 @@ mod backup;
 mod batches;
 mod budgets;
 mod bulk;
+mod cells;
 mod cluster;
 pub mod completions;
 pub mod doctor;
@@ -82,6 +83,8 @@ pub enum Command {
     Keys(Remote<keys::Keys>),
     /// Create, list, change and archive projects, and manage their members.
     Projects(Remote<projects::Projects>),
+    /// List, add and remove cells.
+    Cells(Remote<cells::Cells>),
     /// Create, list, change and delete users.
     Users(Remote<users::Users>),
     /// List and end sessions.
@@ -141,6 +144,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Auth(asked) => block_on(auth::run(asked)),
         Command::Keys(asked) => block_on(keys::run(asked)),
         Command::Projects(asked) => block_on(projects::run(asked)),
+        Command::Cells(asked) => block_on(cells::run(asked)),
         Command::Users(asked) => block_on(users::run(asked)),
         Command::Sessions(asked) => block_on(sessions::run(asked)),
         Command::Audit(asked) => block_on(audit::run(asked)),

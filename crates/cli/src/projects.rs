@@ -18,7 +18,7 @@ const COLUMNS: [Column; 6] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 9] = [
+const FIELDS: [Column; 10] = [
     ("id", "id"),
     ("name", "name"),
     ("description", "description"),
@@ -26,6 +26,7 @@ const FIELDS: [Column; 9] = [
     ("members", "members"),
     ("kept for days", "retentionDays"),
     ("archived", "archivedAt"),
+    ("cell", "cell"),
     ("created", "createdAt"),
     ("created by", "createdBy"),
 ];
@@ -50,6 +51,9 @@ pub enum Projects {
         /// Text for people.
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
+        /// Cell that has its rows; by default the one with the fewest projects.
+        #[arg(long, value_name = "NAME")]
+        cell: Option<String>,
     },
     /// Show a project.
     Show {
@@ -126,8 +130,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
             let page = client.page(window.of(Call::get(&["projects"]))).await?;
             return access.output.list("projects", &page, &COLUMNS);
         }
-        Projects::Create { name, description } => {
+        Projects::Create { name, description, cell } => {
             let body = Body::default().set("name", Some(name)).set("description", description);
+            let body = body.set("cell", cell);
             let made = client.data(Call::post(&["projects"]).json(&body.value())).await?;
             return access.output.item(&made, shown);
         }

@@ -11,6 +11,7 @@ pub mod batches;
 pub mod browser;
 pub mod budgets;
 pub mod bulk;
+pub mod cells;
 pub mod chat;
 pub mod cluster;
 pub mod common;

@@ -27,12 +27,14 @@ request! {
         name: String = required("name", name()),
         /// A text for people.
         description: Option<String> = optional("description", text(characters(0..=MAX_DESCRIPTION))),
+        /// The cell that has its rows; by default the one with the fewest projects.
+        cell: Option<String> = optional("cell", text(characters(1..=32))),
     }
 }
 
 impl From<CreateProject> for NewProject {
-    fn from(CreateProject { name, description }: CreateProject) -> Self {
-        Self { name, description: description.filter(|text| !text.is_empty()) }
+    fn from(CreateProject { name, description, cell }: CreateProject) -> Self {
+        Self { name, description: description.filter(|text| !text.is_empty()), cell }
     }
 }
 
@@ -99,6 +101,9 @@ pub struct ProjectBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     archived_at: Option<Iso>,
+    /// The cell that has its rows; absent on a server without cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cell: Option<String>,
     /// The time of creation; `default` is as old as the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -121,6 +126,7 @@ impl ProjectBody {
             members,
             retention_days: project.retention_days,
             archived_at: project.archived_at.map(Iso),
+            cell: project.cell.clone(),
             created_at: created_at.map(Iso),
             created_by: project.created_by.map(|account| account.to_string()),
         }

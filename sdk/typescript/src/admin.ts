@@ -425,6 +425,22 @@ export class System extends Resource {
     return this.transport.send("PATCH", "/api/cluster/nodes/{id}", { names: { id }, body, signal });
   }
 
+  /** Lists the cells, home first. */
+  cells(filters: Filters<"/api/cells"> = {}): Pages<models.Cell> {
+    return this.pages("GET", "/api/cells", { filters });
+  }
+
+  /** Adds a cell, or gives one other addresses. */
+  addCell(name: string, nodes: string[], options: CallOptions = {}): Promise<models.Cell> {
+    const body = checked("PutCell", { name, nodes });
+    return this.transport.send("POST", "/api/cells", { body, ...options });
+  }
+
+  /** Removes a cell that has no project. */
+  removeCell(name: string, options: CallOptions = {}): Promise<models.Cell> {
+    return this.transport.send("DELETE", "/api/cells/{name}", { names: { name }, ...options });
+  }
+
   /** Rotates the key that signs access tokens; the earlier one counts for the `overlap`, such as `1h`. */
   rotateSigningKey(options: CallOptions & models.RotateSigningKey = {}): Promise<models.SigningKeys> {
     const { signal, ...members } = options;

@@ -864,6 +864,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/cells": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The cells, home first. */
+        get: operations["system_list_cells"];
+        put?: never;
+        /** Add a cell, or give one other addresses. */
+        post: operations["system_add_cell"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cells/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a cell that has no project. */
+        delete: operations["system_remove_cell"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/cluster": {
         parameters: {
             query?: never;
@@ -2718,6 +2753,25 @@ export interface components {
             /** @description cancelled. */
             status: string;
         };
+        /** @description A cell. */
+        Cell: {
+            /** @description The name; `home` is the one where people sign in. */
+            name: string;
+            /** @description The addresses of its nodes; none for home. */
+            nodes: string[];
+            /** @description The number of projects that it has. */
+            projects: number;
+            /**
+             * Format: date-time
+             * @description The time at which the cell was heard last.
+             */
+            seenAt?: string;
+            /**
+             * @description `home`; `following` if the cell has home's list of now, `behind` if it has an older one, `silent` if it was not
+             *     heard for 5 seconds.
+             */
+            status: string;
+        };
         /** @description The length and the last hash of a history. */
         Chain: {
             /** @description The hash of the last. */
@@ -4013,6 +4067,8 @@ export interface components {
              * @description The time since which the project takes no new work.
              */
             archivedAt?: string;
+            /** @description The cell that has its rows; absent on a server without cells. */
+            cell?: string;
             /**
              * Format: date-time
              * @description The time of creation; `default` is as old as the server.
@@ -5417,6 +5473,8 @@ export interface components {
             name: string;
             /** @description A text for people. */
             description?: string | null;
+            /** @description The cell that has its rows; by default the one with the fewest projects. */
+            cell?: string | null;
         };
         CreateSchedule: {
             /** @description The text for people. */
@@ -5933,6 +5991,12 @@ export interface components {
              */
             ticket: string;
         };
+        PutCell: {
+            /** @description The name: lower-case letters, digits and `-`. */
+            name: string;
+            /** @description The addresses of its nodes. */
+            nodes: string[];
+        };
         Refresh: {
             /**
              * Format: password
@@ -6348,6 +6412,7 @@ export type BudgetMatch = components['schemas']['BudgetMatch'];
 export type Bulk = components['schemas']['Bulk'];
 export type Calibration = components['schemas']['Calibration'];
 export type Cancelled = components['schemas']['Cancelled'];
+export type Cell = components['schemas']['Cell'];
 export type Chain = components['schemas']['Chain'];
 export type Channel = components['schemas']['Channel'];
 export type Claimed = components['schemas']['Claimed'];
@@ -6497,6 +6562,7 @@ export type PauseAll = components['schemas']['PauseAll'];
 export type PlanRequest = components['schemas']['PlanRequest'];
 export type PreviewInvitation = components['schemas']['PreviewInvitation'];
 export type ProgramTicket = components['schemas']['ProgramTicket'];
+export type PutCell = components['schemas']['PutCell'];
 export type Refresh = components['schemas']['Refresh'];
 export type Reject = components['schemas']['Reject'];
 export type ResetPassword = components['schemas']['ResetPassword'];
@@ -6529,7 +6595,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "project.created" | "project.changed" | "project.deleted" | "project.purged" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "cell.added" | "cell.removed" | "project.created" | "project.changed" | "project.deleted" | "project.purged" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: Date | string;
                 /** @description Only entries before this instant. */
@@ -8347,6 +8413,94 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Bulk"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_list_cells: {
+        parameters: {
+            query?: {
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Cell"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+        };
+    };
+    system_add_cell: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutCell"];
+            };
+        };
+        responses: {
+            /** @description new projects may be made there */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Cell"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    system_remove_cell: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the cell */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description no project is made there any more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Cell"];
                         meta: components["schemas"]["Meta"];
                     };
                 };

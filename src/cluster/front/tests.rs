@@ -41,7 +41,7 @@ fn current_while(router: Router, current: Arc<AtomicBool>) -> Role {
     let service = Middleware::new(router, Edge::default());
     let is_current = Arc::new(move || current.load(Ordering::Relaxed));
     let failed = FailedReads::default();
-    Role::Active { service, is_current, failed, _handling: mpsc::channel(1).0 }
+    Role::Active { service, is_current, failed, cells: None, _handling: mpsc::channel(1).0 }
 }
 
 /// A node that echoes the request and the caller's address.

@@ -37,13 +37,15 @@ const WITHOUT: Record<string, string[]> = {
   "said otherwise: a batch shows its expected cost, and a new one estimates by a dry run": [
     "POST /api/batches/{id}/estimate",
   ],
-  "of the command line, which asks for the name again": ["DELETE /api/projects/{id}"],
   "of programs and the command line: pages show the files of a task": [
     "POST /api/files",
     "GET /api/files",
     "DELETE /api/files/{id}",
   ],
   "once in the life of a server, by who runs it": [
+    "POST /api/cells",
+    "GET /api/cells",
+    "DELETE /api/cells/{name}",
     "POST /api/auth/signing-key/rotate",
     "POST /api/webhooks/secret/rotate",
     "POST /api/auth/keys/revoke",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller, Role};
+use callboard_domain::account::User;
 use callboard_domain::audit::By;
 use callboard_domain::id::{Environment, ProjectId, Slot, UserId};
 use callboard_domain::project::{Change, Member, Project};
@@ -48,8 +49,14 @@ impl Handle {
 
     /// The role of a user in a project, if the user is its member.
     #[must_use]
-    pub fn role_in(&self, project: Slot, user: UserId) -> Option<Role> {
-        self.node.state.accounts.role_in(project, user)
+    pub fn role_of(&self, project: &Project, user: UserId) -> Option<Role> {
+        self.node.state.accounts.role_of(project, user)
+    }
+
+    /// The users of a project, each with the role there, oldest first.
+    #[must_use]
+    pub fn users_of(&self, project: &Project) -> Vec<User> {
+        self.node.state.accounts.users_of(project)
     }
 
     /// The project of an identifier or a name.

@@ -18,9 +18,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::node::Node;
-use crate::tables::{INVITATIONS, KEY_USES, KEYS, LEFT_WORK, PROJECTS, SESSIONS, USERS};
+use crate::tables::{CELLS, INVITATIONS, KEY_USES, KEYS, LEFT_WORK, PROJECTS, SESSIONS, USERS};
 
 mod audit;
+mod cells;
 mod ends;
 mod invitations;
 mod keys;
@@ -60,12 +61,14 @@ impl Accounts {
             let Some((last, _)) = page.last() else { break };
             after = Some(*last);
             for (_, project) in page {
-                if project.deleted_at.is_none() {
-                    self.0.kernel.environments.put(project.slot);
+                if let Some(slot) = project.slot.filter(|_| project.deleted_at.is_none()) {
+                    self.0.kernel.environments.put(slot);
                 }
                 register.put_project(Arc::new(project));
             }
         }
+        let cells = CELLS.get(store, NUMBER, cells::ONLY).await?;
+        register.put_cells(cells.unwrap_or_default());
         let left = |id, left| register.put_left(UserId::from_u128(id), left);
         each(&LEFT_WORK, store, left).await?;
         let mut after = None;
@@ -203,6 +206,15 @@ impl Actor for Accounts {
             }
             Message::ChangeProject(id, change, by, reply) => {
                 let _ = reply.send(self.change_project(id, change, by).await);
+            }
+            Message::PutCell(cell, by, reply) => {
+                let _ = reply.send(self.put_cell(cell, by).await);
+            }
+            Message::RemoveCell(name, by, reply) => {
+                let _ = reply.send(self.remove_cell(&name, by).await);
+            }
+            Message::Follow(assigned, reply) => {
+                let _ = reply.send(self.follow(assigned).await);
             }
             Message::DeleteProject(id, confirm, by, reply) => {
                 let _ = reply.send(self.delete_project(id, &confirm, by).await);

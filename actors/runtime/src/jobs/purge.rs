@@ -40,16 +40,16 @@ const LONGEST: [u8; 128] = [0xff; 128];
 pub(crate) async fn run(node: Arc<Node>) {
     let mut purges: BTreeMap<Slot, Purge> = BTreeMap::new();
     loop {
-        for project in node.state.accounts.leaving_projects() {
-            let purge = purges.entry(project.slot).or_default();
+        for (slot, project) in node.state.accounts.leaving_projects() {
+            let purge = purges.entry(slot).or_default();
             if purge.quiet >= QUIET {
                 continue;
             }
-            if let Err(error) = purge.round(&node, &project).await {
+            if let Err(error) = purge.round(&node, slot, &project).await {
                 tracing::warn!(%error, project = %project.id, "a deleted project still has rows");
             }
             if purge.is_over {
-                purges.remove(&project.slot);
+                purges.remove(&slot);
             }
         }
         let open = purges.values().filter(|purge| purge.quiet < QUIET);
@@ -75,10 +75,15 @@ struct Purge {
 }
 
 impl Purge {
-    async fn round(&mut self, node: &Arc<Node>, project: &Arc<Project>) -> Result<(), Failed> {
+    async fn round(
+        &mut self,
+        node: &Arc<Node>,
+        slot: Slot,
+        project: &Arc<Project>,
+    ) -> Result<(), Failed> {
         let in_use = node.environments();
         let is_served = |environment: &Environment| in_use.contains(environment);
-        let environments = project.slot.environments();
+        let environments = slot.environments();
         self.is_ending = false;
         for environment in environments.into_iter().filter(is_served) {
             stop_schedules(node, environment).await?;

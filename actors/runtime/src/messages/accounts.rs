@@ -8,6 +8,7 @@ use callboard_domain::access::Role;
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, PasswordHash, User, WorkLeft};
 use callboard_domain::audit::By;
+use callboard_domain::cell::{Assigned, Cell};
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::selection::KeySelection;
@@ -105,6 +106,8 @@ pub struct NewProject {
     pub name: String,
     /// The text for people.
     pub description: Option<String>,
+    /// The cell; `None` for the one with the fewest projects.
+    pub cell: Option<String>,
 }
 
 /// A message to the accounts.
@@ -131,6 +134,12 @@ pub(crate) enum Message {
     CreateProject(NewProject, By, Reply<Arc<Project>>),
     ChangeProject(ProjectId, project::Change, By, Reply<Arc<Project>>),
     DeleteProject(ProjectId, String, By, Reply<Arc<Project>>),
+    /// Add a cell, or give one other addresses.
+    PutCell(Cell, By, Reply<Cell>),
+    /// Remove a cell that has no project.
+    RemoveCell(String, By, Reply<Cell>),
+    /// Bring the projects and people of this cell up to date with home's list.
+    Follow(Assigned, Reply<()>),
     /// Note that so many rows of a deleted project were removed and none is left; true if its place is free.
     PurgedProject(Arc<Project>, u64, bool, Reply<()>),
     SetMember(ProjectId, UserId, Role, By, Reply<Member>),

@@ -7,11 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use callboard_domain::access::{Account, Role};
 use callboard_domain::account::external::ExternalId;
 use callboard_domain::account::{Email, User, WorkLeft};
+use callboard_domain::cell::Cell;
 use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{InvitationId, KeyId, SessionId, Slot, UserId};
+use callboard_domain::id::{InvitationId, KeyId, ProjectId, SessionId, Slot, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::project::Project;
 use callboard_domain::rate::Tier;
@@ -25,6 +26,7 @@ use crate::limits::Tiers;
 use crate::messages::accounts::KnownKey;
 use crate::observers::metrics::KeyEnd;
 
+mod cells;
 mod invitations;
 mod left;
 pub(crate) mod projects;
@@ -60,6 +62,10 @@ pub(crate) struct Inner {
     projects: BTreeMap<Slot, Arc<Project>>,
     /// The deleted projects that may still have rows.
     leaving: BTreeMap<Slot, Arc<Project>>,
+    /// The projects of other cells, deleted ones too.
+    elsewhere: BTreeMap<ProjectId, Arc<Project>>,
+    /// The cells besides home.
+    cells: Arc<[Cell]>,
     /// The fate of the work of deleted users.
     pub(crate) left: BTreeMap<UserId, WorkLeft>,
 }

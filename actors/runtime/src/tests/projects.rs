@@ -10,9 +10,13 @@ use callboard_store::Key;
 use super::*;
 use crate::accounts::NewProject;
 
+fn slot_of(project: &Project) -> Slot {
+    project.slot.expect("it is here")
+}
+
 impl Bench {
     async fn project(&self, name: &str) -> Arc<Project> {
-        let new = NewProject { name: name.into(), description: None };
+        let new = NewProject { name: name.into(), description: None, cell: None };
         self.handle.create_project(new, By::SYSTEM).await.expect("there is room")
     }
 
@@ -24,7 +28,7 @@ impl Bench {
     /// A project with an ended task and its events, and an unfinished one.
     async fn filled(&self, name: &str) -> Arc<Project> {
         let project = self.project(name).await;
-        let [environment, _] = project.slot.environments();
+        let [environment, _] = slot_of(&project).environments();
         let owner = Owner { environment, ..owner() };
         for _ in 0..2 {
             self.handle.submit(&owner, vec![request()], false, None).await.expect("it is taken");
@@ -61,15 +65,15 @@ impl Bench {
 async fn a_deleted_project_has_no_rows_and_its_place_is_free_after_a_start() {
     let bench = Bench::new().await;
     let project = bench.filled("search").await;
-    assert!(bench.rows_at(project.slot).await > 3);
+    assert!(bench.rows_at(slot_of(&project)).await > 3);
     bench.delete(&project).await.expect("it is there");
     assert!(bench.handle.slot_of("search").is_err());
-    bench.until_purged(project.slot).await;
+    bench.until_purged(slot_of(&project)).await;
     let next = bench.project("search").await;
     assert_ne!(next.slot, project.slot, "an actor may still write there");
 
     let bench = bench.restart().await;
-    bench.until_purged(project.slot).await;
+    bench.until_purged(slot_of(&project)).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     let again = bench.project("again").await;
     assert_eq!(again.slot, project.slot);
@@ -85,7 +89,7 @@ async fn a_crash_behind_the_deletion_leaves_no_row() {
     bench.delete(&project).await.expect("it is there");
     let bench = bench.restart().await;
     assert!(bench.handle.slot_of("search").is_err());
-    bench.until_purged(project.slot).await;
+    bench.until_purged(slot_of(&project)).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(bench.project("again").await.slot, project.slot);
 }
@@ -94,7 +98,7 @@ async fn a_crash_behind_the_deletion_leaves_no_row() {
 async fn a_deletion_ends_the_work_first() {
     let bench = Bench::new().await;
     let project = bench.project("search").await;
-    let [environment, _] = project.slot.environments();
+    let [environment, _] = slot_of(&project).environments();
     let owner = Owner { environment, ..owner() };
     let mut worker = bench.serving(&owner, "default", 1, None).await;
     for _ in 0..2 {
@@ -107,7 +111,7 @@ async fn a_deletion_ends_the_work_first() {
     let told = worker.commands.recv().await;
     assert!(matches!(told, Some(WorkerCommand::Cancel(cancelled, _)) if cancelled == lease));
     assert_eq!(worker.complete(lease, "out").await, AckResult::Stale);
-    bench.until_purged(project.slot).await;
+    bench.until_purged(slot_of(&project)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +120,7 @@ async fn a_project_keeps_what_has_ended_for_its_own_time() {
     let project = bench.project("search").await;
     let day = Change { retention_days: Some(1), ..Change::default() };
     bench.handle.change_project(project.id, day, By::SYSTEM).await.expect("it is there");
-    let [environment, _] = project.slot.environments();
+    let [environment, _] = slot_of(&project).environments();
     let mut tasks = Vec::new();
     for environment in [Environment::LIVE, environment] {
         let owner = Owner { environment, ..owner() };

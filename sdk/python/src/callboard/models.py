@@ -222,6 +222,24 @@ class Cancelled(Base):
     """cancelled."""
 
 
+class Cell(Base):
+    """A cell."""
+
+    name: str
+    """The name; `home` is the one where people sign in."""
+    nodes: list[str]
+    """The addresses of its nodes; none for home."""
+    projects: int
+    """The number of projects that it has."""
+    seen_at: AwareDatetime | None = None
+    """The time at which the cell was heard last."""
+    status: str
+    """
+    `home`; `following` if the cell has home's list of now, `behind` if it has an older one, `silent` if it was not
+    heard for 5 seconds.
+    """
+
+
 class Chain(Base):
     """The length and the last hash of a history."""
 
@@ -1048,6 +1066,8 @@ class Project(Base):
 
     archived_at: AwareDatetime | None = None
     """The time since which the project takes no new work."""
+    cell: str | None = None
+    """The cell that has its rows; absent on a server without cells."""
     created_at: AwareDatetime | None = None
     """The time of creation; `default` is as old as the server."""
     created_by: str | None = None
@@ -1740,6 +1760,8 @@ class CreateProject(Base):
     """The name, which no other project has."""
     description: Annotated[str | None, Field(max_length=1000)] = None
     """A text for people."""
+    cell: Annotated[str | None, Field(max_length=32, min_length=1)] = None
+    """The cell that has its rows; by default the one with the fewest projects."""
 
 
 class CreateTemplateBatch(Base):
@@ -1996,6 +2018,16 @@ class ProgramTicket(Base):
     )
     ticket: Annotated[str, Field(max_length=256, min_length=1)]
     """The part of the address after `#program=`."""
+
+
+class PutCell(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str, Field(max_length=32, min_length=1)]
+    """The name: lower-case letters, digits and `-`."""
+    nodes: Annotated[list[str], Field(max_length=16, min_length=1)]
+    """The addresses of its nodes."""
 
 
 class Refresh(Base):

@@ -136,6 +136,7 @@ class CreateKey(TypedDict):
 class CreateProject(TypedDict):
     name: str
     description: NotRequired[str | None]
+    cell: NotRequired[str | None]
 
 
 class CreateTemplateBatch(TypedDict):
@@ -250,6 +251,11 @@ class PreviewInvitation(TypedDict):
 
 class ProgramTicket(TypedDict):
     ticket: str
+
+
+class PutCell(TypedDict):
+    name: str
+    nodes: list[str]
 
 
 class Refresh(TypedDict):

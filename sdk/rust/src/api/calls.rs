@@ -811,6 +811,28 @@ impl System {
         self.cb.one(Call::post(&["auth", "signing-key", "rotate"]).json(&json(&body)), false).await
     }
 
+    /// The cells, home first.
+    pub fn cells(&self) -> Pages<types::Cell> {
+        Pages::new(&self.cb, &["cells"], Vec::new())
+    }
+
+    /// Add a cell, or give one other addresses.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn add_cell(&self, body: impl Into<types::PutCell>) -> Result<types::Cell, Error> {
+        let body: types::PutCell = body.into();
+        self.cb.one(Call::post(&["cells"]).json(&json(&body)), false).await
+    }
+
+    /// Remove a cell that has no project.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn remove_cell(&self, name: &str) -> Result<types::Cell, Error> {
+        self.cb.one(Call::delete(&["cells", name]), false).await
+    }
+
     /// The nodes of the cluster.
     pub fn nodes(&self) -> Pages<types::Node> {
         Pages::new(&self.cb, &["cluster"], Vec::new())

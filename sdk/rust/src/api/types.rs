@@ -972,6 +972,24 @@ pub struct Cancelled {
     pub status: String,
 }
 
+/// A cell.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct Cell {
+    /// The name; `home` is the one where people sign in.
+    pub name: String,
+    /// The addresses of its nodes; none for home.
+    pub nodes: Vec<String>,
+    /// The number of projects that it has.
+    pub projects: u64,
+    /// The time at which the cell was heard last.
+    #[serde(rename = "seenAt", default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<String>,
+    /// `home`; `following` if the cell has home's list of now, `behind` if it has an older one, `silent` if it was not
+    /// heard for 5 seconds.
+    pub status: String,
+}
+
 /// The length and the last hash of a history.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -1932,19 +1950,29 @@ pub struct CreateProject {
     /// A text for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The cell that has its rows; by default the one with the fewest projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
 }
 
 impl CreateProject {
     /// The members that there must be.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), description: None }
+        Self { name: name.into(), description: None, cell: None }
     }
 
     /// A text for people.
     #[must_use]
     pub fn description(mut self, value: impl Into<String>) -> Self {
         self.description = Some(value.into());
+        self
+    }
+
+    /// The cell that has its rows; by default the one with the fewest projects.
+    #[must_use]
+    pub fn cell(mut self, value: impl Into<String>) -> Self {
+        self.cell = Some(value.into());
         self
     }
 }
@@ -5384,6 +5412,9 @@ pub struct Project {
     /// The time since which the project takes no new work.
     #[serde(rename = "archivedAt", default, skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<String>,
+    /// The cell that has its rows; absent on a server without cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
     /// The time of creation; `default` is as old as the server.
     #[serde(rename = "createdAt", default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
@@ -5405,6 +5436,28 @@ pub struct Project {
     /// The caller's role in the project; without one the caller sees no text of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PutCell {
+    /// The name: lower-case letters, digits and `-`.
+    pub name: String,
+    /// The addresses of its nodes.
+    pub nodes: Vec<String>,
+}
+
+impl PutCell {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        nodes: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        Self { name: name.into(), nodes: nodes.into_iter().map(Into::into).collect() }
+    }
 }
 
 /// A queue as it is.

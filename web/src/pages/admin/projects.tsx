@@ -175,6 +175,11 @@ function Name({ of }: { of: Project }) {
           <Trans>here</Trans>
         </span>
       )}
+      {of.cell && (
+        <span className="tag admin-tag" translate="no" data-tip={t`The cell that has its rows`}>
+          {of.cell}
+        </span>
+      )}
       {of.archivedAt && (
         <span className="tag admin-tag">
           <Trans>archived</Trans>

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Action as Permission, Role};
 use callboard_domain::audit::{Action, By, Record};
+use callboard_domain::cell::cell_for;
 use callboard_domain::id::{ProjectId, UserId};
-use callboard_domain::project::{Change, DEFAULT_NAME, Member, Project, next_place};
+use callboard_domain::project::{Change, DEFAULT_NAME, Member, Project, next_number, next_place};
 use callboard_store::Op;
 
 use super::users::Endings;
@@ -20,7 +21,7 @@ use crate::tables::{KEY_USES, KEYS, PROJECT_NUMBER, PROJECTS};
 const ONLY: u128 = 0;
 
 impl Accounts {
-    /// Makes a project; its maker is its first admin.
+    /// Makes a project, here or in another cell; its maker is its first admin.
     pub(super) async fn create_project(
         &self,
         new: NewProject,
@@ -29,34 +30,51 @@ impl Accounts {
         self.permit(&by, Permission::ProjectsManage)?;
         self.check_name(&new.name, None)?;
         let (register, now) = (&self.0.state.accounts, self.0.now());
-        let projects = [register.projects(), register.leaving_projects()].concat();
+        let cell = cell_for(new.cell.as_deref(), &register.cells(), &register.projects())?;
         let last = PROJECT_NUMBER.get(self.0.store(), NUMBER, &ONLY).await;
-        let last = last.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
-        let (slot, number) =
-            next_place(projects.iter().map(Arc::as_ref), last.unwrap_or_default())?;
+        let number = next_number(last.map_err(unreadable)?.unwrap_or_default())?;
         let mut project = Project {
             id: ProjectId::from_u128(self.0.fresh_id(now, PARTITION)),
             number,
-            slot,
             name: new.name,
             description: new.description,
             created_by: by.account,
-            retention_days: None,
-            archived_at: None,
-            deleted_at: None,
-            purged_at: None,
-            members: std::collections::BTreeMap::new(),
+            slot: None,
+            cell,
+            ..Project::default_one()
         };
         if let Some(Account::User(user)) = by.account {
             project.admit(user, Role::Admin, now)?;
         }
         let record = Record::new(Action::ProjectCreated, by).of(project.id);
-        let record = record.with("name", &project.name);
-        let mut ops = put(&project);
-        ops.push(PROJECT_NUMBER.put(NUMBER, &ONLY, &number, None));
-        let marks = self.0.open_project(slot).await;
-        ops.extend(marks.map_err(|_| Error::Unavailable("the disk cannot be read"))?);
-        self.store(ops, vec![record]).await?;
+        let mut record = record.with("name", &project.name);
+        if let Some(cell) = &project.cell {
+            record = record.with("cell", cell);
+        }
+        let number = PROJECT_NUMBER.put(NUMBER, &ONLY, &number, None);
+        if project.cell.is_some() {
+            let ops = [put(&project), vec![number]].concat();
+            self.store(ops, vec![record]).await?;
+            return Ok(self.keep(project));
+        }
+        self.open(project, vec![number], vec![record]).await
+    }
+
+    /// Gives a project a place in the store of this cell.
+    pub(super) async fn open(
+        &self,
+        project: Project,
+        mut ops: Vec<Op>,
+        records: Vec<Record>,
+    ) -> Result<Arc<Project>, Error> {
+        let register = &self.0.state.accounts;
+        let leaving = register.leaving_projects().into_iter().map(|(_, project)| project);
+        let taken: Vec<_> = register.projects().into_iter().chain(leaving).collect();
+        let slot = next_place(taken.iter().map(Arc::as_ref))?;
+        let project = Project { slot: Some(slot), cell: None, ..project };
+        ops.extend(put(&project));
+        ops.extend(self.0.open_project(slot).await.map_err(unreadable)?);
+        self.store(ops, records).await?;
         Ok(self.keep(project))
     }
 
@@ -99,12 +117,13 @@ impl Accounts {
     ) -> Result<Arc<Project>, Error> {
         self.permit_in(id, &by, Permission::ProjectsManage)?;
         let before = self.changeable(id)?;
-        let (slot, now) = (before.slot, self.0.now());
+        let now = self.0.now();
         let deleted = (*before).clone().deleted(confirm, now)?;
         let mut endings = Endings::default();
         let record = Record::new(Action::ProjectDeleted, by).of(id);
         endings.records.push(record.with("name", &deleted.name));
-        for known in self.0.state.accounts.keys_in(slot) {
+        let keys = before.slot.map(|slot| self.0.state.accounts.keys_in(slot));
+        for known in keys.unwrap_or_default() {
             if known.key.check(now).is_ok() {
                 endings.revoke(known.key.clone().revoked(now), by, "project deleted");
             }
@@ -136,10 +155,10 @@ impl Accounts {
             self.keep(purged);
             return Ok(());
         }
-        let unreadable = |_| Error::Unavailable("the disk cannot be read");
+        let Some(slot) = project.slot else { return Err(Error::Internal) };
         let id = project.id.as_u128();
         let mut ops = PROJECTS.delete(store, NUMBER, id).await.map_err(unreadable)?;
-        let keys = register.keys_in(project.slot);
+        let keys = register.keys_in(slot);
         for known in &keys {
             let key = known.key.id.as_u128();
             ops.extend(KEYS.delete(store, NUMBER, key).await.map_err(unreadable)?);
@@ -149,7 +168,7 @@ impl Accounts {
         for known in keys {
             register.remove_key(&known.key);
         }
-        register.forget_project(project.slot);
+        register.forget_project(slot);
         Ok(())
     }
 
@@ -170,7 +189,9 @@ impl Accounts {
             let mut endings = Endings::default();
             let record = Record::new(Action::MemberSet, by).of(id).with("user", user);
             endings.records.push(record.with("role", role));
-            self.end_keys(&mut endings, user, Some((after.slot, Some(role))), by);
+            if let Some(slot) = after.slot {
+                self.end_keys(&mut endings, user, Some((slot, Some(role))), by);
+            }
             endings.ops.extend(put(&after));
             self.end(endings).await?;
             self.keep(after.clone());
@@ -192,10 +213,14 @@ impl Accounts {
         let gone = after.members.remove(&user).ok_or_else(|| Error::not_found("member", user))?;
         let mut endings = Endings::default();
         endings.records.push(Record::new(Action::MemberRemoved, by).of(id).with("user", user));
-        self.end_keys(&mut endings, user, Some((after.slot, None)), by);
+        let Some(slot) = after.slot else {
+            self.store(put(&after), endings.records).await?;
+            self.keep(after);
+            return Ok(gone);
+        };
+        self.end_keys(&mut endings, user, Some((slot, None)), by);
         endings.ops.extend(put(&after));
         self.end(endings).await?;
-        let slot = after.slot;
         self.keep(after);
         let items = self.0.limits.reviewers.items_of(user);
         for item in items.into_iter().filter(|item| item.environment.slot() == slot) {
@@ -253,6 +278,10 @@ impl Accounts {
         }
         Ok(())
     }
+}
+
+fn unreadable(_: callboard_store::Error) -> Error {
+    Error::Unavailable("the disk cannot be read")
 }
 
 pub(super) fn put(project: &Project) -> Vec<Op> {

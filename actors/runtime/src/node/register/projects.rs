@@ -15,19 +15,25 @@ impl Register {
     /// Notes a project, which is durable.
     pub(crate) fn put_project(&self, project: Arc<Project>) {
         let mut inner = self.write();
-        if project.deleted_at.is_some() {
-            inner.projects.remove(&project.slot);
-            inner.leaving.insert(project.slot, project);
-        } else {
-            inner.projects.insert(project.slot, project);
+        match project.slot {
+            Some(slot) if project.deleted_at.is_some() => {
+                inner.projects.remove(&slot);
+                inner.leaving.insert(slot, project);
+            }
+            Some(slot) => {
+                inner.projects.insert(slot, project);
+            }
+            None => {
+                inner.elsewhere.insert(project.id, project);
+            }
         }
         drop(inner);
         self.changes.send_replace(());
     }
 
     /// The deleted projects that may still have rows.
-    pub(crate) fn leaving_projects(&self) -> Vec<Arc<Project>> {
-        self.read().leaving.values().cloned().collect()
+    pub(crate) fn leaving_projects(&self) -> Vec<(Slot, Arc<Project>)> {
+        self.read().leaving.iter().map(|(slot, project)| (*slot, Arc::clone(project))).collect()
     }
 
     /// Forgets a deleted project, which has no rows.
@@ -51,7 +57,7 @@ impl Register {
     /// # Errors
     /// [`Error::NotFound`].
     pub(crate) fn project(&self, id: ProjectId) -> Result<Arc<Project>, Error> {
-        let found = self.read().projects.values().find(|project| project.id == id).cloned();
+        let found = self.read().all().find(|project| project.id == id).cloned();
         found.ok_or_else(|| Error::not_found("project", id))
     }
 
@@ -61,32 +67,45 @@ impl Register {
             return Some(Slot::DEFAULT);
         }
         let inner = self.read();
-        inner.projects.values().find(|it| it.is_named(text)).map(|project| project.slot)
+        inner.projects.values().find(|it| it.is_named(text)).and_then(|project| project.slot)
     }
 
     /// The number of members of a project; `default` has every user.
     pub(crate) fn member_count(&self, project: &Project) -> usize {
-        if project.slot.is_default() { self.read().users.len() } else { project.members.len() }
+        if project.is_default() { self.read().users.len() } else { project.members.len() }
     }
 
-    /// All projects, oldest first, without `default`.
+    /// All projects, oldest first, without `default`; those of other cells too.
     pub(crate) fn projects(&self) -> Vec<Arc<Project>> {
-        let mut projects: Vec<_> = self.read().projects.values().cloned().collect();
+        let mut projects: Vec<_> = self.read().all().cloned().collect();
         projects.sort_by_key(|project| project.number);
         projects
     }
 
     /// The role of a user in a project, if the user is its member.
+    pub(crate) fn role_of(&self, project: &Project, user: UserId) -> Option<Role> {
+        let inner = self.read();
+        inner.users.get(&user).and_then(|user| role_of(project, user))
+    }
+
+    /// The role of a user in the project at a place, if the user is its member.
     pub(crate) fn role_in(&self, slot: Slot, user: UserId) -> Option<Role> {
         let inner = self.read();
         inner.users.get(&user).and_then(|user| inner.role_in(slot, user))
     }
 
     /// The users of a project, each with the role there, oldest first.
+    pub(crate) fn users_of(&self, project: &Project) -> Vec<User> {
+        let member = |user: &User| Some(User { role: role_of(project, user)?, ..user.clone() });
+        self.read().users.values().filter_map(member).collect()
+    }
+
+    /// The users of the project at a place, each with the role there, oldest first.
     pub(crate) fn users_in(&self, slot: Slot) -> Vec<User> {
-        let inner = self.read();
-        let member = |user: &User| Some(User { role: inner.role_in(slot, user)?, ..user.clone() });
-        inner.users.values().filter_map(member).collect()
+        if slot.is_default() {
+            return self.users_of(&Project::default_one());
+        }
+        self.project_at(slot).map_or_else(Vec::new, |project| self.users_of(&project))
     }
 
     /// The caller that a user is in a project.
@@ -109,12 +128,26 @@ impl Register {
 }
 
 impl Inner {
-    pub(super) fn role_in(&self, slot: Slot, user: &User) -> Option<Role> {
+    fn role_in(&self, slot: Slot, user: &User) -> Option<Role> {
         if slot.is_default() {
             return Some(user.role);
         }
-        self.projects.get(&slot)?.members.get(&user.id).map(|member| member.role)
+        self.projects.get(&slot).and_then(|project| role_of(project, user))
     }
+
+    /// All projects but `default` and deleted ones.
+    fn all(&self) -> impl Iterator<Item = &Arc<Project>> {
+        let elsewhere = self.elsewhere.values().filter(|project| project.deleted_at.is_none());
+        self.projects.values().chain(elsewhere)
+    }
+}
+
+/// The role of a user in a project; in `default` it is the user's own.
+fn role_of(project: &Project, user: &User) -> Option<Role> {
+    if project.is_default() {
+        return Some(user.role);
+    }
+    project.members.get(&user.id).map(|member| member.role)
 }
 
 /// True if the caller may see the project.
@@ -122,7 +155,7 @@ pub(crate) fn may_see(caller: &Caller, project: &Project) -> bool {
     let of_server = caller.environment.slot().is_default() && caller.role == Role::Admin;
     let is_own = match caller.account {
         Account::User(user) => project.members.contains_key(&user),
-        Account::Key(_) => caller.environment.slot() == project.slot,
+        Account::Key(_) => project.slot == Some(caller.environment.slot()),
     };
     of_server || is_own
 }

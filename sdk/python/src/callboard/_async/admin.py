@@ -618,6 +618,19 @@ class AsyncSystem(AsyncResource):
         """Drains a node, or ends that."""
         return await self._one(models.Node, "PATCH", "/api/cluster/nodes/{id}", id=id, body=given(draining=draining))
 
+    def cells(self) -> AsyncPages[models.Cell]:
+        """Lists the cells, home first."""
+        return self._pages(models.Cell, "GET", "/api/cells")
+
+    async def add_cell(self, name: str, nodes: Sequence[str]) -> models.Cell:
+        """Adds a cell, or gives one other addresses."""
+        body = _core.checked(models.PutCell, {"name": name, "nodes": list(nodes)})
+        return await self._one(models.Cell, "POST", "/api/cells", body=body)
+
+    async def remove_cell(self, name: str) -> models.Cell:
+        """Removes a cell that has no project."""
+        return await self._one(models.Cell, "DELETE", "/api/cells/{name}", name=name)
+
     async def rotate_signing_key(self, *, overlap: str | None = None) -> models.SigningKeys:
         """Rotates the key that signs access tokens."""
         return await self._one(models.SigningKeys, "POST", "/api/auth/signing-key/rotate", body=given(overlap=overlap))
