@@ -114,7 +114,8 @@ impl Cells {
             let has = parameter(request, "version").unwrap_or_default();
             return Way::Answered(Box::pin(async move { app.list_for(&cell, &has).await }));
         }
-        if !is_of_some_cell(path) || note.person.is_some() {
+        let is_alone = matches!(self.own, Own::Home) && self.app.handle.cells().is_empty();
+        if is_alone || !is_of_some_cell(path) || note.person.is_some() {
             return Way::Here;
         }
         let named = request.headers().get(&CELL).and_then(|it| it.to_str().ok().map(str::to_owned));
@@ -181,6 +182,9 @@ impl Cells {
             None => None,
             Some(Err(error)) => return Way::Refused(error),
             Some(Ok(caller)) => {
+                if let Err(error) = caller.check_password() {
+                    return Way::Refused(error);
+                }
                 let (Account::User(user), Some(session)) = (caller.account, caller.session) else {
                     return Way::Refused(Error::Internal);
                 };

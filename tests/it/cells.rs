@@ -189,6 +189,13 @@ async fn a_right_that_ends_at_home_ends_everywhere_within_a_second() {
     let mut stream =
         within(&client, &there, Method::GET, "/api/events").send().await.expect("a stream");
     assert_eq!(stream.status(), 200);
+    let nobody =
+        json!({"email": "q@example.com", "password": "lovelace-engine-1843", "role": "operator"});
+    cells.root.post("/api/auth/users", &nobody).await.expect(201);
+    let login = json!({"email": "q@example.com", "password": "lovelace-engine-1843"});
+    let session = Client::new(&cells.berlin.url, "").post("/api/auth/login", &login).await;
+    let stranger = Client::new(&cells.berlin.url, text(&session.expect_ok(), "token"));
+    assert_eq!(list(&stranger, &there).await.refused(404), "NOT_FOUND");
     let begun = Instant::now();
     client.post("/api/auth/logout", &json!({})).await.expect_ok();
     while stream.chunk().await.is_ok_and(|chunk| chunk.is_some()) {}

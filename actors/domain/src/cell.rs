@@ -18,6 +18,7 @@ use crate::account::Email;
 use crate::error::{Error, Rule};
 use crate::id::UserId;
 use crate::project::Project;
+use crate::rate::Tier;
 
 /// The name of the cell where people sign in.
 pub const HOME: &str = "home";
@@ -116,6 +117,9 @@ pub struct Person {
     pub name: String,
     /// The role for the cell as a whole: admin for admins of home, else viewer.
     pub role: Role,
+    /// The billing tier; `None` means the configured default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
     /// The creation time.
     pub created_at: Timestamp,
 }

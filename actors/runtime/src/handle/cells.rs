@@ -6,7 +6,7 @@ use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller};
 use callboard_domain::audit::By;
 use callboard_domain::cell::{Assigned, Cell};
-use callboard_domain::id::{Slot, UserId};
+use callboard_domain::id::{Mode, Slot, UserId};
 use tokio::sync::watch;
 
 use super::Handle;
@@ -84,10 +84,13 @@ impl Handle {
     /// The caller that a user of home is in a project of this cell.
     ///
     /// # Errors
-    /// [`Error::InvalidToken`] for a user who is not known here, [`Error::NotFound`] of the project for one who is no
-    /// member.
+    /// [`Error::NotFound`] of the project for a user who is no member, or who is not known here.
     pub fn caller_of_person(&self, user: UserId, project: Slot) -> Result<Caller, Error> {
         let (register, now) = (&self.node.state.accounts, self.node.now());
+        if register.user(user).is_none() {
+            let id = register.project_id(project.environment(Mode::Live));
+            return Err(Error::not_found("project", id));
+        }
         rights::caller_of(register, Account::User(user), project, now)
     }
 }

@@ -139,13 +139,13 @@ impl Accounts {
 }
 
 /// A person of home as a user of this cell, who has no password here.
-fn of_home(Person { id, email, name, role, created_at }: Person) -> User {
+fn of_home(Person { id, email, name, role, tier, created_at }: Person) -> User {
     User {
         id,
         email,
         name,
         role,
-        tier: None,
+        tier,
         password_hash: PasswordHash::new(String::new()),
         must_change_password: false,
         external: None,

@@ -57,6 +57,7 @@ impl Register {
             email: user.email.clone(),
             name: user.name.clone(),
             role: if user.role == Role::Admin { Role::Admin } else { Role::Viewer },
+            tier: user.tier,
             created_at: user.created_at,
         });
         let places = elsewhere.filter(|project| project.deleted_at.is_none());
