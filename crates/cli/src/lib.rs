@@ -29,7 +29,7 @@ mod input;
 mod keys;
 mod labels;
 mod login;
-mod mcp;
+pub mod mcp;
 mod models;
 mod output;
 mod pause;
