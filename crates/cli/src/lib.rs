@@ -45,6 +45,7 @@ mod start;
 pub mod support;
 mod tasks;
 mod templates;
+mod turns;
 mod users;
 mod wait;
 mod watch;
