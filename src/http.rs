@@ -39,6 +39,7 @@ mod invitations;
 mod item_reads;
 pub mod limit;
 mod loads;
+mod mcp;
 mod metrics;
 pub mod middleware;
 mod models;
@@ -291,6 +292,8 @@ fn table() -> Routes {
         .get   ("/v1/files/{id}",                   may(A::FilesRead),        chat::files::get_file)
         .delete("/v1/files/{id}",                   may(A::FilesManage),      chat::files::delete_file)
         .get   ("/v1/files/{id}/content",           may(A::FilesRead),        chat::files::get_file_content)
+
+        .post  ("/mcp",                             may(A::TasksRead),        mcp::serve)
 
         .get   ("/health",                          Health,                   system::bare_health)
         .get   ("/health/{component}",              Health,                   system::bare_component)

@@ -175,7 +175,8 @@ async fn call(link: Arc<WorkerLink>, assignment: Assignment) -> WorkerMessage {
         model: task.model().to_owned(),
         system_prompt: inputs.system_prompt,
         context: inputs.context,
-        messages: inputs.messages,
+        // The simulated model looks at no file.
+        messages: inputs.messages.iter().map(|it| it.with_files(|_| None)).collect(),
         files: Vec::new(),
         prompt: inputs.prompt,
         max_tokens,

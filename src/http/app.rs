@@ -131,6 +131,8 @@ pub struct App {
     /// True once the service stops: sockets and streams end.
     pub(crate) stopping: watch::Sender<bool>,
     pub(super) chats: OpenLimit,
+    /// The messages of assistants that are being answered.
+    pub(super) assistants: OpenLimit,
     pub(super) chat_wait: Duration,
     pub(super) file_bytes: u64,
     pub(crate) worker_sockets: OpenLimit,
@@ -181,6 +183,7 @@ impl App {
             stopping: watch::Sender::new(false),
             streams: OpenLimit::new("event streams", parts.streams),
             chats: OpenLimit::new("chat completions", parts.streams),
+            assistants: OpenLimit::new("calls of assistants", parts.streams),
             chat_wait: parts.chat_wait,
             file_bytes: parts.file_bytes,
             worker_sockets: OpenLimit::new("worker connections", WORKER_SOCKETS),
@@ -217,6 +220,7 @@ impl App {
         self.limiter.set_quotas(live.quotas);
         self.streams.set_limit(streams);
         self.chats.set_limit(streams);
+        self.assistants.set_limit(streams);
         self.handle.adopt(live).await;
     }
 

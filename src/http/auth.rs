@@ -154,10 +154,12 @@ pub(super) async fn guard(
 }
 
 /// True for a command that the audit log names: once its client has asked, it runs to its end.
-/// Submissions are not in the log, and many wait for their results.
+/// Submissions and the messages of assistants are not in the log, and many wait for their results.
 fn runs_to_end(access: Access, method: &Method) -> bool {
     let is_command = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    is_command && matches!(access, Access::Allowed(action) if action != Action::TasksCreate)
+    is_command
+        && matches!(access, Access::Allowed(action)
+        if !matches!(action, Action::TasksCreate | Action::TasksRead))
 }
 
 /// The response, which is made even if the client hangs up meanwhile.
@@ -281,7 +283,7 @@ fn caller_in(app: &App, request: &Request, project: Option<String>) -> Result<Ca
             })?;
         return caller_of(app, text, project.as_deref());
     }
-    match parameter(query, "api_key") {
+    match key_in(query) {
         // An access token would stay in logs and histories.
         Some(key) if credential::has_service_prefix(&key) => {
             caller_of(app, &key, project.as_deref())
@@ -319,6 +321,11 @@ pub(crate) fn caller_of(app: &App, text: &str, project: Option<&str>) -> Result<
         caller.expires_at = Some(end_of_key.min(access.expires_at));
         Ok(caller)
     }
+}
+
+/// The API key that a request has as a parameter.
+pub(super) fn key_in(query: Option<&str>) -> Option<String> {
+    parameter(query, "api_key")
 }
 
 fn parameter(query: Option<&str>, name: &str) -> Option<String> {

@@ -24,7 +24,7 @@ use super::{App, Failure, Query, sse};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The time in which a client may read up to the end of a stream whose right is gone.
-const UNREAD_FOR: Duration = Duration::from_secs(3);
+pub(super) const UNREAD_FOR: Duration = Duration::from_secs(3);
 
 /// A stream of events to this caller, which ends with its right to `action`, or when the service stops.
 pub(super) fn streamed(

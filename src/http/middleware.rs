@@ -28,7 +28,7 @@ use super::envelope::{self, Draft, Shape};
 use super::headers::{self, RequestId};
 use super::limit::{self, Counted};
 use super::serve::Answers;
-use super::{App, Failure, body, trace};
+use super::{App, Failure, body, mcp, trace};
 use crate::outbound::traces::{Answered, Traces};
 
 /// The largest body that a public endpoint reads, in bytes.
@@ -94,7 +94,10 @@ impl Middleware {
     }
 
     /// Answers a request.
-    pub async fn answer(self, request: Request) -> Response {
+    pub async fn answer(self, mut request: Request) -> Response {
+        if request.uri().path() == mcp::PATH {
+            request.extensions_mut().insert(self.clone());
+        }
         let Self { router, edge, budget, app } = self;
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
         // The look-up costs next to nothing unless the peer is a trusted proxy.

@@ -72,7 +72,7 @@ const REVALIDATE: &str = "no-cache";
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// The first segments of the interfaces of programs, whose refusals are JSON for a browser too.
-const INTERFACES: [&str; 6] = ["api", "assets", "health", "metrics", "v1", "ws"];
+const INTERFACES: [&str; 7] = ["api", "assets", "health", "mcp", "metrics", "v1", "ws"];
 
 /// True if the dashboard answers this request, should no route do so.
 pub(super) fn serves(request: &Request) -> bool {

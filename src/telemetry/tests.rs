@@ -56,19 +56,21 @@ fn a_human_line_escapes_control_characters() {
 }
 
 #[test]
-fn libraries_stay_at_info_whatever_the_filter_says() {
+fn libraries_stay_at_their_level_whatever_the_filter_says() {
     let line = logged("trace,hyper=trace,h2=trace", Format::Json, || {
         tracing::trace!(target: "hyper::proto::h1", "authorization: Bearer 1");
         tracing::debug!(target: "tungstenite::protocol", "frame 2");
         tracing::debug!(target: "h2", "headers 3");
         tracing::info!(target: "hyper", "plain 4");
         tracing::trace!(target: "callboard::http", "own 5");
+        tracing::warn!(target: "rmcp::service", "message 6");
+        tracing::error!(target: "rmcp::service", "broken 7");
     });
-    let seen: Vec<_> = ["1", "2", "3", "4", "5"]
+    let seen: Vec<_> = ["1", "2", "3", "4", "5", "6", "7"]
         .into_iter()
         .filter(|mark| line.contains(&format!(" {mark}\"")))
         .collect();
-    assert_eq!(seen, ["4", "5"], "{line}");
+    assert_eq!(seen, ["4", "5", "7"], "{line}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Files over HTTP: upload, download, parts, refusals, and what is left of them.
 
+mod parts;
 mod work;
 
 use reqwest::Method;

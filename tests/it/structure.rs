@@ -19,8 +19,8 @@ const PACKAGES: [(&str, &str, &[&str]); 13] = [
         "callboard",
         "",
         &[
-            "backup", "cli", "common", "domain", "otlp", "protocol", "runtime", "store", "wire",
-            "worker",
+            "backup", "cli", "client", "common", "domain", "otlp", "protocol", "runtime", "store",
+            "wire", "worker",
         ],
     ),
     ("cli", "crates/cli", &["backup", "client", "common", "domain", "otlp", "protocol", "worker"]),
@@ -38,7 +38,7 @@ const PACKAGES: [(&str, &str, &[&str]); 13] = [
 ];
 
 /// Libraries, and the packages that may depend on them.
-const LIBRARIES: [(&str, &[&str]); 10] = [
+const LIBRARIES: [(&str, &[&str]); 11] = [
     ("axum", &["callboard", "bench"]),
     ("hyper", &["callboard"]),
     ("utoipa", &["callboard", "protocol", "wire"]),
@@ -48,6 +48,7 @@ const LIBRARIES: [(&str, &[&str]); 10] = [
     ("reqwest", &["callboard", "worker", "client", "otlp"]),
     ("opentelemetry-otlp", &["otlp"]),
     ("ractor", &["runtime", "bench"]),
+    ("rmcp", &["callboard", "cli"]),
     ("sled", &["store", "bench"]),
 ];
 

@@ -29,7 +29,7 @@ use crate::render::members::normal;
 use crate::render::{ArgsTemplate, PromptTemplate, Reference};
 use crate::retry::Policy;
 use crate::schema::Schema;
-use crate::task::Role;
+use crate::task::Message;
 
 pub use call::{FOREIGN, call_faults};
 pub use check::compile_schema;
@@ -37,8 +37,9 @@ pub(crate) use check::{Checker, Compiles, Declared, Inputs};
 pub(crate) use gate::unknown_step;
 pub use gate::{HitlSource, gate_of};
 pub use limits::{
-    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_ID, MAX_NAME, MAX_REVIEW_MS, MAX_SHOWN,
-    MAX_SHOWN_BYTES, MAX_SHOWN_SOURCE, MAX_STEPS, MAX_TAG, MAX_TAGS, MAX_TIMEOUT_MS,
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_DESCRIPTION, MAX_FILE_SOURCE, MAX_ID, MAX_NAME,
+    MAX_REVIEW_MS, MAX_SHOWN, MAX_SHOWN_BYTES, MAX_SHOWN_SOURCE, MAX_STEPS, MAX_TAG, MAX_TAGS,
+    MAX_TIMEOUT_MS,
 };
 pub(crate) use limits::{
     check_flow, check_fraction, check_length, check_max_tokens, check_tags, check_timeout,
@@ -67,7 +68,7 @@ pub struct Step {
     title: Option<PromptTemplate>,
     prompt: PromptTemplate,
     system_prompt: Option<PromptTemplate>,
-    messages: Vec<PromptTemplate>,
+    messages: Vec<Message<PromptTemplate, PromptTemplate>>,
     files: Vec<PromptTemplate>,
     args: Option<ArgsTemplate>,
     shown: Vec<PromptTemplate>,
@@ -226,9 +227,10 @@ impl Step {
         self.system_prompt.as_ref()
     }
 
-    /// The earlier turns: the author and the template of each.
-    pub fn messages(&self) -> impl Iterator<Item = (Role, &PromptTemplate)> {
-        self.source.messages.iter().map(|message| message.role).zip(&self.messages)
+    /// The templates of the earlier turns.
+    #[must_use]
+    pub fn messages(&self) -> &[Message<PromptTemplate, PromptTemplate>] {
+        &self.messages
     }
 
     /// The args of the function that the step calls; `None` for a step with a prompt.
@@ -246,8 +248,10 @@ impl Step {
     /// Every text of the step: prompt, system prompt, messages, files, the strings of args.
     pub fn texts(&self) -> impl Iterator<Item = &PromptTemplate> {
         let args = self.args.iter().flat_map(ArgsTemplate::texts);
-        let texts = [&self.prompt].into_iter().chain(&self.system_prompt).chain(&self.messages);
-        texts.chain(&self.files).chain(args)
+        let messages = self.messages.iter().flat_map(|message| message.content.texts());
+        let shown = Message::files(&self.messages).map(|(_, _, file)| file);
+        let texts = [&self.prompt].into_iter().chain(&self.system_prompt).chain(messages);
+        texts.chain(&self.files).chain(shown).chain(args)
     }
 
     /// The condition under which the step runs; `None` means always.

@@ -45,7 +45,7 @@ pub use event::{Effect, Event, Fact, Refusal};
 pub use flow::{Concurrency, Fairness, Flow, FlowSource, OnConflict};
 pub use gate::{Asks, Chance, Channels, Gate, Hold, HoldReason};
 pub use lease::{LeaseId, LeaseToken};
-pub use message::{MAX_MESSAGES, Message, Role};
+pub use message::{Content, FilePlace, MAX_MESSAGES, MAX_PARTS, Message, Part, Role};
 pub use outcome::{Completion, Ending, EndingCode, Failure, JudgeUsage, Status, Thinking};
 pub use route::Route;
 pub use routing::{FailureKind, MODELS, Routing, ServiceTier};

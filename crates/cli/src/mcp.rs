@@ -1,10 +1,11 @@
-//! `callboard mcp`: a server of the Model Context Protocol over standard input and output.
+//! The Model Context Protocol: `callboard mcp` serves it over standard input and output, the server over HTTP.
 //!
 //! ```text
-//! assistant ── JSON-RPC, stdio ──▶ callboard mcp ── HTTP, the caller's credentials ──▶ server
+//! assistant ── JSON-RPC, stdio ──▶ callboard mcp: Bridge ── HTTP, the caller's credentials ──▶ server
+//! assistant ── JSON-RPC, HTTP ──▶ server: Bridge ── within the process, the caller's credentials ──▶ its API
 //! ```
 //!
-//! It is a client of the server, so an assistant may do what its credentials may.
+//! The bridge is a client of the API, so an assistant may do what its credentials may.
 
 use std::sync::Arc;
 
@@ -60,13 +61,19 @@ pub(super) async fn run(Mcp { access, exposed }: Mcp) -> Result<(), Failure> {
 }
 
 /// The server's side of the protocol.
-#[derive(Clone)]
-struct Bridge {
+#[derive(Debug, Clone)]
+pub struct Bridge {
     client: Client,
     exposed: Arc<[String]>,
 }
 
 impl Bridge {
+    /// A bridge to the API of `client`; of its templates, those with the tag `mcp` are tools.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client, exposed: Arc::default() }
+    }
+
     async fn call(
         &self,
         name: &str,

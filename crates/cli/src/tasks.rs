@@ -13,7 +13,7 @@ use super::gate::Gate;
 use super::input::{self, Body};
 use super::labels::Labels;
 use super::output::{Column, Format, Only, details, note, warn};
-use super::wait;
+use super::{turns, wait};
 
 mod export;
 mod import;
@@ -34,7 +34,7 @@ const COLUMNS: [Column; 9] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 24] = [
+const FIELDS: [Column; 25] = [
     ("id", "id"),
     ("title", "title"),
     ("status", "status"),
@@ -59,6 +59,7 @@ const FIELDS: [Column; 24] = [
     ("tokens", "usage.total"),
     ("cost (USD)", "usage.totalCost"),
     ("confidence", "confidence"),
+    ("files", "files"),
 ];
 
 const BATCH: [Column; 8] = [
@@ -72,7 +73,8 @@ const BATCH: [Column; 8] = [
     ("rejected", "counts.rejected"),
 ];
 
-const TEXTS: [Column; 3] = [("prompt", "prompt"), ("args", "args"), ("output", "output")];
+const TEXTS: [Column; 4] =
+    [("earlier turns", "turns"), ("prompt", "prompt"), ("args", "args"), ("output", "output")];
 
 /// The commands on tasks.
 #[derive(Debug, Clone, Subcommand)]
@@ -427,7 +429,9 @@ async fn ended(
 }
 
 fn shown(task: &Value) -> String {
-    details(task, &FIELDS, &TEXTS)
+    let mut task = task.clone();
+    task["turns"] = turns::in_lines(&task["messages"]);
+    details(&task, &FIELDS, &TEXTS)
 }
 
 impl Submit {

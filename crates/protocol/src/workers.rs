@@ -372,9 +372,9 @@ pub struct Task {
     /// The second system message, in its own member order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Map<String, Value>>,
-    /// The earlier turns, between the system messages and the prompt.
+    /// The earlier turns, between the system messages and the prompt, with their files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<FileRef>>,
     /// The files that go with the prompt, or that the function reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileRef>,

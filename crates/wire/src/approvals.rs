@@ -322,8 +322,8 @@ impl<'a> ReviewedTaskBody<'a> {
         Self {
             shown: &inputs.shown,
             system_prompt: inputs.system_prompt.as_deref(),
-            messages: MessageBody::all(&inputs.messages),
-            files: inputs.files.iter().copied().map(Text).collect(),
+            messages: MessageBody::of_inputs(inputs),
+            files: inputs.own_files().iter().copied().map(Text).collect(),
             context: inputs.context.as_ref(),
             output_schema: inputs.output_schema.as_ref().map(Schema::source),
             usage: result.map(|result| UsageBody::from(result.usage)),

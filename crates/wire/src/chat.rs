@@ -199,8 +199,12 @@ impl CreateChatCompletion {
             match role {
                 Author::System => system.push(content),
                 Author::User if index == last => prompt = content,
-                Author::User => messages.push(Message { role: Role::User, content }),
-                Author::Assistant => messages.push(Message { role: Role::Assistant, content }),
+                Author::User => {
+                    messages.push(Message { role: Role::User, content: content.into() });
+                }
+                Author::Assistant => {
+                    messages.push(Message { role: Role::Assistant, content: content.into() });
+                }
             }
         }
         let system_prompt = (!system.is_empty()).then(|| system.join("\n\n"));
@@ -342,7 +346,7 @@ mod tests {
             "hitl": {"required": true},
         }))
         .expect("it is right");
-        let said = |role, content: &str| Message { role, content: content.to_owned() };
+        let said = |role, content: &str| Message { role, content: content.into() };
         assert_eq!(task.prompt, "why?");
         assert_eq!(task.system_prompt.as_deref(), Some("Be brief.\n\nBe kind."));
         assert_eq!(task.messages, [said(Role::User, "hi"), said(Role::Assistant, "hello")]);

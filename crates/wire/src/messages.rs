@@ -1,31 +1,120 @@
 //! Earlier turns on the wire (docs/reference/tasks.md).
 
+use std::borrow::Cow;
+
 use callboard_domain::Rule;
-use callboard_domain::task::{MAX_MESSAGES, Message, Role};
+use callboard_domain::file::{Kind, MAX_FILES};
+use callboard_domain::id::FileId;
+use callboard_domain::plan::MAX_FILE_SOURCE;
+use callboard_domain::task::{Content, Inputs, MAX_MESSAGES, MAX_PARTS, Message, Part, Role};
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::read::rule::{self, Parse};
+use super::read::{Components, Field, Fields, Refused};
 use crate::request;
 
+/// A turn as it is written: a file is an identifier, or in a step a template of some.
+type Turn = Message<String>;
+
 request! {
-    impl Message as "MessageRequest" {
+    impl Turn as "MessageRequest" {
         /// The author.
         role = required("role", rule::one_of(&Role::ALL, Role::as_str)),
-        /// The text; that of a step has placeholders.
-        content = required("content", rule::text(rule::bytes(0..=usize::MAX))),
+        /// The text, or parts: texts, images and documents; those of a step have placeholders.
+        content = required("content", TextOrParts),
     }
 }
 
+request! {
+    /// A part of a message.
+    #[derive(Debug, Default)]
+    pub struct GivenPart as "MessagePartRequest" {
+        /// The kind.
+        kind: &'static str = required("type", rule::one_of(&[TEXT, "image", "document"], |kind| kind)),
+        /// The text of a part of the type text.
+        text: Option<String> = optional("text", rule::text(rule::bytes(0..=usize::MAX))),
+        /// The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids.
+        file: Option<String> = optional("file", rule::text(rule::bytes(1..=MAX_FILE_SOURCE))),
+    }
+    check part_fits
+}
+
+const TEXT: &str = "text";
+
+fn part_fits(part: GivenPart, fields: &Fields<'_>) -> Result<GivenPart, Refused> {
+    let kind = part.kind;
+    for (name, is_given) in [(TEXT, part.text.is_some()), ("file", part.file.is_some())] {
+        let belongs = (name == TEXT) == (kind == TEXT);
+        if is_given && !belongs {
+            let says = format!("is no member of a part of the type {kind}");
+            return Err(fields.refuse(name, Rule::Unknown, says));
+        }
+        if belongs && !is_given {
+            let says = format!("is required in a part of the type {kind}");
+            return Err(fields.refuse(name, Rule::Required, says));
+        }
+    }
+    Ok(part)
+}
+
+impl GivenPart {
+    fn into_part(self) -> Part<String> {
+        let file = self.file.unwrap_or_default();
+        match self.kind {
+            "image" => Part::of(Kind::Image, file),
+            "document" => Part::of(Kind::Document, file),
+            _ => Part::Text { text: self.text.unwrap_or_default() },
+        }
+    }
+}
+
+/// A text, or parts.
+struct TextOrParts;
+
+impl Parse<Content<String>> for TextOrParts {
+    fn parse(&self, field: Field<'_>) -> Result<Content<String>, Refused> {
+        if field.value.is_array() {
+            let parts = parts().parse(field)?;
+            return Ok(Content::Parts(parts.into_iter().map(GivenPart::into_part).collect()));
+        }
+        rule::text(rule::bytes(0..=usize::MAX)).parse(field).map(Content::Text)
+    }
+
+    fn schema(&self, components: &mut Components) -> Value {
+        json!({"oneOf": [{"type": "string"}, parts().schema(components)]})
+    }
+}
+
+fn parts() -> impl Parse<Vec<GivenPart>> {
+    rule::list(1..=MAX_PARTS, rule::object::<GivenPart>())
+}
+
 /// `messages` of a task.
-pub(super) fn messages() -> impl Parse<Vec<Message>> {
-    let fits = |messages: &Vec<Message>| Message::length(messages) <= MAX_MESSAGES;
+pub(super) fn messages() -> impl Parse<Vec<Turn>> {
+    let fits = |messages: &Vec<Turn>| Message::length(messages) <= MAX_MESSAGES;
     turns().only(fits, Rule::Length, "must have at most 1048576 bytes of content in all")
 }
 
-/// `messages` of a step, whose length the domain checks.
-pub(super) fn turns() -> impl Parse<Vec<Message>> {
-    rule::list(0..=usize::MAX, rule::object::<Message>())
+/// `messages` of a step, whose length and files the domain checks.
+pub(super) fn turns() -> impl Parse<Vec<Turn>> {
+    rule::list(0..=usize::MAX, rule::object::<Turn>())
+}
+
+/// Refuses the files of a task's messages that are no identifiers, or too many beside `others`.
+pub(super) fn fit(messages: &[Turn], others: usize, fields: &Fields<'_>) {
+    let mut files = others;
+    for (place, _, file) in Message::files(messages) {
+        files += 1;
+        if file.parse::<FileId>().is_err() {
+            fields.refuse(&place, Rule::Format, "must be the id of a file: file_…");
+        }
+    }
+    if files > MAX_FILES {
+        let says = format!("must have at most {MAX_FILES} files in all, with those of files");
+        fields.refuse("messages", Rule::Length, says);
+    }
 }
 
 /// An earlier turn.
@@ -33,15 +122,66 @@ pub(super) fn turns() -> impl Parse<Vec<Message>> {
 pub struct MessageBody<'a> {
     /// user or assistant.
     role: &'static str,
+    /// The text, or parts.
+    content: ContentBody<'a>,
+}
+
+/// The content of a message.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = MessageContent)]
+enum ContentBody<'a> {
+    /// A text.
+    Text(&'a str),
+    /// Texts, images and documents.
+    Parts(Vec<PartBody<'a>>),
+}
+
+/// A part of a message.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MessagePart)]
+struct PartBody<'a> {
+    /// text, image or document.
+    #[serde(rename = "type")]
+    kind: &'static str,
     /// The text.
-    content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    /// The id of the file; of a step as written, with `{{…}}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    file: Option<Cow<'a, str>>,
 }
 
 impl<'a> MessageBody<'a> {
-    /// All turns; `None` if there is none.
-    pub(super) fn all(messages: &'a [Message]) -> Option<Vec<Self>> {
-        let body =
-            |message: &'a Message| Self { role: message.role.as_str(), content: &message.content };
+    /// The turns of a task; `None` if there is none.
+    pub(super) fn of_inputs(inputs: &'a Inputs) -> Option<Vec<Self>> {
+        let id = |at: &u8| inputs.files.get(usize::from(*at)).map(|id| id.to_string().into());
+        Self::all(&inputs.messages, id)
+    }
+
+    /// The turns of a step, as written; `None` if there is none.
+    pub(super) fn of_source(messages: &'a [Turn]) -> Option<Vec<Self>> {
+        Self::all(messages, |file| Some(file.as_str().into()))
+    }
+
+    fn all<F>(
+        messages: &'a [Message<F>],
+        name: impl Fn(&'a F) -> Option<Cow<'a, str>> + Copy,
+    ) -> Option<Vec<Self>> {
+        let part = |part: &'a Part<F>| {
+            let (kind, file) = part.file().unzip();
+            let kind = kind.map_or(TEXT, Kind::as_str);
+            PartBody { kind, text: part.text().map(String::as_str), file: file.and_then(name) }
+        };
+        let content = |content: &'a Content<F>| match content {
+            Content::Text(text) => ContentBody::Text(text),
+            Content::Parts(parts) => ContentBody::Parts(parts.iter().map(part).collect()),
+        };
+        let body = |message: &'a Message<F>| Self {
+            role: message.role.as_str(),
+            content: content(&message.content),
+        };
         (!messages.is_empty()).then(|| messages.iter().map(body).collect())
     }
 }

@@ -17,8 +17,8 @@ use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::retry::Policy;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{
-    Asks, Channels, Ending, FailureKind, FlowSource, Gate, Inputs, MAX_TARGET, Message, Request,
-    Routing, Sampling, Status, Task,
+    Asks, Channels, Ending, FailureKind, FilePlace, FlowSource, Gate, Inputs, MAX_TARGET, Message,
+    Request, Routing, Sampling, Status, Task,
 };
 use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
@@ -33,7 +33,7 @@ use super::files::file_ids;
 use super::flow::FlowBody;
 use super::hitl;
 use super::labels::{self, LabelsBody};
-use super::messages::{MessageBody, messages};
+use super::messages::{self, MessageBody, messages};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused, shape};
 use super::routing::{RoutingBody, checked};
@@ -81,7 +81,7 @@ request! {
         /// Key-value pairs for the model: at most 256 KiB as compact JSON.
         context: Option<Map<String, Value>> = optional("context", rule::free(MAX_CONTEXT)),
         /// Earlier turns, between the system messages and the prompt: at most 1 MiB of content in all.
-        messages: Vec<Message> = or_default("messages", messages()),
+        messages: Vec<Message<String>> = or_default("messages", messages()),
         /// The ids of files that the model sees with the prompt, or that the function reads; at most 20.
         files: Vec<FileId> = or_default("files", file_ids()),
         /// 10 is leased first; by default 5.
@@ -132,6 +132,7 @@ fn members_fit(task: NewTask, fields: &Fields<'_>) -> Result<NewTask, Refused> {
     for (index, says) in listed.filter_map(reserved) {
         fields.refuse(&format!("models[{index}]"), Rule::Reserved, says);
     }
+    messages::fit(&task.messages, task.files.len(), fields);
     if let Some((field, says)) = task.flow.missing().first() {
         return Err(fields.refuse(field, Rule::Required, says));
     }
@@ -241,6 +242,13 @@ impl NewTask {
             Some(call) => call.model(),
             None => Request::first_model(self.model, &self.routing, &defaults.model),
         };
+        let mut files = self.files;
+        // The files of messages were found to be identifiers.
+        let mut place = |file: &String| {
+            files.push(file.parse().ok()?);
+            FilePlace::try_from(files.len() - 1).ok()
+        };
+        let messages = self.messages.iter().map(|it| it.with_files(&mut place)).collect();
         Request {
             model,
             queue: self.queue.unwrap_or_else(|| Request::DEFAULT_QUEUE.into()),
@@ -261,8 +269,8 @@ impl NewTask {
                 prompt: self.prompt,
                 system_prompt: self.system_prompt,
                 context: self.context,
-                messages: self.messages,
-                files: self.files,
+                messages,
+                files,
                 output_schema: self.output_schema.as_ref().map(Schema::checked_before),
                 confidence: self.confidence.map(Box::new),
                 args: self.call.map(|call| Box::new(call.args)),
@@ -612,8 +620,8 @@ impl<'a> TaskBody<'a> {
             args: detail.inputs.args.as_deref(),
             system_prompt: detail.inputs.system_prompt.as_deref(),
             context: detail.inputs.context.as_ref(),
-            messages: MessageBody::all(&detail.inputs.messages),
-            files: detail.inputs.files.iter().copied().map(Text).collect(),
+            messages: MessageBody::of_inputs(&detail.inputs),
+            files: detail.inputs.own_files().iter().copied().map(Text).collect(),
             output: detail.output.as_deref(),
             thinking: detail.thinking.as_deref(),
             output_schema: detail.inputs.output_schema.as_ref().map(Schema::source),

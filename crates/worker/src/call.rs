@@ -20,9 +20,10 @@ use crate::files::{self, File};
 use crate::provider::{Code, Deltas, Failure, Provider, Request};
 use callboard_domain::confidence::Source;
 use callboard_domain::confidence::ask::Ask;
+use callboard_domain::task::Message;
 use callboard_domain::usage::Tokens;
 use callboard_protocol::workers::{
-    Assign, Complete, ErrorBody, Fail, FromWorker, JudgeUsage, MAX_FRAME, Task, Usage,
+    Assign, Complete, ErrorBody, Fail, FileRef, FromWorker, JudgeUsage, MAX_FRAME, Task, Usage,
 };
 
 /// The most time before the deadline in which no further call is made.
@@ -111,13 +112,19 @@ pub(super) async fn run(assign: Assign, remaining: Duration, means: Means) -> Fr
     let Assign { lease, mut task, .. } = assign;
     let (context, ask) = (task.traceparent.take(), task.confidence.take());
     let begun = Instant::now();
-    let files = match timeout(remaining, fetched(&task, &means)).await {
+    let (own, messages) = (task.files.len(), std::mem::take(&mut task.messages));
+    let files = match timeout(remaining, fetched(&task.files, &messages, &means)).await {
         Ok(Ok(files)) => files,
         Ok(Err(failure)) => return FromWorker::Fail(fail(lease, failure)),
         Err(_) => return FromWorker::Fail(fail(lease, too_late())),
     };
     let remaining = remaining.saturating_sub(begun.elapsed());
-    let request = Request { files, ..request(task, ask.as_deref()) };
+    let mut files = files.into_iter();
+    let request = Request {
+        files: files.by_ref().take(own).collect(),
+        messages: messages.iter().map(|message| message.with_files(|_| files.next())).collect(),
+        ..request(task, ask.as_deref())
+    };
     let span = CallSpan::begin(&means, context.as_deref(), &request);
     // Further calls leave the answer time to be sent.
     let until = Instant::now() + remaining.saturating_sub((remaining / 10).min(DELIVERY));
@@ -150,10 +157,16 @@ fn too_late() -> Failure {
     Failure::new(Code::TaskTimeout, says, true)
 }
 
-/// The files of a task.
-async fn fetched(task: &Task, means: &Means) -> Result<Vec<File>, Failure> {
+/// The files of a task, those of its messages last.
+async fn fetched(
+    own: &[FileRef],
+    messages: &[Message<FileRef>],
+    means: &Means,
+) -> Result<Vec<File>, Failure> {
+    let shown = Message::files(messages).map(|(_, _, file)| file);
+    let files: Vec<_> = own.iter().chain(shown).collect();
     match &means.client {
-        Some(client) if !task.files.is_empty() => files::fetch(client, &task.files).await,
+        Some(client) if !files.is_empty() => files::fetch(client, &files).await,
         Some(_) | None => Ok(Vec::new()),
     }
 }
@@ -184,7 +197,7 @@ fn request(task: Task, ask: Option<&Ask>) -> Request {
         model: task.model,
         system_prompt: task.system_prompt,
         context: task.context,
-        messages: task.messages,
+        messages: Vec::new(),
         files: Vec::new(),
         prompt: task.prompt,
         max_tokens: task.max_tokens,

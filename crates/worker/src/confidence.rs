@@ -189,9 +189,9 @@ impl Further<'_> {
 
     /// The task as the judge reads it.
     fn task(&self) -> String {
-        let earlier = self.request.messages.iter().map(|message| message.content.clone());
+        let earlier = self.request.messages.iter().flat_map(|message| message.content.texts());
         let system = self.request.system_messages();
-        let texts = system.into_iter().chain(earlier).chain([self.request.prompt.clone()]);
+        let texts = system.into_iter().chain(earlier.cloned()).chain([self.request.prompt.clone()]);
         texts.collect::<Vec<_>>().join("\n\n")
     }
 }

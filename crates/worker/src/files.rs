@@ -41,7 +41,7 @@ impl fmt::Debug for File {
 }
 
 /// Reads the files of a task.
-pub(crate) async fn fetch(client: &Client, files: &[FileRef]) -> Result<Vec<File>, Failure> {
+pub(crate) async fn fetch(client: &Client, files: &[&FileRef]) -> Result<Vec<File>, Failure> {
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
     if bytes > MAX_BYTES {
         return Err(Failure::refused(format!(

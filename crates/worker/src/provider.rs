@@ -88,7 +88,7 @@ pub struct Request {
     /// The second system message, in its own member order.
     pub context: Option<Map<String, Value>>,
     /// The earlier turns, between the system messages and the prompt.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<File>>,
     /// The files before the prompt, in the same message.
     pub files: Vec<File>,
     /// The last user message, exactly as it is.
@@ -145,12 +145,15 @@ impl Request {
         self.system_prompt.iter().cloned().chain(context).collect()
     }
 
+    /// The files of the prompt and of the earlier turns.
+    fn all_files(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().chain(Message::files(&self.messages).map(|(_, _, file)| file))
+    }
+
     /// The earlier turns and the prompt with its files, as the user's last, in the form of a provider.
     fn turns(&self, form: Form) -> impl Iterator<Item = Value> {
-        let earlier = self
-            .messages
-            .iter()
-            .map(|Message { role, content }| json!({"role": role, "content": content}));
+        let turn = move |Message { role, content }: &Message<File>| json!({"role": role, "content": parts::of(form, content)});
+        let earlier = self.messages.iter().map(turn);
         let content = parts::content(form, &self.files, &self.prompt);
         earlier.chain([json!({"role": "user", "content": content})])
     }
@@ -159,9 +162,9 @@ impl Request {
     fn estimated_tokens(&self) -> u64 {
         use callboard_domain::usage::estimate_tokens;
         let system = self.system_messages();
-        let earlier = self.messages.iter().map(|message| &message.content);
+        let earlier = self.messages.iter().flat_map(|message| message.content.texts());
         let texts = system.iter().chain(earlier).chain([&self.prompt]);
-        let files = FILE_TOKENS * self.files.len() as u64;
+        let files = FILE_TOKENS * self.all_files().count() as u64;
         texts.map(|text| estimate_tokens(text)).sum::<u64>() + files
     }
 }

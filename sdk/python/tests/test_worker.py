@@ -298,6 +298,16 @@ def test_the_turns_are_those_that_the_server_promises() -> None:
     ]
 
 
+def test_a_turn_in_parts_has_its_texts_and_its_files() -> None:
+    parts = [{"type": "text", "text": "look"}, {"type": "image", "file": {"id": "file_1", "contentType": "image/png"}},
+             {"type": "text", "text": "well"}]
+    task = Task(id="t", model="m", queue="q", prompt="now",
+                messages=[{"role": "user", "content": parts}])  # type: ignore[list-item]
+    (turn,) = task.messages
+    assert (turn.text, [file.content_type for file in turn.files]) == ("look\nwell", ["image/png"])
+    assert task.chat() == [{"role": "user", "content": "look\nwell"}, {"role": "user", "content": "now"}]
+
+
 def test_figures_that_the_server_would_not_take_are_refused() -> None:
     for confidence in (1.1, -0.1, float("nan")):
         with pytest.raises(ValueError, match="0 to 1"):

@@ -8,14 +8,15 @@
 
 use std::error::Error as _;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_common::secret::Secret;
 use callboard_common::tls::explained;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
-use reqwest::{Response, StatusCode};
+use reqwest::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::call::ANY_TYPE;
@@ -33,11 +34,30 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// A client of one server. Clones share its connections and its login.
 #[derive(Debug, Clone)]
 pub struct Client {
-    http: reqwest::Client,
+    transport: Transport,
     server: Server,
     credential: Arc<Credential>,
     project: Option<HeaderValue>,
     on_retry: Hook,
+}
+
+/// The way of a request to the server.
+#[derive(Debug, Clone)]
+enum Transport {
+    Network(reqwest::Client),
+    InProcess(Carrier),
+}
+
+/// The answer of a server in the same process.
+pub type Carried = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+#[derive(Clone)]
+struct Carrier(Arc<dyn Fn(Request) -> Carried + Send + Sync>);
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Carrier")
+    }
 }
 
 /// The credentials of a client.
@@ -122,8 +142,22 @@ impl Client {
             builder = builder.tls_certs_only([]);
         }
         let http = builder.build().map_err(|error| Error::Setup(innermost(&error)))?;
+        Ok(Self::over(Transport::Network(http), server, credential))
+    }
+
+    /// A client of a server in the same process: `carry` answers each request in place of a connection.
+    #[must_use]
+    pub fn in_process(
+        server: Server,
+        credential: Credential,
+        carry: impl Fn(Request) -> Carried + Send + Sync + 'static,
+    ) -> Self {
+        Self::over(Transport::InProcess(Carrier(Arc::new(carry))), server, credential)
+    }
+
+    fn over(transport: Transport, server: Server, credential: Credential) -> Self {
         let on_retry = Hook(Arc::new(|_| ()));
-        Ok(Self { http, server, credential: Arc::new(credential), project: None, on_retry })
+        Self { transport, server, credential: Arc::new(credential), project: None, on_retry }
     }
 
     /// Calls `hook` whenever a call is about to be repeated.
@@ -222,26 +256,12 @@ impl Client {
         let mut repeats = if call.is_safe_to_repeat() { 0..REPEATS } else { 0..0 };
         loop {
             let bearer = self.bearer().await?;
-            let mut request = self
-                .http
-                .request(call.method.clone(), call.url(&self.server))
-                .headers(call.headers())
-                .header(ACCEPT, call.accept);
-            if let Some(project) = &self.project {
-                request = request.header(PROJECT, project);
-            }
-            if let Some(bearer) = &bearer {
-                request = request.bearer_auth(bearer.expose());
-            }
-            if let Some((kind, body)) = &call.body {
-                request = request.header(CONTENT_TYPE, *kind).body(body.clone());
-            }
-            if let Some(timeout) = timeout {
-                request = request.timeout(timeout + for_body);
-            }
+            let mut request = self.request(call, bearer.as_ref())?;
+            *request.timeout_mut() = timeout.map(|timeout| timeout + for_body);
             // The head of an answer has this time in any case, its body only if `timeout` says so.
-            let answered = tokio::time::timeout(ANSWER_TIMEOUT + for_body, request.send()).await;
+            let answered = tokio::time::timeout(ANSWER_TIMEOUT + for_body, self.carry(request));
             let response = answered
+                .await
                 .map_err(|_| self.too_late())?
                 .map_err(|error| self.not_answered(&error))?;
             match response.status() {
@@ -262,6 +282,34 @@ impl Client {
                 }
                 _ => return Ok(response),
             }
+        }
+    }
+
+    fn request(&self, call: &Call<'_>, bearer: Option<&Secret>) -> Result<Request, Error> {
+        let mut request = Request::new(call.method.clone(), call.url(&self.server));
+        let headers = request.headers_mut();
+        *headers = call.headers();
+        headers.insert(ACCEPT, HeaderValue::from_static(call.accept));
+        if let Some(project) = &self.project {
+            headers.insert(PROJECT, project.clone());
+        }
+        if let Some(bearer) = bearer {
+            let value = HeaderValue::try_from(format!("Bearer {}", bearer.expose()));
+            let mut value = value.map_err(|_| Error::InvalidKey)?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        if let Some((kind, body)) = &call.body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            *request.body_mut() = Some(body.clone().into());
+        }
+        Ok(request)
+    }
+
+    async fn carry(&self, request: Request) -> Result<Response, reqwest::Error> {
+        match &self.transport {
+            Transport::Network(http) => http.execute(request).await,
+            Transport::InProcess(Carrier(carry)) => Ok(carry(request).await),
         }
     }
 

@@ -49,10 +49,11 @@ pub mod worker;
 pub use api::*;
 pub use call::Call;
 pub use callboard_common::secret::Secret;
-pub use client::{Answer, Client, Credential, Page, Retry};
+pub use client::{Answer, Carried, Client, Credential, Page, Retry};
 pub use error::{ApiError, Error, ErrorKind};
 pub use events::{Event, EventStream, Events, StreamItem};
 pub use reqwest::header::HeaderMap;
+pub use reqwest::{Request, Response};
 pub use server::Server;
 pub use session::{LockFuture, LockedLogin, Login, LoginStore, Session, StoreError};
 #[cfg(feature = "worker")]

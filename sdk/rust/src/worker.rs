@@ -51,7 +51,7 @@ use crate::client::{Client, Credential};
 pub use engine::{Error, Identity};
 pub use function::FunctionSpec;
 pub use model::{Answer, Piece};
-pub use task::{Failure, Message, Task, TaskFile, Usage};
+pub use task::{ChatTurn, Content, Failure, Message, Part, Task, TaskFile, Usage};
 
 use engine::{Register, Runner, Tcp};
 use function::{Called, Functions};

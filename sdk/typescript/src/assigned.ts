@@ -1,7 +1,16 @@
 /** What a worker's functions get and give. */
 
+/** A part of a turn. */
+export type Part = { type: "text"; text: string } | { type: "image" | "document"; file: TaskFile };
+
 /** An earlier turn. */
 export interface Message {
+  role: string;
+  content: string | Part[];
+}
+
+/** A turn for a chat model. */
+export interface ChatTurn {
   role: string;
   content: string;
 }
@@ -91,7 +100,14 @@ export class Task extends Base {
     super();
     Object.assign(this, members);
     this.prompt ??= "";
-    this.files = (members.files ?? []).map((file) => ({ ...file, read: () => read(file, signal) }));
+    const readable = (file: TaskFile) => ({ ...file, read: () => read(file, signal) });
+    this.files = (members.files ?? []).map(readable);
+    const part = (it: Part) => (it.type === "text" ? it : { ...it, file: readable(it.file) });
+    const turn = ({ role, content }: Message) => ({
+      role,
+      content: typeof content === "string" ? content : content.map(part),
+    });
+    if (members.messages) this.messages = members.messages.map(turn);
   }
 
   #cost = 0;
@@ -107,12 +123,19 @@ export class Task extends Base {
     this.#cost += cost;
   }
 
-  /** The turns for a chat model, in the order that the server promises. */
-  chat(): Message[] {
+  /** The turns for a chat model, in the order that the server promises, without the files of `messages`. */
+  chat(): ChatTurn[] {
     const context = this.context && `Context:\n${JSON.stringify(this.context)}`;
     const system = [this.systemPrompt, context].flatMap((content) => (content ? [{ role: "system", content }] : []));
-    return [...system, ...(this.messages ?? []), { role: "user", content: this.prompt }];
+    const earlier = (this.messages ?? []).map(({ role, content }) => ({ role, content: textOf(content) }));
+    return [...system, ...earlier, { role: "user", content: this.prompt }];
   }
+}
+
+/** The texts of a turn, without the files between them. */
+function textOf(content: Message["content"]): string {
+  if (typeof content === "string") return content;
+  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
 /** Tokens of a call; `input` counts cached ones too. */

@@ -120,7 +120,7 @@ export abstract class Definition {
 
 /** The steps whose outputs the texts of a step read. */
 function reads(body: Readonly<models.StepRequest>): Set<string> {
-  const prompts = [body.prompt, body.systemPrompt, ...(body.messages ?? []).map((it) => it.content)];
+  const prompts = [body.prompt, body.systemPrompt, ...texts(body.messages?.map((it) => it.content))];
   const lists = typeof body.forEach === "object" ? Object.values(body.forEach ?? {}) : [body.forEach];
   const found = [...prompts, ...texts(body.args), body.condition, ...lists].flatMap((it) => names(OUTPUT, it));
   found.push(...[body.condition, ...lists].flatMap((it) => names(CONDITION, it)));

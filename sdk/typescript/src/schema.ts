@@ -3776,10 +3776,21 @@ export interface components {
         };
         /** @description An earlier turn. */
         Message: {
-            /** @description The text. */
-            content: string;
+            /** @description The text, or parts. */
+            content: components["schemas"]["MessageContent"];
             /** @description user or assistant. */
             role: string;
+        };
+        /** @description The content of a message. */
+        MessageContent: string | components["schemas"]["MessagePart"][];
+        /** @description A part of a message. */
+        MessagePart: {
+            /** @description The id of the file; of a step as written, with `{{…}}`. */
+            file?: string;
+            /** @description The text. */
+            text?: string;
+            /** @description text, image or document. */
+            type: string;
         };
         /** @description The ways to sign in. */
         Methods: {
@@ -5856,14 +5867,25 @@ export interface components {
             /** @description All sessions of the user; by default this one alone. */
             all?: boolean | null;
         };
+        MessagePartRequest: {
+            /**
+             * @description The kind.
+             * @enum {string}
+             */
+            type: "text" | "image" | "document";
+            /** @description The text of a part of the type text. */
+            text?: string | null;
+            /** @description The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids. */
+            file?: string | null;
+        };
         MessageRequest: {
             /**
              * @description The author.
              * @enum {string}
              */
             role: "user" | "assistant";
-            /** @description The text; that of a step has placeholders. */
-            content: string;
+            /** @description The text, or parts: texts, images and documents; those of a step have placeholders. */
+            content: string | components["schemas"]["MessagePartRequest"][];
         };
         NewTask: {
             /** @description The prompt: at most 1 MiB; required unless function is given. */
@@ -6467,6 +6489,8 @@ export type Lists = components['schemas']['Lists'];
 export type LoggedOut = components['schemas']['LoggedOut'];
 export type Member = components['schemas']['Member'];
 export type Message = components['schemas']['Message'];
+export type MessageContent = components['schemas']['MessageContent'];
+export type MessagePart = components['schemas']['MessagePart'];
 export type Methods = components['schemas']['Methods'];
 export type ModelState = components['schemas']['ModelState'];
 export type More = components['schemas']['More'];
@@ -6556,6 +6580,7 @@ export type ForkExecution = components['schemas']['ForkExecution'];
 export type HitlRequest = components['schemas']['HitlRequest'];
 export type Login = components['schemas']['Login'];
 export type Logout = components['schemas']['Logout'];
+export type MessagePartRequest = components['schemas']['MessagePartRequest'];
 export type MessageRequest = components['schemas']['MessageRequest'];
 export type NewTask = components['schemas']['NewTask'];
 export type PauseAll = components['schemas']['PauseAll'];

@@ -22,9 +22,11 @@ import type { OutputSchema } from "./output.js";
 import { VERSION } from "./version.js";
 
 export {
+  type ChatTurn,
   Failure,
   type FailureOptions,
   type Message,
+  type Part,
   type Result,
   Task,
   type TaskFile,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Callboard, errors, Plan } from "@callboard/client";
-import { Failure, type Handler, Task, Worker, type WorkerOptions } from "@callboard/client/worker";
+import { Failure, type Handler, type Part, Task, Worker, type WorkerOptions } from "@callboard/client/worker";
 import { z } from "zod";
 import { all, first, RunningWorker, Server, until } from "./support.js";
 
@@ -277,6 +277,33 @@ test("a worker that the server refuses says why", async () => {
   await refused(bound.key, /queue/);
   const idle = new Worker({ server: server.url, apiKey: bound.key });
   await assert.rejects(idle.run(), /runs no model/);
+});
+
+test("a turn in parts has its texts and its files", async () => {
+  const file = {
+    id: "file_1",
+    contentType: "image/png",
+    bytes: 1,
+    sha256: "x",
+    read: () => Promise.reject(new Error()),
+  };
+  const content: Part[] = [
+    { type: "text", text: "look" },
+    { type: "image", file },
+    { type: "text", text: "well" },
+  ];
+  const members = { id: "t", model: "m", queue: "q", prompt: "now", messages: [{ role: "user", content }] };
+  const read = () => Promise.resolve(new Uint8Array([7]));
+  const task = new Task(members, 1, undefined, new AbortController().signal, read);
+  const [turn] = task.messages ?? [];
+  assert(Array.isArray(turn?.content));
+  const part = turn.content[1];
+  assert(part && part.type !== "text");
+  assert.deepEqual([...(await part.file.read())], [7]);
+  assert.deepEqual(task.chat(), [
+    { role: "user", content: "look\nwell" },
+    { role: "user", content: "now" },
+  ]);
 });
 
 test("the turns are those that the server promises", () => {

@@ -10,7 +10,9 @@ use callboard_domain::function::{
 };
 use callboard_domain::id::{FileId, WorkerId};
 use callboard_domain::model_limits::Limited;
-use callboard_domain::task::{Completion, Failure, JudgeUsage, LeaseToken, MAX_TARGET, Thinking};
+use callboard_domain::task::{
+    Completion, Failure, FilePlace, JudgeUsage, LeaseToken, MAX_TARGET, Thinking,
+};
 use callboard_domain::usage::Usage;
 use callboard_domain::worker::{MAX_NAMES, Profile};
 use callboard_protocol::workers::{
@@ -441,6 +443,10 @@ fn assign(assignment: Assignment) -> Assign {
     let Assignment { lease, deadline, task, inputs, files, max_tokens, trace } = assignment;
     let spec = &task.spec;
     let (execution, step) = spec.origin.step.clone().unzip();
+    let own = inputs.own_files().len();
+    let files: Vec<_> = files.into_iter().map(file).collect();
+    let shown = |at: &FilePlace| files.get(usize::from(*at)).cloned();
+    let messages = inputs.messages.iter().map(|message| message.with_files(shown)).collect();
     Assign {
         lease: lease.to_string(),
         attempt: task.attempt,
@@ -458,8 +464,8 @@ fn assign(assignment: Assignment) -> Assign {
             args: inputs.args.map(|args| *args),
             system_prompt: inputs.system_prompt,
             context: inputs.context,
-            messages: inputs.messages,
-            files: files.into_iter().map(file).collect(),
+            messages,
+            files: files.into_iter().take(own).collect(),
             max_tokens,
             temperature: spec.temperature,
             sampling: spec.sampling.as_deref().cloned().unwrap_or_default(),

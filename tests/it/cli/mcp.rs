@@ -1,5 +1,7 @@
-//! `callboard mcp`, called by the published client of the protocol for Python (`tests/mcp`).
+//! The server for assistants, over standard input and output and over HTTP, called by the published clients of the
+//! protocol for Python and for TypeScript (`tests/mcp`).
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -9,21 +11,60 @@ use tokio::time::timeout;
 use super::program::{Ended, Home};
 use crate::support::{Client, FakeWorker, PROGRAM, Server};
 
-fn python() -> String {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let installed = Command::new(root.join("tests/mcp/install")).output().expect("it runs");
-    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-    String::from_utf8(installed.stdout).expect("UTF-8").trim().to_owned()
+mod http;
+
+/// A published client of the protocol.
+#[derive(Debug, Clone, Copy)]
+enum Library {
+    Python,
+    TypeScript,
+}
+
+/// The way to the server.
+#[derive(Debug, Clone, Copy)]
+enum Way<'a> {
+    /// `callboard mcp` with these flags.
+    Program(&'a [&'a str]),
+    /// `/mcp` of this server, with this key.
+    Http(&'a str, &'a str),
+}
+
+impl Library {
+    fn command(self) -> tokio::process::Command {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp");
+        let installed = Command::new(tests.join("install")).output().expect("it runs");
+        assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+        let printed = String::from_utf8(installed.stdout).expect("UTF-8");
+        let (python, node) = printed.trim().split_once('\n').expect("two paths");
+        let mut command = match self {
+            Self::Python => tokio::process::Command::new(python),
+            Self::TypeScript => tokio::process::Command::new("node"),
+        };
+        match self {
+            Self::Python => command.arg(tests.join("client.py")),
+            Self::TypeScript => command.current_dir(node).arg(tests.join("client.mjs")),
+        };
+        command
+    }
 }
 
 /// The answers to these calls, the greeting first.
-async fn assistant(home: &Home, flags: &[&str], calls: &Value) -> Vec<Value> {
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
-    let child = tokio::process::Command::new(python())
-        .arg(script)
-        .args([PROGRAM, &calls.to_string()])
-        .args(flags)
+async fn assistant(library: Library, way: Way<'_>, home: &Home, calls: &Value) -> Vec<Value> {
+    let (target, rest) = match way {
+        Way::Program(flags) => {
+            (PROGRAM.to_owned(), flags.iter().map(|&it| it.to_owned()).collect())
+        }
+        Way::Http(url, key) => {
+            let headers = json!({"Authorization": format!("Bearer {key}")});
+            (format!("{url}/mcp"), vec![headers.to_string()])
+        }
+    };
+    let child = library
+        .command()
+        .args([target, calls.to_string()])
+        .args(rest)
         .env_clear()
+        .env("PATH", std::env::var("PATH").unwrap_or_default())
         .envs(home.environment())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -76,32 +117,22 @@ async fn an_assistant_runs_work_reads_it_and_decides_nothing() {
     let held = client.submit(&json!({"prompt": "held", "hitl": {"required": true}})).await;
     client.task_when(&held, |task| task["awaitingApproval"] == true).await;
 
-    let calls = json!([
-        ["list_tools", null],
-        tool("submit_task", &json!({"prompt": "say hello"})),
-        tool("submit_task", &json!({"prompt": "fail", "waitSeconds": 60})),
-        tool("submit_task", &json!({"prompt": "x", "priority": 99})),
-        tool("read_task", &json!({"id": held})),
-        tool("list_pending_approvals", &json!({})),
-        tool(&tagged, &json!({"text": "hi"})),
-        tool(&tagged, &json!({})),
-        tool("deploy_template", &json!({"template": named, "input": {"text": "ho"}})),
-        tool("approve", &json!({"id": held})),
-        ["list_resources", null],
-        ["list_resource_templates", null],
-        ["read_resource", format!("callboard://templates/{named}")],
-        ["read_resource", format!("callboard://tasks/{held}/output")],
-        ["read_resource", "callboard://tasks/../health/output"],
-    ]);
-    let said = assistant(&home, &["--expose", &named], &calls).await;
-    assert_eq!(said.len(), 16, "{said:?}");
-    assert_eq!(said[0]["name"], "callboard");
-
-    let tools = said[1]["answer"]["tools"].as_array().expect("tools");
-    let shown: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    assert_eq!(
-        shown,
-        [
+    let flags = ["--expose", named.as_str()];
+    let http = Way::Http(&server.url, &operator);
+    for (library, way, version) in [
+        (Library::Python, Way::Program(&flags), None),
+        (Library::TypeScript, Way::Program(&flags), None),
+        (Library::Python, http, Some("2026-07-28")),
+        (Library::TypeScript, http, Some("2025-11-25")),
+    ] {
+        let calls = calls(&tagged, &named, &held);
+        let said = assistant(library, way, &home, &calls).await;
+        assert_eq!(said.len(), 16, "{library:?}, {way:?}: {said:?}");
+        assert_eq!(said[0]["name"], "callboard", "{library:?}, {way:?}");
+        if let Some(version) = version {
+            assert_eq!(said[0]["version"], version, "{library:?}");
+        }
+        let mut tools = vec![
             "submit_task",
             "read_task",
             "list_templates",
@@ -109,9 +140,38 @@ async fn an_assistant_runs_work_reads_it_and_decides_nothing() {
             "read_execution",
             "list_pending_approvals",
             &tagged,
-            &named
-        ]
-    );
+        ];
+        // A server shows the templates with the tag alone.
+        tools.extend(matches!(way, Way::Program(_)).then_some(named.as_str()));
+        check(&said, &tools, &named, &held);
+        assert_eq!(client.task(&held).await["awaitingApproval"], true);
+    }
+}
+
+fn calls(tagged: &str, named: &str, held: &str) -> Value {
+    json!([
+        ["list_tools", null],
+        tool("submit_task", &json!({"prompt": "say hello"})),
+        tool("submit_task", &json!({"prompt": "fail", "waitSeconds": 60})),
+        tool("submit_task", &json!({"prompt": "x", "priority": 99})),
+        tool("read_task", &json!({"id": held})),
+        tool("list_pending_approvals", &json!({})),
+        tool(tagged, &json!({"text": "hi"})),
+        tool(tagged, &json!({})),
+        tool("deploy_template", &json!({"template": named, "input": {"text": "ho"}})),
+        tool("approve", &json!({"id": held})),
+        ["list_resources", null],
+        ["list_resource_templates", null],
+        ["read_resource", format!("callboard://templates/{named}")],
+        ["read_resource", format!("callboard://tasks/{held}/output")],
+        ["read_resource", "callboard://tasks/../health/output"],
+    ])
+}
+
+fn check(said: &[Value], expected: &[&str], named: &str, held: &str) {
+    let tools = said[1]["answer"]["tools"].as_array().expect("tools");
+    let shown: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(shown, expected);
     assert_eq!(tools[6]["inputSchema"]["required"], json!(["text"]), "{}", tools[6]);
 
     assert_eq!(text(&said[2]), "hello");
@@ -128,7 +188,7 @@ async fn an_assistant_runs_work_reads_it_and_decides_nothing() {
         said[4]
     );
     assert!(text(&said[5]).contains("waits for a reviewer"), "{}", said[5]);
-    assert_eq!(said[6]["answer"]["structuredContent"]["items"][0]["taskId"], held.as_str());
+    assert_eq!(said[6]["answer"]["structuredContent"]["items"][0]["taskId"], held);
     assert!(text(&said[7]).contains("\"last\": \"hi\""), "{}", said[7]);
     let progress = said[7]["progress"].to_string();
     assert!(progress.contains("of 2 steps"), "{progress}");
@@ -146,7 +206,6 @@ async fn an_assistant_runs_work_reads_it_and_decides_nothing() {
         said[14]
     );
     assert!(said[15]["answer"]["raised"].is_string(), "{}", said[15]);
-    assert_eq!(client.task(&held).await["awaitingApproval"], true);
 }
 
 #[tokio::test]

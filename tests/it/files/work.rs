@@ -22,9 +22,9 @@ use tokio::sync::mpsc;
 use super::{PNG, download, id_of, upload};
 use crate::support::{Client, FakeWorker, Server};
 
-const PDF: &[u8] = b"%PDF-1.7\n1 0 obj\n";
+pub(super) const PDF: &[u8] = b"%PDF-1.7\n1 0 obj\n";
 
-async fn kept(client: &Client, name: &str, bytes: &'static [u8]) -> String {
+pub(super) async fn kept(client: &Client, name: &str, bytes: &'static [u8]) -> String {
     let path = format!("/api/files?name={name}");
     let file = upload(client, &path, "application/octet-stream", bytes).await.expect(201);
     id_of(&file).to_owned()
@@ -150,7 +150,7 @@ async fn a_step_takes_files_from_its_input() {
 }
 
 /// A provider that says what it was asked.
-async fn provider() -> (String, mpsc::UnboundedReceiver<Value>) {
+pub(super) async fn provider() -> (String, mpsc::UnboundedReceiver<Value>) {
     async fn openai(State(asked): State<mpsc::UnboundedSender<Value>>, body: Bytes) -> Response {
         let body: Value = serde_json::from_slice(&body).expect("a JSON body");
         let takes_files = body["model"] != "vision-only";
@@ -196,7 +196,7 @@ async fn provider() -> (String, mpsc::UnboundedReceiver<Value>) {
     (url, asked)
 }
 
-async fn work(server: &Server, provider: Arc<dyn Provider>, queue: &str) {
+pub(super) async fn work(server: &Server, provider: Arc<dyn Provider>, queue: &str) {
     let options = Options {
         server: server.url.clone(),
         key: bound_key(server, queue).await,

@@ -4011,10 +4011,21 @@ export interface components {
         };
         /** @description An earlier turn. */
         Message: {
-            /** @description The text. */
-            content: string;
+            /** @description The text, or parts. */
+            content: components["schemas"]["MessageContent"];
             /** @description user or assistant. */
             role: string;
+        };
+        /** @description The content of a message. */
+        MessageContent: string | components["schemas"]["MessagePart"][];
+        /** @description A part of a message. */
+        MessagePart: {
+            /** @description The id of the file; of a step as written, with `{{…}}`. */
+            file?: string;
+            /** @description The text. */
+            text?: string;
+            /** @description text, image or document. */
+            type: string;
         };
         /** @description The ways to sign in. */
         Methods: {
@@ -6466,14 +6477,25 @@ export interface components {
             /** @description All sessions of the user; by default this one alone. */
             all?: boolean | null;
         };
+        MessagePartRequest: {
+            /**
+             * @description The kind.
+             * @enum {string}
+             */
+            type: "text" | "image" | "document";
+            /** @description The text of a part of the type text. */
+            text?: string | null;
+            /** @description The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids. */
+            file?: string | null;
+        };
         MessageRequest: {
             /**
              * @description The author.
              * @enum {string}
              */
             role: "user" | "assistant";
-            /** @description The text; that of a step has placeholders. */
-            content: string;
+            /** @description The text, or parts: texts, images and documents; those of a step have placeholders. */
+            content: string | components["schemas"]["MessagePartRequest"][];
         };
         NewTask: {
             /** @description The prompt: at most 1 MiB; required unless function is given. */

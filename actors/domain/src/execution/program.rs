@@ -22,7 +22,7 @@ use crate::render::{self, Meta, PromptTemplate, Scope};
 use crate::retry::Policy;
 use crate::schedule::Occurrence;
 use crate::schema::{self, Schema};
-use crate::task::{Ending, EndingCode, Inputs, MAX_MESSAGES, Message, Request, Role, Task};
+use crate::task::{Ending, EndingCode, FilePlace, Inputs, MAX_MESSAGES, Message, Request, Task};
 use crate::template::{Deployment, Template};
 
 mod outputs;
@@ -489,12 +489,17 @@ fn size_class(length: usize) -> (u32, usize) {
 
 /// The texts of a step, rendered.
 fn rendered(step: &Step, scope: &impl Scope) -> Result<Inputs, render::Error> {
+    let mut files = rendered_files(step.files(), scope)?;
+    let messages = rendered_messages(step, scope, &mut files)?;
+    if files.len() > MAX_FILES {
+        return Err(render::Error::TooManyFiles);
+    }
     Ok(Inputs {
         prompt: step.prompt().render(scope)?,
         system_prompt: step.system_prompt().map(|text| text.render(scope)).transpose()?,
         context: None,
-        messages: rendered_messages(step, scope)?,
-        files: rendered_files(step, scope)?,
+        messages,
+        files,
         args: step.args().map(|args| args.render(scope)).transpose()?.map(Box::new),
         ..Inputs::default()
     })
@@ -515,21 +520,38 @@ fn shown(step: &Step, scope: &impl Scope) -> Vec<String> {
     step.shown().iter().filter_map(render).collect()
 }
 
-/// The messages of a step, rendered; with [`MAX_MESSAGES`] in all.
-fn rendered_messages(step: &Step, scope: &impl Scope) -> Result<Vec<Message>, render::Error> {
+/// The messages of a step, rendered, with [`MAX_MESSAGES`] in all; their files are added to those of the step.
+fn rendered_messages(
+    step: &Step,
+    scope: &impl Scope,
+    files: &mut Vec<FileId>,
+) -> Result<Vec<Message>, render::Error> {
     let mut left = MAX_MESSAGES;
-    let mut message = |(role, content): (Role, &PromptTemplate)| {
-        let content = content.render(scope)?;
-        left = left.checked_sub(content.len()).ok_or(render::Error::MessagesTooLong)?;
-        Ok(Message { role, content })
+    let mut message = |message: &Message<PromptTemplate, PromptTemplate>| {
+        let text = |text: &PromptTemplate| {
+            let text = text.render(scope)?;
+            left = left.checked_sub(text.len()).ok_or(render::Error::MessagesTooLong)?;
+            Ok(text)
+        };
+        let file = |file: &PromptTemplate| {
+            let from = files.len();
+            files.extend(rendered_files(std::slice::from_ref(file), scope)?);
+            let place = |at| FilePlace::try_from(at).map_err(|_| render::Error::TooManyFiles);
+            (from..files.len()).map(place).collect()
+        };
+        let content = message.content.try_map(text, file)?;
+        Ok(Message { role: message.role, content })
     };
-    step.messages().map(&mut message).collect()
+    step.messages().iter().map(&mut message).collect()
 }
 
-/// The files of a step: each text is an identifier, a JSON list of some, or empty for none; [`MAX_FILES`] in all.
-fn rendered_files(step: &Step, scope: &impl Scope) -> Result<Vec<FileId>, render::Error> {
+/// The files of templates: each text is an identifier, a JSON list of some, or empty for none.
+fn rendered_files(
+    templates: &[PromptTemplate],
+    scope: &impl Scope,
+) -> Result<Vec<FileId>, render::Error> {
     let mut files = Vec::new();
-    for template in step.files() {
+    for template in templates {
         let text = template.render(scope)?;
         let names: Vec<String> = match text.as_str() {
             "" => Vec::new(),
@@ -541,9 +563,6 @@ fn rendered_files(step: &Step, scope: &impl Scope) -> Result<Vec<FileId>, render
         for name in names {
             files.push(name.parse().map_err(|_| render::Error::no_file(&name))?);
         }
-    }
-    if files.len() > MAX_FILES {
-        return Err(render::Error::TooManyFiles);
     }
     Ok(files)
 }

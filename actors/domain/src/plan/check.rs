@@ -32,7 +32,7 @@ use crate::problem::{Code, Problem, shortened};
 use crate::render::members::normal;
 use crate::render::{ArgsTemplate, MAX_FAULTS, MAX_PROMPT, PromptTemplate, Reference};
 use crate::schema::{FUEL, Schema};
-use crate::task::{MAX_MESSAGES, MAX_TARGET, Message};
+use crate::task::{Content, MAX_MESSAGES, MAX_PARTS, MAX_TARGET, Message, Part};
 
 /// The input fields that steps may refer to.
 pub(crate) enum Inputs<'a> {
@@ -346,7 +346,7 @@ impl StepChecker<'_, '_, '_> {
         (prompt, system_prompt.map(|text| self.text("systemPrompt", text)))
     }
 
-    fn messages(&mut self) -> Vec<PromptTemplate> {
+    fn messages(&mut self) -> Vec<Message<PromptTemplate, PromptTemplate>> {
         if self.source.wait.is_some() || self.source.call.is_some() {
             return Vec::new();
         }
@@ -355,10 +355,43 @@ impl StepChecker<'_, '_, '_> {
             let says = format!("must have at most {MAX_MESSAGES} bytes of content in all");
             self.breaks(Rule::Length, "messages", &says);
         }
-        let content = |(index, message): (usize, &Message)| {
-            self.template(&format!("messages[{index}].content"), &message.content)
+        let shown = Message::files(messages).count();
+        if shown + self.source.files.len() > MAX_FILES && shown > 0 {
+            let says = format!("must have at most {MAX_FILES} files in all, with those of files");
+            self.breaks(Rule::Length, "messages", &says);
+        }
+        let message = |(index, message): (usize, &Message<String>)| Message {
+            role: message.role,
+            content: self.content(&format!("messages[{index}].content"), &message.content),
         };
-        messages.iter().enumerate().map(content).collect()
+        messages.iter().enumerate().map(message).collect()
+    }
+
+    fn content(
+        &mut self,
+        name: &str,
+        content: &Content<String>,
+    ) -> Content<PromptTemplate, PromptTemplate> {
+        if content.parts().len() > MAX_PARTS {
+            self.breaks(Rule::Length, name, &format!("must have at most {MAX_PARTS} parts"));
+        }
+        let part = |(index, part): (usize, &Part<String>)| match part {
+            Part::Text { text } => {
+                Part::Text { text: self.template(&format!("{name}[{index}].text"), text) }
+            }
+            Part::Image { file } => {
+                Part::Image { file: self.file(&format!("{name}[{index}].file"), file) }
+            }
+            Part::Document { file } => {
+                Part::Document { file: self.file(&format!("{name}[{index}].file"), file) }
+            }
+        };
+        match content {
+            Content::Text(text) => Content::Text(self.template(name, text)),
+            Content::Parts(parts) => {
+                Content::Parts(parts.iter().take(MAX_PARTS).enumerate().map(part).collect())
+            }
+        }
     }
 
     fn files(&mut self) -> Vec<PromptTemplate> {
@@ -369,21 +402,20 @@ impl StepChecker<'_, '_, '_> {
         if files.len() > MAX_FILES {
             self.breaks(Rule::Length, "files", &format!("must have at most {MAX_FILES} files"));
         }
-        let file = |(index, source): (usize, &String)| {
-            let name = format!("files[{index}]");
-            let field = self.field(&name);
-            check_length(&mut self.checker.problems, &field, source, 1, MAX_FILE_SOURCE);
-            let template = self.template(&name, source);
-            if template.references().next().is_none() && source.parse::<FileId>().is_err() {
-                self.breaks(
-                    Rule::Format,
-                    &name,
-                    "must be the id of a file: file_…, or a placeholder",
-                );
-            }
-            template
-        };
+        let file =
+            |(index, source): (usize, &String)| self.file(&format!("files[{index}]"), source);
         files.iter().take(MAX_FILES).enumerate().map(file).collect()
+    }
+
+    fn file(&mut self, name: &str, source: &str) -> PromptTemplate {
+        let field = self.field(name);
+        check_length(&mut self.checker.problems, &field, source, 1, MAX_FILE_SOURCE);
+        let template = self.template(name, source);
+        if template.references().next().is_none() && source.parse::<FileId>().is_err() {
+            let says = "must be the id of a file: file_…, or a placeholder";
+            self.breaks(Rule::Format, name, says);
+        }
+        template
     }
 
     /// The texts that a reviewer sees beside the output.

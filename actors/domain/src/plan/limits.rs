@@ -27,7 +27,7 @@ pub const MAX_TIMEOUT_MS: u64 = 86_400_000;
 /// The longest review time, in milliseconds: 30 days.
 pub const MAX_REVIEW_MS: u64 = 30 * 86_400_000;
 /// The longest text of `files` of a step, in bytes, as it is written.
-pub(crate) const MAX_FILE_SOURCE: usize = 2_000;
+pub const MAX_FILE_SOURCE: usize = 2_000;
 /// The most texts that a step shows its reviewer.
 pub const MAX_SHOWN: usize = 8;
 /// The longest template of such a text, in characters.

@@ -81,9 +81,9 @@ pub struct StepSource {
     /// The template of the system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The earlier turns, with templates as contents.
+    /// The earlier turns, with templates as texts and files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<String>>,
     /// The files of the prompt, or of the call: templates of identifiers, or of lists of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -205,8 +205,9 @@ impl StepSource {
         let texts = texts + self.map.size() + call;
         let schema = self.output_schema.as_ref().map_or(0, |schema| schema.to_string().len());
         let shown = self.review.iter().flat_map(|review| &review.show).map(String::len);
-        let texts =
-            texts + shown.sum::<usize>() + self.files.iter().map(String::len).sum::<usize>();
+        let of_messages = Message::files(&self.messages).map(|(_, _, file)| file);
+        let files = self.files.iter().chain(of_messages).map(String::len);
+        let texts = texts + shown.sum::<usize>() + files.sum::<usize>();
         let texts = texts + self.sampling.stop.iter().map(String::len).sum::<usize>();
         let texts = texts + self.confidence.as_ref().map_or(0, |ask| of(&ask.rubric));
         size_of::<Self>() + texts + Message::weight(&self.messages) + depends_on + wait + schema

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::problem::Code;
 use crate::render::MAX_PROMPT;
-use crate::task::{MAX_MESSAGES, Message, Sampling};
+use crate::task::{Content, MAX_MESSAGES, Message, Part, Sampling};
 
 fn step(id: &str, depends_on: &[&str]) -> StepSource {
     StepSource {
@@ -159,6 +159,21 @@ fn a_condition_is_checked_like_a_prompt() {
 }
 
 #[test]
+fn every_fault_of_the_parts_of_a_message_is_found_at_its_place() {
+    let rule = Code::Validation;
+    for (text, file, end, code) in [
+        ("{{", "{{input.x}}", "[0].text", rule(Rule::Placeholder)),
+        ("x", "a.png", "[1].file", rule(Rule::Format)),
+        ("x", "{{b.output}}", "[1].file", Code::MissingDependency),
+    ] {
+        let parts = vec![Part::Text { text: text.into() }, Part::Image { file: file.into() }];
+        let message = Message { content: Content::Parts(parts), ..Message::default() };
+        let found = faults(vec![StepSource { messages: vec![message], ..step("a", &[]) }]);
+        assert_eq!(found, [(format!("steps[0].messages[0].content{end}"), code)], "{text}, {file}");
+    }
+}
+
+#[test]
 fn every_rule_of_a_field_is_told() {
     let rule = Code::Validation;
     let with = |change: fn(&mut StepSource)| {
@@ -167,7 +182,7 @@ fn every_rule_of_a_field_is_told() {
         faults(vec![changed])
     };
     let says = |content: &str| {
-        let content = ["x", content].map(str::to_owned);
+        let content = ["x", content].map(Content::from);
         let message = |content| Message { content, ..Message::default() };
         faults(vec![StepSource { messages: content.map(message).into(), ..step("a", &[]) }])
     };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{FailureKind, Flow, Gate, Message, Routing, Sampling, ServiceTier};
 use crate::Timestamp;
 use crate::confidence::ask::{Ask, Expected};
-use crate::file::FILE_TOKENS;
+use crate::file::{FILE_TOKENS, Kind};
 use crate::function::{Work, json_length};
 use crate::id::{BatchId, ExecutionId, FileId, TaskId, TemplateBatchId};
 use crate::labels::Labels;
@@ -281,7 +281,7 @@ pub struct Inputs {
     /// The earlier turns, between the system messages and the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
-    /// The files of the last user message, or of a call of a function.
+    /// The files: first those of the last user message, or of a call of a function, then those of `messages`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileId>,
     /// The JSON Schema that the output must match.
@@ -301,8 +301,25 @@ pub struct Inputs {
 impl Inputs {
     /// The prompt, the system prompt and the contents of the messages.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let messages = self.messages.iter().map(|message| message.content.as_str());
+        let messages = self.messages.iter().flat_map(|message| message.content.texts());
+        let messages = messages.map(String::as_str);
         [self.prompt.as_str()].into_iter().chain(self.system_prompt.as_deref()).chain(messages)
+    }
+
+    /// The files of the last user message, or of a call of a function.
+    #[must_use]
+    pub fn own_files(&self) -> &[FileId] {
+        let of_messages = Message::files(&self.messages).count();
+        &self.files[..self.files.len().saturating_sub(of_messages)]
+    }
+
+    /// The files, with the place of each in the request and the kind that the request says.
+    pub fn placed_files(&self) -> impl Iterator<Item = (String, Option<Kind>, FileId)> {
+        let own = self.own_files().iter().enumerate();
+        let own = own.map(|(number, id)| (format!("files[{number}]"), None, *id));
+        own.chain(Message::files(&self.messages).filter_map(|(place, kind, at)| {
+            Some((place, Some(kind), *self.files.get(usize::from(*at))?))
+        }))
     }
 
     /// The estimated tokens of all texts, the context included, and of the files.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callboard_domain::digest::Digest;
-use callboard_domain::file::{File, Part, Purpose};
+use callboard_domain::file::{File, Format, Part, Purpose};
 use callboard_domain::id::{Environment, FileId, TaskId};
 use callboard_domain::query::{Keyset, Page, Window};
 use callboard_domain::task::Request;
@@ -142,14 +142,14 @@ impl Handle {
     ) -> Result<Vec<UseGuard<'_, (Environment, FileId)>>, Error> {
         let mut guards = Vec::new();
         for (index, task) in tasks.iter().enumerate() {
-            for (number, id) in task.inputs.files.iter().enumerate() {
+            for (at, kind, id) in task.inputs.placed_files() {
                 let invalid = |says: &str| {
-                    let field = format!("{}files[{number}]", place(index));
+                    let field = format!("{}{at}", place(index));
                     let says = format!("{field} names {id}, which {says}");
                     Err(Error::invalid(field, Rule::Format, says))
                 };
-                let guard = self.node.state.files.held.keep(&(environment, *id));
-                let found = match self.file(environment, *id).await {
+                let guard = self.node.state.files.held.keep(&(environment, id));
+                let found = match self.file(environment, id).await {
                     Ok(file) => Some(file),
                     Err(Error::NotFound { .. }) => None,
                     Err(error) => return Err(error),
@@ -161,6 +161,13 @@ impl Handle {
                     return invalid(
                         "is no PNG, JPEG, WebP, GIF, PDF or text, by its bytes: no model can be shown it",
                     );
+                }
+                let is = file.format.map(Format::kind);
+                if let (Some(kind), Some(is)) = (kind, is.filter(|is| kind != Some(*is))) {
+                    let (kind, is) = (kind.as_str(), is.as_str());
+                    return invalid(&format!(
+                        "is no {kind}, by its bytes: its part has the type {is}"
+                    ));
                 }
                 guards.push(guard);
             }

@@ -43,8 +43,8 @@ use callboard_domain::session::signing::SigningKeyId;
 use callboard_domain::session::{Replaced, Session, State};
 use callboard_domain::spending::{Budget, Match, OnExceed, Period};
 use callboard_domain::task::{
-    Chance, Channels, Completion, Ending, EndingCode, Event, Gate, HoldReason, Inputs, LeaseId,
-    Message, Origin, OutputFault, Sampling, Spec, State as TaskState, Task,
+    Chance, Channels, Completion, Content, Ending, EndingCode, Event, Gate, HoldReason, Inputs,
+    LeaseId, Message, Origin, OutputFault, Part, Sampling, Spec, State as TaskState, Task,
 };
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
 use callboard_domain::template::{Choice, Version};
@@ -252,6 +252,17 @@ fn the_rows_of_tasks_are_pinned() {
     let golden =
         pinned("made-v1-with-messages", serde_json::to_string(&made).expect("JSON").as_bytes());
     assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), made);
+    let shown = InputsRow {
+        spec: made.spec.clone(),
+        inputs: made.inputs.clone().map(|inputs| Inputs {
+            messages: vec![in_parts(0, 1)],
+            files: vec![FileId::from_u128(1 << 10), FileId::from_u128(2 << 10)],
+            ..inputs
+        }),
+    };
+    let golden =
+        pinned("made-v1-with-parts", serde_json::to_string(&shown).expect("JSON").as_bytes());
+    assert_eq!(serde_json::from_slice::<InputsRow>(&golden).expect("it is readable"), shown);
     let sampling = Sampling {
         seed: Some(-7),
         top_p: Some(0.25),
@@ -873,13 +884,26 @@ fn the_rows_of_plans_and_templates_are_pinned() {
     source.steps[0].messages = messages();
     let json = serde_json::to_string(&source).expect("JSON");
     pinned("plan-source-v1-with-messages", json.as_bytes());
+    let (image, pdf) = ("{{input.scan}}".to_owned(), "{{input.pdf}}".to_owned());
+    source.steps[0].messages = vec![in_parts(image, pdf)];
+    let json = serde_json::to_string(&source).expect("JSON");
+    pinned("plan-source-v1-with-parts", json.as_bytes());
+    assert_eq!(serde_json::from_str::<PlanSource>(&json).expect("it is readable"), source);
+    source.steps[0].messages = messages();
     source.steps[0].output_schema = Some(serde_json::json!({"type": "object"}));
     let json = serde_json::to_string(&source).expect("JSON");
     pinned("plan-source-v1-with-schema", json.as_bytes());
 }
 
-fn messages() -> Vec<Message> {
-    let content = String::from;
+fn in_parts<F>(image: F, document: F) -> Message<F> {
+    let text = "Look:".to_owned();
+    let parts =
+        vec![Part::Text { text }, Part::Image { file: image }, Part::Document { file: document }];
+    Message { role: callboard_domain::task::Role::User, content: Content::Parts(parts) }
+}
+
+fn messages<F>() -> Vec<Message<F>> {
+    let content = Content::from;
     vec![
         Message { role: callboard_domain::task::Role::User, content: content("u") },
         Message { role: callboard_domain::task::Role::Assistant, content: content("a") },

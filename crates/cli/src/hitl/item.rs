@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::output::{Column, details, escaped};
+use crate::turns;
 
 const FIELDS: [Column; 24] = [
     ("task", "taskId"),
@@ -36,8 +37,9 @@ const FIELDS: [Column; 24] = [
 /// The members that name users.
 pub(super) const USERS: [&str; 3] = ["assignedTo", "claimedBy", "decision.by"];
 
-const TEXTS: [Column; 5] = [
+const TEXTS: [Column; 6] = [
     ("summary", "summary"),
+    ("earlier turns", "turns"),
     ("prompt", "prompt"),
     ("source", "source"),
     ("output", "output"),
@@ -57,6 +59,7 @@ pub(super) fn shown(item: &Value) -> String {
     if !shown.is_empty() {
         fields["source"] = shown.join("\n\n").into();
     }
+    fields["turns"] = turns::in_lines(&item["task"]["messages"]);
     details(&fields, &FIELDS, &TEXTS)
 }
 

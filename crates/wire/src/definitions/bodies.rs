@@ -177,7 +177,7 @@ impl<'a> StepBody<'a> {
             function: step.call.as_ref().map(|call| call.function.as_str()),
             args: step.call.as_ref().map(|call| &call.args),
             system_prompt: step.system_prompt.as_deref(),
-            messages: MessageBody::all(&step.messages),
+            messages: MessageBody::of_source(&step.messages),
             files: &step.files,
             model: step.model.as_deref(),
             queue: step.queue.as_deref(),

@@ -1,4 +1,4 @@
-//! The files of a request, as parts of its last user message.
+//! The files of a request, as parts of its messages.
 //!
 //! | | OpenAI's form | Anthropic's |
 //! |---|---|---|
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Completion, Failure, Request};
 use crate::files::File;
+use callboard_domain::task::{Content, Part};
 
 /// The form of the parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +40,8 @@ fn shown(file: &File) -> Option<Shown<'_>> {
 }
 
 /// Passes if every file can be shown to a model.
-fn check(files: &[File]) -> Result<(), Failure> {
-    match files.iter().find(|file| shown(file).is_none()) {
+fn check<'f>(mut files: impl Iterator<Item = &'f File>) -> Result<(), Failure> {
+    match files.find(|file| shown(file).is_none()) {
         None => Ok(()),
         Some(file) => Err(Failure::refused(format!(
             "file {} of the type {} can be shown to no model",
@@ -55,7 +56,25 @@ pub(super) fn content(form: Form, files: &[File], text: &str) -> Value {
         return json!(text);
     }
     let parts = files.iter().filter_map(|file| part(form, file));
-    parts.chain([json!({"type": "text", "text": text})]).collect()
+    parts.chain([text_part(text)]).collect()
+}
+
+/// The content of an earlier message, each part at its place.
+pub(super) fn of(form: Form, content: &Content<File>) -> Value {
+    match content {
+        Content::Text(text) => json!(text),
+        Content::Parts(parts) => {
+            let part = |it: &Part<File>| match it.file() {
+                Some((_, file)) => part(form, file),
+                None => it.text().map(|text| text_part(text)),
+            };
+            parts.iter().filter_map(part).collect()
+        }
+    }
+}
+
+fn text_part(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }
 
 fn part(form: Form, file: &File) -> Option<Value> {
@@ -90,17 +109,18 @@ pub(super) async fn answered(
     request: &Request,
     call: impl Future<Output = Result<Completion, Failure>>,
 ) -> Result<Completion, Failure> {
-    check(&request.files)?;
-    call.await.map_err(|failure| naming(failure, &request.files))
+    check(request.all_files())?;
+    call.await.map_err(|failure| naming(failure, request.all_files()))
 }
 
 /// The refusal of a request by a provider, which names the files that it may be about.
-fn naming(failure: Failure, files: &[File]) -> Failure {
+fn naming<'f>(failure: Failure, files: impl Iterator<Item = &'f File>) -> Failure {
+    let of = |file: &File| format!("{} ({})", file.id, file.media_type);
+    let files: Vec<_> = files.map(of).collect();
     if files.is_empty() || failure.retryable {
         return failure;
     }
-    let of = |file: &File| format!("{} ({})", file.id, file.media_type);
-    let files = files.iter().map(of).collect::<Vec<_>>().join(", ");
+    let files = files.join(", ");
     let message = format!("{}; the request had the files {files}", failure.message);
     Failure { message: message.chars().take(1_000).collect(), ..failure }
 }
@@ -147,21 +167,54 @@ mod tests {
     }
 
     #[test]
+    fn the_parts_of_a_turn_stay_in_their_order() {
+        let text = |text: &str| Part::Text { text: text.to_owned() };
+        let (image, document) = (file("image/png", b"png"), file("text/csv", b"a,b"));
+        let content = Content::Parts(vec![
+            text("One:"),
+            Part::Image { file: image },
+            text("Two:"),
+            Part::Document { file: document },
+        ]);
+        assert_eq!(
+            of(Form::OpenAi, &content),
+            json!([
+                {"type": "text", "text": "One:"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
+                {"type": "text", "text": "Two:"},
+                {"type": "text", "text": "a.x:\na,b"},
+            ])
+        );
+        assert_eq!(
+            of(Form::Anthropic, &content),
+            json!([
+                {"type": "text", "text": "One:"},
+                {"type": "image", "source":
+                    {"type": "base64", "media_type": "image/png", "data": "cG5n"}},
+                {"type": "text", "text": "Two:"},
+                {"type": "document", "title": "a.x", "source":
+                    {"type": "text", "media_type": "text/plain", "data": "a,b"}},
+            ])
+        );
+        assert_eq!(of(Form::Anthropic, &"x".into()), json!("x"));
+    }
+
+    #[test]
     fn a_file_that_no_model_is_shown_is_refused_for_good() {
-        let failure = check(&[file("application/zip", b"\xff")]).expect_err("it is no text");
+        let failure = check([file("application/zip", b"\xff")].iter()).expect_err("it is no text");
         assert!(!failure.retryable && failure.message.contains("file_1"), "{failure:?}");
-        assert_eq!(check(&[file("text/markdown", b"# a")]), Ok(()));
+        assert_eq!(check([file("text/markdown", b"# a")].iter()), Ok(()));
     }
 
     #[test]
     fn a_refusal_names_the_files_and_a_passing_failure_does_not() {
         let files = [file("application/pdf", b"%PDF-")];
-        let refused = naming(Failure::refused("unknown part type: file"), &files);
+        let refused = naming(Failure::refused("unknown part type: file"), files.iter());
         let says = "unknown part type: file; the request had the files file_1 (application/pdf)";
         assert_eq!((refused.message.as_str(), refused.retryable), (says, false));
         let passing = Failure::new(super::super::Code::ProviderError, "busy", true);
-        assert_eq!(naming(passing.clone(), &files), passing);
+        assert_eq!(naming(passing.clone(), files.iter()), passing);
         let alone = Failure::refused("no");
-        assert_eq!(naming(alone.clone(), &[]), alone);
+        assert_eq!(naming(alone.clone(), [].iter()), alone);
     }
 }

@@ -180,8 +180,9 @@ fn answer(request: &Request) -> (String, [u8; 4]) {
     let mut hash = Sha256::new();
     let system = request.system_messages();
     let system = system.iter().map(String::as_str);
-    let earlier =
-        request.messages.iter().flat_map(|message| [message.role.as_str(), &message.content]);
+    let earlier = request.messages.iter().flat_map(|message| {
+        [message.role.as_str()].into_iter().chain(message.content.texts().map(String::as_str))
+    });
     let texts =
         [request.model.as_str()].into_iter().chain(system).chain(earlier).chain([&*request.prompt]);
     for text in texts {

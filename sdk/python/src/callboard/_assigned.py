@@ -16,13 +16,6 @@ from pydantic import PrivateAttr
 from ._base import Base
 
 
-class Message(Base):
-    """An earlier turn."""
-
-    role: str
-    content: str
-
-
 class TaskFile(Base):
     """A file of a task."""
 
@@ -58,6 +51,35 @@ class TaskFile(Base):
         if response.status_code != 200:
             raise Failure(f"file {self.id} could not be read: the server answered {response.status_code}")
         return response.content
+
+
+class Part(Base):
+    """A part of a turn: `text` has a text, `image` and `document` have a file."""
+
+    type: str
+    text: str | None = None
+    file: TaskFile | None = None
+
+
+class Message(Base):
+    """An earlier turn."""
+
+    role: str
+    content: str | Sequence[Part]
+
+    @property
+    def text(self) -> str:
+        """The texts, without the files between them."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content if part.text is not None)
+
+    @property
+    def files(self) -> list[TaskFile]:
+        """The files of the parts."""
+        if isinstance(self.content, str):
+            return []
+        return [part.file for part in self.content if part.file is not None]
 
 
 class Task(Base):
@@ -108,14 +130,14 @@ class Task(Base):
         self._cost += cost
 
     def chat(self) -> list[dict[str, str]]:
-        """The turns for a chat model, in the order that the server promises."""
+        """The turns for a chat model, in the order that the server promises, without the files of `messages`."""
         turns = []
         if self.system_prompt:
             turns.append({"role": "system", "content": self.system_prompt})
         if self.context is not None:
             text = json.dumps(self.context, ensure_ascii=False, separators=(",", ":"))
             turns.append({"role": "system", "content": f"Context:\n{text}"})
-        turns += [{"role": it.role, "content": it.content} for it in self.messages]
+        turns += [{"role": it.role, "content": it.text} for it in self.messages]
         return [*turns, {"role": "user", "content": self.prompt}]
 
 

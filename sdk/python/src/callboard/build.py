@@ -113,8 +113,8 @@ class Definition:
 
 
 def _reads(body: Mapping[str, Any]) -> set[str]:
-    prompts = [body.get("prompt"), body.get("systemPrompt"), *(it["content"] for it in body.get("messages") or ())]
-    found = {name for text in (*prompts, *_texts(body.get("args"))) for name in OUTPUT.findall(text or "")}
+    prompts = [body.get("prompt"), body.get("systemPrompt"), *_texts(body.get("messages")), *_texts(body.get("args"))]
+    found = {name for text in prompts for name in OUTPUT.findall(text or "")}
     lists = body.get("forEach") or ""
     variables = set(lists) if isinstance(lists, dict) else {body.get("item") or "item"}
     for text in (body.get("condition"), *(lists.values() if isinstance(lists, dict) else [lists])):

@@ -876,13 +876,15 @@ class Member(Base):
     """The user: `usr_…`"""
 
 
-class Message(Base):
-    """An earlier turn."""
+class MessagePart(Base):
+    """A part of a message."""
 
-    content: str
+    file: str | None = None
+    """The id of the file; of a step as written, with `{{…}}`."""
+    text: str | None = None
     """The text."""
-    role: str
-    """user or assistant."""
+    type: str
+    """text, image or document."""
 
 
 class Methods(Base):
@@ -1984,14 +1986,26 @@ class Logout(Base):
     """All sessions of the user; by default this one alone."""
 
 
+class MessagePartRequest(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    type: Literal["text", "image", "document"]
+    """The kind."""
+    text: str | None = None
+    """The text of a part of the type text."""
+    file: Annotated[str | None, Field(max_length=2000, min_length=1)] = None
+    """The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids."""
+
+
 class MessageRequest(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
     )
     role: Literal["user", "assistant"]
     """The author."""
-    content: str
-    """The text; that of a step has placeholders."""
+    content: str | list[MessagePartRequest]
+    """The text, or parts: texts, images and documents; those of a step have placeholders."""
 
 
 class PauseAll(Base):
@@ -2579,29 +2593,6 @@ class Queue(QueueSettings):
     """The connected workers that serve the queue."""
 
 
-class ReviewedTask(Base):
-    """The parts of a task that its reviewer needs besides the prompt and the output."""
-
-    context: dict[str, Any] | None = None
-    """The context."""
-    files: list[str] | None = None
-    """The ids of the files that the model saw with the prompt."""
-    finish_reason: str | None = None
-    """The reason why the model stopped, in the provider's word."""
-    messages: list[Message] | None = None
-    """The earlier turns."""
-    output_schema: dict[str, Any] | None = None
-    """The JSON Schema of the output."""
-    retry_of: str | None = None
-    """The rejected task that it tries again."""
-    shown: list[str] | None = None
-    """The texts that its step shows a reviewer beside the output."""
-    system_prompt: str | None = None
-    """The system prompt."""
-    usage: Usage | None = None
-    """The usage of the model call."""
-
-
 class Session(Base):
     """A session."""
 
@@ -2613,69 +2604,6 @@ class Session(Base):
     """The access token, for `Authorization: Bearer`."""
     user: User
     """The signed-in user."""
-
-
-class Step(Sampling, Routing, Flow):
-    """A step."""
-
-    args: dict[str, Any] | None = None
-    """Its args, with `{{…}}` in their strings; not in lists of plans."""
-    concurrency: int | None = None
-    """The most tasks at once, 1 to 1000; by default one for each item."""
-    condition: str | None = None
-    """The condition, in CEL."""
-    confidence: Confidence | None = None
-    """The source of its confidence."""
-    depends_on: list[str]
-    """The ids of the steps that must complete first."""
-    files: list[str] | None = None
-    """The files of the prompt, or of the call, with `{{…}}`."""
-    for_each: str | dict[str, str] | None = None
-    """The placeholder of the list for each of whose items it runs, or lists that are walked together."""
-    function: str | None = None
-    """The function that the step calls in place of a model."""
-    id: str
-    """`^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta."""
-    item: str | None = None
-    """The name of the variable of an item; by default `item`."""
-    max_items: int | None = None
-    """The longest list, 1 to 1000."""
-    max_tokens: int | None = None
-    """The most tokens to answer with."""
-    messages: list[Message] | None = None
-    """Earlier turns, with `{{…}}`; not in lists of plans."""
-    min_success: float | None = None
-    """The share of the items that must complete, 0 to 1."""
-    model: str | None = None
-    """The model; by default `[models] default`."""
-    on_item_error: str | None = None
-    """fail or skip; by default fail."""
-    output_schema: dict[str, Any] | None = None
-    """The JSON Schema of its output; not in lists of plans."""
-    prompt: str | None = None
-    """The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans."""
-    queue: str | None = None
-    """The queue; by default `default`."""
-    requires_approval: bool
-    """True holds its output for review; by default false."""
-    retry: Retry | None = None
-    """The number of attempts."""
-    review: StepReview | None = None
-    """The texts that a reviewer of its output sees beside it."""
-    schema_: dict[str, Any] | None = None
-    """The schema of its payload."""
-    signal: str | None = None
-    """The signal that a wait waits for."""
-    system_prompt: str | None = None
-    """The first system message, with `{{…}}`; not in lists of plans."""
-    temperature: float | None = None
-    """0 to 1."""
-    timeout_ms: int | None = None
-    """The time limit of one attempt, in milliseconds; by default 300000."""
-    title: str | None = None
-    """The title of its tasks, with `{{…}}`."""
-    type: str | None = None
-    """`wait` for a step that waits for a signal; else left out."""
 
 
 class StepResult(Base):
@@ -2730,118 +2658,6 @@ class StepResult(Base):
     """
     waiting_until: AwareDatetime | None = None
     """The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal."""
-
-
-class Task(Routing, Sampling, Labels, Flow):
-    """A task; a member that does not exist yet is left out."""
-
-    args: dict[str, Any] | None = None
-    """The args of the function; not in lists."""
-    attempt: int
-    """The number of the current or last attempt; 0 before the first."""
-    awaiting_approval: bool
-    """True if its output is held for review."""
-    batch_id: str | None = None
-    """The batch that it was created in."""
-    callback_url: str | None = None
-    """The receiver of webhooks."""
-    cancelled_at: AwareDatetime | None = None
-    """The time of the cancellation."""
-    completed_at: AwareDatetime | None = None
-    """The time of an end with an output, a failure or a rejection."""
-    confidence: float | None = None
-    """The worker's confidence in the output, 0 to 1."""
-    confidence_request: Confidence | None = None
-    """The requested source of the confidence; not in lists."""
-    confidence_source: str | None = None
-    """The source of the confidence."""
-    context: dict[str, Any] | None = None
-    """Extra key-value pairs; not in lists."""
-    created_at: AwareDatetime
-    """The time of creation."""
-    deadline_at: AwareDatetime | None = None
-    """The latest end of the running attempt."""
-    erased_at: AwareDatetime | None = None
-    """The time at which the texts were erased."""
-    error: TaskError | None = None
-    """The failure of the task, or of its last attempt."""
-    fallback_reason: str | None = None
-    """The failure after which the task went on to this model."""
-    files: list[str] | None = None
-    """The ids of files that the model sees with the prompt; not in lists."""
-    finish_reason: str | None = None
-    """The reason why the model stopped, in the provider's word."""
-    function: str | None = None
-    """The function that a worker calls in place of a prompt."""
-    id: str
-    """`dt_task_…`"""
-    idempotency_key: str | None = None
-    """The idempotency key of the request that made it alone."""
-    item: int | None = None
-    """The item of the step's list that it is for, from 0."""
-    max_tokens: int | None = None
-    """The most tokens to answer with."""
-    messages: list[Message] | None = None
-    """Earlier turns; not in lists."""
-    model: str
-    """The model's name; `function:` and the name of the function for a call of one."""
-    model_used: str | None = None
-    """The model that was called last."""
-    output: str | None = None
-    """The model's answer, or the JSON of a function's value; not in lists."""
-    output_schema: dict[str, Any] | None = None
-    """The JSON Schema of the output; not in lists."""
-    plan_execution_id: str | None = None
-    """The execution that it belongs to."""
-    priority: int
-    """1 to 10."""
-    prompt: str | None = None
-    """The prompt; not in lists."""
-    queue: str
-    """The queue's name."""
-    retry: Retry | None = None
-    """The attempts and the waits between them, unless they are the default."""
-    retry_count: int
-    """The number of returns to the queue after a failed attempt."""
-    retry_of: str | None = None
-    """The task that it tries again: a rejected one, or one that was retried."""
-    reused_from: str | None = None
-    """The task of the forked execution whose output it is a copy of."""
-    start_at: AwareDatetime | None = None
-    """The instant before which it does not run."""
-    started_at: AwareDatetime | None = None
-    """The time of the first run."""
-    status: str
-    """pending, running, completed, failed, cancelled or rejected."""
-    step_id: str | None = None
-    """The step that the task is."""
-    system_prompt: str | None = None
-    """System instructions; not in lists."""
-    tags: list[str]
-    """The tags, for filtering."""
-    temperature: float | None = None
-    """0 to 1."""
-    thinking: str | None = None
-    """The model's thinking before the answer, at most 32 KiB; not in lists."""
-    timeout_ms: int
-    """The time limit of one attempt."""
-    usage: Usage | None = None
-    """The usage of the model call."""
-    waiting_for: str | None = None
-    """The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, paused, `queue_paused`, budget."""
-    waiting_since: AwareDatetime | None = None
-    """The instant since which it waits; absent after an attempt that failed."""
-    waiting_until: AwareDatetime | None = None
-    """The earliest end of the wait, if it is known."""
-    warnings: list[str] | None = None
-    """Work that no connected worker takes now; only in the answer to a submission."""
-    worker_id: str | None = None
-    """The worker that runs the task, or ran it last."""
-    workers_lost: int | None = None
-    """
-    The workers that were lost while they had the task, which uses up no attempt; absent if none was. After five
-    the task fails.
-    """
 
 
 class TemplateBatch(Base):
@@ -2920,57 +2736,6 @@ class TemplateBatchEstimate(Base):
     """Rows whose prompts cannot be rendered: they will fail at no cost."""
     usage: EstimatedUsage
     """The expected tokens."""
-
-
-class Template(Base):
-    """A template."""
-
-    author: str
-    """The author: an e-mail, `key:<name>`, or `system`."""
-    created_at: AwareDatetime
-    """The time of creation."""
-    defaults: Defaults | None = None
-    """The defaults of steps; not in lists."""
-    description: str | None = None
-    """The description: at most 500 characters."""
-    estimated_cost: float
-    """The cost of a run, in USD."""
-    estimated_duration_ms: int
-    """The duration of a run, in milliseconds."""
-    hitl: Hitl | None = None
-    """The held output; not in lists."""
-    hitl_steps: list[str]
-    """The ids of the steps whose outputs are always held."""
-    id: str
-    """The name in small letters and hyphens, and the major version: `contract-review-v1`."""
-    industry: str
-    """legal, finance, devops, marketing, healthcare or custom."""
-    input_schema: dict[str, Any] | None = None
-    """JSON Schema (draft 2020-12) of the input; not in lists."""
-    latest: bool
-    """True if a deploy without a version takes this one."""
-    latest_set: bool | None = None
-    """True if it was set as the latest."""
-    metadata: dict[str, Any] | None = None
-    """Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists."""
-    name: str
-    """The name: 1 to 100 characters."""
-    output_schema: dict[str, Any] | None = None
-    """JSON Schema of the last step's output; not in lists."""
-    retired_at: AwareDatetime | None = None
-    """The time at which it was retired: no deploy takes it any more."""
-    steps: list[Step] | None = None
-    """1 to 500 steps; not in lists."""
-    steps_count: int
-    """The number of steps."""
-    tags: list[str]
-    """The tags, for filtering: at most 32 of at most 64 characters."""
-    title: str | None = None
-    """The title of its executions, with `{{…}}`."""
-    version: str
-    """major.minor.patch."""
-    visibility: str
-    """private (by default), organization or public."""
 
 
 class UsageGroups(Base):
@@ -3449,98 +3214,6 @@ class TemplateRequest(Base):
     """Anything: at most 256 KiB as compact JSON. `estimates` declares cost and durationMs."""
 
 
-class Approval(Base):
-    """An approval."""
-
-    args: dict[str, Any] | None = None
-    """The args of the function; in lists, their JSON stands in prompt; not in events."""
-    assigned_to: str | None = None
-    """The assigned reviewer."""
-    blind: bool | None = None
-    """
-    True if the output, or the member `field`, and the confidence are hidden until the decision, which must have
-    `modifiedOutput`: the reviewer's own answer.
-    """
-    claimed_by: str | None = None
-    """The reviewer who has claimed the output."""
-    claimed_until: AwareDatetime | None = None
-    """The end of the claim."""
-    concurrency_key: str | None = None
-    """The concurrency key of the task."""
-    confidence: float | None = None
-    """The confidence in the output, 0 to 1."""
-    confidence_source: str | None = None
-    """The source of the confidence."""
-    created_at: AwareDatetime
-    """The time of the hold."""
-    decision: Decision | None = None
-    """The decision."""
-    erased_at: AwareDatetime | None = None
-    """The time at which the texts of the task were erased."""
-    escalated_at: AwareDatetime | None = None
-    """The time of the first escalation."""
-    field: str | None = None
-    """The member of the output that a requested review judges."""
-    function: str | None = None
-    """The function whose value the output is."""
-    history: Chain
-    """The length and the last hash of its history."""
-    idempotency_key: str | None = None
-    """The idempotency key of the request that made it alone."""
-    item: int | None = None
-    """The item of the step's list that the task is for, from 0."""
-    model: str
-    """The model's name."""
-    notify_channels: list[str] | None = None
-    """The channels that notify reviewers."""
-    output: str | None = None
-    """The model's output, in lists its first 2,000 characters; not in events."""
-    output_truncated: bool | None = None
-    """True if a list shows only the beginning of the output."""
-    plan_execution_id: str | None = None
-    """The execution that the task belongs to."""
-    prompt: str | None = None
-    """The prompt, in lists its first 2,000 characters; not in events."""
-    prompt_truncated: bool | None = None
-    """True if a list shows only the beginning of the prompt."""
-    queue: str
-    """The queue's name."""
-    reason: str
-    """
-    The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
-    passed, and nothing waits for the decision.
-    """
-    sampled: bool
-    """True if the output is a sample of those that pass."""
-    status: str
-    """pending, assigned, escalated, expired, approved, rejected or cancelled."""
-    step_id: str | None = None
-    """The step that the task is."""
-    summary: str | None = None
-    """The beginning of the output; not in events."""
-    tags: list[str]
-    """The tags of the task."""
-    task: ReviewedTask | None = None
-    """The rest of the task that the output was made from; only for a single approval."""
-    task_id: str
-    """The task whose output waits; also the approval's identifier."""
-    template_id: str | None = None
-    """The template that the execution was deployed from."""
-    threshold: float | None = None
-    """Minimum confidence to skip review."""
-    timeout_at: AwareDatetime
-    """The end of the reviewers' time."""
-    title: str | None = None
-    """The title of the task."""
-    untested: bool | None = None
-    """
-    True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
-    know how good such confidences are.
-    """
-    waiting_ms: int
-    """The wait so far, or until the decision, in milliseconds."""
-
-
 class BatchComparison(Base):
     """Two batches side by side; rows with the same key are compared."""
 
@@ -3658,31 +3331,262 @@ class Item(StepResult):
     """The item's number in the list, from 0."""
 
 
-class Plan(Base):
-    """A plan."""
+class Message(Base):
+    """An earlier turn."""
 
+    content: str | list[MessagePart]
+    """The text, or parts."""
+    role: str
+    """user or assistant."""
+
+
+class ReviewedTask(Base):
+    """The parts of a task that its reviewer needs besides the prompt and the output."""
+
+    context: dict[str, Any] | None = None
+    """The context."""
+    files: list[str] | None = None
+    """The ids of the files that the model saw with the prompt."""
+    finish_reason: str | None = None
+    """The reason why the model stopped, in the provider's word."""
+    messages: list[Message] | None = None
+    """The earlier turns."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of the output."""
+    retry_of: str | None = None
+    """The rejected task that it tries again."""
+    shown: list[str] | None = None
+    """The texts that its step shows a reviewer beside the output."""
+    system_prompt: str | None = None
+    """The system prompt."""
+    usage: Usage | None = None
+    """The usage of the model call."""
+
+
+class Step(Sampling, Routing, Flow):
+    """A step."""
+
+    args: dict[str, Any] | None = None
+    """Its args, with `{{…}}` in their strings; not in lists of plans."""
+    concurrency: int | None = None
+    """The most tasks at once, 1 to 1000; by default one for each item."""
+    condition: str | None = None
+    """The condition, in CEL."""
+    confidence: Confidence | None = None
+    """The source of its confidence."""
+    depends_on: list[str]
+    """The ids of the steps that must complete first."""
+    files: list[str] | None = None
+    """The files of the prompt, or of the call, with `{{…}}`."""
+    for_each: str | dict[str, str] | None = None
+    """The placeholder of the list for each of whose items it runs, or lists that are walked together."""
+    function: str | None = None
+    """The function that the step calls in place of a model."""
+    id: str
+    """`^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta."""
+    item: str | None = None
+    """The name of the variable of an item; by default `item`."""
+    max_items: int | None = None
+    """The longest list, 1 to 1000."""
+    max_tokens: int | None = None
+    """The most tokens to answer with."""
+    messages: list[Message] | None = None
+    """Earlier turns, with `{{…}}`; not in lists of plans."""
+    min_success: float | None = None
+    """The share of the items that must complete, 0 to 1."""
+    model: str | None = None
+    """The model; by default `[models] default`."""
+    on_item_error: str | None = None
+    """fail or skip; by default fail."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of its output; not in lists of plans."""
+    prompt: str | None = None
+    """The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans."""
+    queue: str | None = None
+    """The queue; by default `default`."""
+    requires_approval: bool
+    """True holds its output for review; by default false."""
+    retry: Retry | None = None
+    """The number of attempts."""
+    review: StepReview | None = None
+    """The texts that a reviewer of its output sees beside it."""
+    schema_: dict[str, Any] | None = None
+    """The schema of its payload."""
+    signal: str | None = None
+    """The signal that a wait waits for."""
+    system_prompt: str | None = None
+    """The first system message, with `{{…}}`; not in lists of plans."""
+    temperature: float | None = None
+    """0 to 1."""
+    timeout_ms: int | None = None
+    """The time limit of one attempt, in milliseconds; by default 300000."""
+    title: str | None = None
+    """The title of its tasks, with `{{…}}`."""
+    type: str | None = None
+    """`wait` for a step that waits for a signal; else left out."""
+
+
+class Task(Routing, Sampling, Labels, Flow):
+    """A task; a member that does not exist yet is left out."""
+
+    args: dict[str, Any] | None = None
+    """The args of the function; not in lists."""
+    attempt: int
+    """The number of the current or last attempt; 0 before the first."""
+    awaiting_approval: bool
+    """True if its output is held for review."""
+    batch_id: str | None = None
+    """The batch that it was created in."""
+    callback_url: str | None = None
+    """The receiver of webhooks."""
+    cancelled_at: AwareDatetime | None = None
+    """The time of the cancellation."""
+    completed_at: AwareDatetime | None = None
+    """The time of an end with an output, a failure or a rejection."""
+    confidence: float | None = None
+    """The worker's confidence in the output, 0 to 1."""
+    confidence_request: Confidence | None = None
+    """The requested source of the confidence; not in lists."""
+    confidence_source: str | None = None
+    """The source of the confidence."""
+    context: dict[str, Any] | None = None
+    """Extra key-value pairs; not in lists."""
     created_at: AwareDatetime
     """The time of creation."""
+    deadline_at: AwareDatetime | None = None
+    """The latest end of the running attempt."""
+    erased_at: AwareDatetime | None = None
+    """The time at which the texts were erased."""
+    error: TaskError | None = None
+    """The failure of the task, or of its last attempt."""
+    fallback_reason: str | None = None
+    """The failure after which the task went on to this model."""
+    files: list[str] | None = None
+    """The ids of files that the model sees with the prompt; not in lists."""
+    finish_reason: str | None = None
+    """The reason why the model stopped, in the provider's word."""
+    function: str | None = None
+    """The function that a worker calls in place of a prompt."""
+    id: str
+    """`dt_task_…`"""
+    idempotency_key: str | None = None
+    """The idempotency key of the request that made it alone."""
+    item: int | None = None
+    """The item of the step's list that it is for, from 0."""
+    max_tokens: int | None = None
+    """The most tokens to answer with."""
+    messages: list[Message] | None = None
+    """Earlier turns; not in lists."""
+    model: str
+    """The model's name; `function:` and the name of the function for a call of one."""
+    model_used: str | None = None
+    """The model that was called last."""
+    output: str | None = None
+    """The model's answer, or the JSON of a function's value; not in lists."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of the output; not in lists."""
+    plan_execution_id: str | None = None
+    """The execution that it belongs to."""
+    priority: int
+    """1 to 10."""
+    prompt: str | None = None
+    """The prompt; not in lists."""
+    queue: str
+    """The queue's name."""
+    retry: Retry | None = None
+    """The attempts and the waits between them, unless they are the default."""
+    retry_count: int
+    """The number of returns to the queue after a failed attempt."""
+    retry_of: str | None = None
+    """The task that it tries again: a rejected one, or one that was retried."""
+    reused_from: str | None = None
+    """The task of the forked execution whose output it is a copy of."""
+    start_at: AwareDatetime | None = None
+    """The instant before which it does not run."""
+    started_at: AwareDatetime | None = None
+    """The time of the first run."""
+    status: str
+    """pending, running, completed, failed, cancelled or rejected."""
+    step_id: str | None = None
+    """The step that the task is."""
+    system_prompt: str | None = None
+    """System instructions; not in lists."""
+    tags: list[str]
+    """The tags, for filtering."""
+    temperature: float | None = None
+    """0 to 1."""
+    thinking: str | None = None
+    """The model's thinking before the answer, at most 32 KiB; not in lists."""
+    timeout_ms: int
+    """The time limit of one attempt."""
+    usage: Usage | None = None
+    """The usage of the model call."""
+    waiting_for: str | None = None
+    """The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, paused, `queue_paused`, budget."""
+    waiting_since: AwareDatetime | None = None
+    """The instant since which it waits; absent after an attempt that failed."""
+    waiting_until: AwareDatetime | None = None
+    """The earliest end of the wait, if it is known."""
+    warnings: list[str] | None = None
+    """Work that no connected worker takes now; only in the answer to a submission."""
+    worker_id: str | None = None
+    """The worker that runs the task, or ran it last."""
+    workers_lost: int | None = None
+    """
+    The workers that were lost while they had the task, which uses up no attempt; absent if none was. After five
+    the task fails.
+    """
+
+
+class Template(Base):
+    """A template."""
+
+    author: str
+    """The author: an e-mail, `key:<name>`, or `system`."""
+    created_at: AwareDatetime
+    """The time of creation."""
+    defaults: Defaults | None = None
+    """The defaults of steps; not in lists."""
     description: str | None = None
     """The description: at most 500 characters."""
+    estimated_cost: float
+    """The cost of a run, in USD."""
+    estimated_duration_ms: int
+    """The duration of a run, in milliseconds."""
     hitl: Hitl | None = None
-    """The gates of each execution, as the template and the deploy have them; not in lists."""
+    """The held output; not in lists."""
+    hitl_steps: list[str]
+    """The ids of the steps whose outputs are always held."""
     id: str
-    """`dt_plan_…`"""
+    """The name in small letters and hyphens, and the major version: `contract-review-v1`."""
+    industry: str
+    """legal, finance, devops, marketing, healthcare or custom."""
     input_schema: dict[str, Any] | None = None
-    """The template's schema, by which the input of each execution is checked; not in lists."""
+    """JSON Schema (draft 2020-12) of the input; not in lists."""
+    latest: bool
+    """True if a deploy without a version takes this one."""
+    latest_set: bool | None = None
+    """True if it was set as the latest."""
+    metadata: dict[str, Any] | None = None
+    """Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists."""
     name: str
     """The name: 1 to 100 characters."""
-    steps: list[Step]
-    """1 to 500 steps; in lists without their prompts."""
+    output_schema: dict[str, Any] | None = None
+    """JSON Schema of the last step's output; not in lists."""
+    retired_at: AwareDatetime | None = None
+    """The time at which it was retired: no deploy takes it any more."""
+    steps: list[Step] | None = None
+    """1 to 500 steps; not in lists."""
+    steps_count: int
+    """The number of steps."""
     tags: list[str]
     """The tags, for filtering: at most 32 of at most 64 characters."""
-    template_id: str | None = None
-    """The template that it was deployed from."""
-    template_version: str | None = None
-    """The version of the template."""
     title: str | None = None
     """The title of its executions, with `{{…}}`."""
+    version: str
+    """major.minor.patch."""
+    visibility: str
+    """private (by default), organization or public."""
 
 
 class ChangeSchedule(Base):
@@ -3755,3 +3659,122 @@ class PlanRequest(Base):
     """The steps."""
     tags: Annotated[list[str] | None, Field(max_length=32)] = None
     """The tags, for filtering."""
+
+
+class Approval(Base):
+    """An approval."""
+
+    args: dict[str, Any] | None = None
+    """The args of the function; in lists, their JSON stands in prompt; not in events."""
+    assigned_to: str | None = None
+    """The assigned reviewer."""
+    blind: bool | None = None
+    """
+    True if the output, or the member `field`, and the confidence are hidden until the decision, which must have
+    `modifiedOutput`: the reviewer's own answer.
+    """
+    claimed_by: str | None = None
+    """The reviewer who has claimed the output."""
+    claimed_until: AwareDatetime | None = None
+    """The end of the claim."""
+    concurrency_key: str | None = None
+    """The concurrency key of the task."""
+    confidence: float | None = None
+    """The confidence in the output, 0 to 1."""
+    confidence_source: str | None = None
+    """The source of the confidence."""
+    created_at: AwareDatetime
+    """The time of the hold."""
+    decision: Decision | None = None
+    """The decision."""
+    erased_at: AwareDatetime | None = None
+    """The time at which the texts of the task were erased."""
+    escalated_at: AwareDatetime | None = None
+    """The time of the first escalation."""
+    field: str | None = None
+    """The member of the output that a requested review judges."""
+    function: str | None = None
+    """The function whose value the output is."""
+    history: Chain
+    """The length and the last hash of its history."""
+    idempotency_key: str | None = None
+    """The idempotency key of the request that made it alone."""
+    item: int | None = None
+    """The item of the step's list that the task is for, from 0."""
+    model: str
+    """The model's name."""
+    notify_channels: list[str] | None = None
+    """The channels that notify reviewers."""
+    output: str | None = None
+    """The model's output, in lists its first 2,000 characters; not in events."""
+    output_truncated: bool | None = None
+    """True if a list shows only the beginning of the output."""
+    plan_execution_id: str | None = None
+    """The execution that the task belongs to."""
+    prompt: str | None = None
+    """The prompt, in lists its first 2,000 characters; not in events."""
+    prompt_truncated: bool | None = None
+    """True if a list shows only the beginning of the prompt."""
+    queue: str
+    """The queue's name."""
+    reason: str
+    """
+    The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
+    passed, and nothing waits for the decision.
+    """
+    sampled: bool
+    """True if the output is a sample of those that pass."""
+    status: str
+    """pending, assigned, escalated, expired, approved, rejected or cancelled."""
+    step_id: str | None = None
+    """The step that the task is."""
+    summary: str | None = None
+    """The beginning of the output; not in events."""
+    tags: list[str]
+    """The tags of the task."""
+    task: ReviewedTask | None = None
+    """The rest of the task that the output was made from; only for a single approval."""
+    task_id: str
+    """The task whose output waits; also the approval's identifier."""
+    template_id: str | None = None
+    """The template that the execution was deployed from."""
+    threshold: float | None = None
+    """Minimum confidence to skip review."""
+    timeout_at: AwareDatetime
+    """The end of the reviewers' time."""
+    title: str | None = None
+    """The title of the task."""
+    untested: bool | None = None
+    """
+    True if fewer than 20 outputs of its template, step, method and model were decided on, too few to
+    know how good such confidences are.
+    """
+    waiting_ms: int
+    """The wait so far, or until the decision, in milliseconds."""
+
+
+class Plan(Base):
+    """A plan."""
+
+    created_at: AwareDatetime
+    """The time of creation."""
+    description: str | None = None
+    """The description: at most 500 characters."""
+    hitl: Hitl | None = None
+    """The gates of each execution, as the template and the deploy have them; not in lists."""
+    id: str
+    """`dt_plan_…`"""
+    input_schema: dict[str, Any] | None = None
+    """The template's schema, by which the input of each execution is checked; not in lists."""
+    name: str
+    """The name: 1 to 100 characters."""
+    steps: list[Step]
+    """1 to 500 steps; in lists without their prompts."""
+    tags: list[str]
+    """The tags, for filtering: at most 32 of at most 64 characters."""
+    template_id: str | None = None
+    """The template that it was deployed from."""
+    template_version: str | None = None
+    """The version of the template."""
+    title: str | None = None
+    """The title of its executions, with `{{…}}`."""

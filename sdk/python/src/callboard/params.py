@@ -235,9 +235,15 @@ class Logout(TypedDict):
     all: NotRequired[bool | None]
 
 
+class MessagePartRequest(TypedDict):
+    type: Literal["text", "image", "document"]
+    text: NotRequired[str | None]
+    file: NotRequired[str | None]
+
+
 class MessageRequest(TypedDict):
     role: Literal["user", "assistant"]
-    content: str
+    content: str | list[MessagePartRequest]
 
 
 class PauseAll(TypedDict):

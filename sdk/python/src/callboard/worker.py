@@ -29,12 +29,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from . import _core, _login
-from ._assigned import Failure, Message, Result, Task, TaskFile, Usage
+from ._assigned import Failure, Message, Part, Result, Task, TaskFile, Usage
 from ._function import Function
 from ._version import __version__
 from .errors import ConfigurationError, WorkerRefused
 
-__all__ = ["Failure", "Message", "Result", "Task", "TaskFile", "Usage", "Worker"]
+__all__ = ["Failure", "Message", "Part", "Result", "Task", "TaskFile", "Usage", "Worker"]
 
 log: logging.Logger = logging.getLogger("callboard.worker")
 
@@ -314,7 +314,7 @@ class Worker:
         if lease in self._runs:
             return
         task = Task.model_validate({**frame["task"], "attempt": frame["attempt"], "timeoutMs": frame.get("timeoutMs")})
-        for file in task.files:
+        for file in (*task.files, *(file for message in task.messages for file in message.files)):
             file._source = (self._server, {"Authorization": f"Bearer {self._token}"}, self._ssl)
         run = self._runs[lease] = _Run(task)
         run.work = asyncio.create_task(self._execute(lease, run))

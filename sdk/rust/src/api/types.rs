@@ -4522,10 +4522,61 @@ pub struct Member {
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Message {
-    /// The text.
-    pub content: String,
+    /// The text, or parts.
+    pub content: Value,
     /// user or assistant.
     pub role: String,
+}
+
+/// A part of a message.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct MessagePart {
+    /// The id of the file; of a step as written, with `{{…}}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// text, image or document.
+    pub r#type: String,
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MessagePartRequest {
+    /// The kind.
+    pub r#type: String,
+    /// The text of a part of the type text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+impl MessagePartRequest {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(r#type: impl Into<String>) -> Self {
+        Self { r#type: r#type.into(), text: None, file: None }
+    }
+
+    /// The text of a part of the type text.
+    #[must_use]
+    pub fn text(mut self, value: impl Into<String>) -> Self {
+        self.text = Some(value.into());
+        self
+    }
+
+    /// The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids.
+    #[must_use]
+    pub fn file(mut self, value: impl Into<String>) -> Self {
+        self.file = Some(value.into());
+        self
+    }
 }
 
 /// As the server's documentation says.
@@ -4535,14 +4586,14 @@ pub struct Message {
 pub struct MessageRequest {
     /// The author.
     pub role: String,
-    /// The text; that of a step has placeholders.
-    pub content: String,
+    /// The text, or parts: texts, images and documents; those of a step have placeholders.
+    pub content: Value,
 }
 
 impl MessageRequest {
     /// The members that there must be.
     #[must_use]
-    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
+    pub fn new(role: impl Into<String>, content: impl Into<Value>) -> Self {
         Self { role: role.into(), content: content.into() }
     }
 }

@@ -87,9 +87,77 @@ pub struct Task {
     cost: Arc<Mutex<f64>>,
 }
 
-/// A turn of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An earlier turn of the conversation.
+#[derive(Debug, Clone, Deserialize)]
 pub struct Message {
+    /// `user` or `assistant`.
+    pub role: String,
+    /// The text, or the parts.
+    pub content: Content,
+}
+
+/// The content of an earlier turn.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Content {
+    /// A text alone.
+    Text(String),
+    /// Texts and files in their order.
+    Parts(Vec<Part>),
+}
+
+/// A part of an earlier turn.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Part {
+    /// A text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image {
+        /// The file.
+        file: TaskFile,
+    },
+    /// A PDF, or a text.
+    Document {
+        /// The file.
+        file: TaskFile,
+    },
+}
+
+impl Content {
+    /// The texts, without the files between them.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let parts = match self {
+            Self::Text(text) => return text.clone(),
+            Self::Parts(parts) => parts,
+        };
+        let text = |part: &Part| match part {
+            Part::Text { text } => Some(text.clone()),
+            Part::Image { .. } | Part::Document { .. } => None,
+        };
+        parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+    }
+
+    fn files_mut(&mut self) -> impl Iterator<Item = &mut TaskFile> {
+        let parts = match self {
+            Self::Text(_) => None,
+            Self::Parts(parts) => Some(parts),
+        };
+        parts.into_iter().flatten().filter_map(|part| match part {
+            Part::Text { .. } => None,
+            Part::Image { file } | Part::Document { file } => Some(file),
+        })
+    }
+}
+
+/// A turn for a chat model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatTurn {
     /// `system`, `user` or `assistant`.
     pub role: String,
     /// The text.
@@ -195,16 +263,17 @@ impl<E: std::error::Error> From<E> for Failure {
 
 impl Task {
     /// The turns for a chat model, in the order that the server promises: the system prompt, the context, the
-    /// earlier turns, the prompt.
+    /// earlier turns without their files, the prompt.
     #[must_use]
-    pub fn chat(&self) -> Vec<Message> {
-        let turn = |role: &str, content: String| Message { role: role.to_owned(), content };
+    pub fn chat(&self) -> Vec<ChatTurn> {
+        let turn = |role: &str, content: String| ChatTurn { role: role.to_owned(), content };
         let context = self.context.as_ref();
         let context = context.map(|it| format!("Context:\n{}", Value::Object(it.clone())));
         let system = self.system_prompt.clone().into_iter().chain(context);
         let system = system.filter(|text| !text.is_empty()).map(|text| turn("system", text));
         let prompt = turn("user", self.prompt.clone());
-        system.chain(self.messages.clone()).chain([prompt]).collect()
+        let earlier = self.messages.iter().map(|it| turn(&it.role, it.content.text()));
+        system.chain(earlier).chain([prompt]).collect()
     }
 
     /// Adds to the cost of a function's call, in USD. That of a model comes from the server's price table.
@@ -248,7 +317,9 @@ impl Handle for Work {
             return Box::pin(async { failure.report(lease) });
         };
         let mut task = Task { attempt, time, ..task };
-        task.files.iter_mut().for_each(|file| file.client = Some(self.client.clone()));
+        let shown = task.messages.iter_mut().flat_map(|message| message.content.files_mut());
+        let files = task.files.iter_mut().chain(shown);
+        files.for_each(|file| file.client = Some(self.client.clone()));
         let (sender, pieces) = mpsc::channel(PIECES);
         // The handler is called within the future, where its panic is caught.
         let work: Option<Working> = match &task.function {
@@ -300,4 +371,25 @@ fn bounded(report: Report) -> Report {
         "the output takes {length} bytes as JSON, and a frame may have at most {MAX_FRAME}"
     );
     Failure::fatal(why).report(report.lease)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_in_parts_has_its_texts_and_its_files() {
+        let file = json!({"id": "file_1", "contentType": "image/png", "bytes": 1, "sha256": "x"});
+        let parts = json!([
+            {"type": "text", "text": "look"}, {"type": "image", "file": file},
+            {"type": "text", "text": "well"},
+        ]);
+        let task = json!({"id": "t", "model": "m", "queue": "q", "prompt": "now",
+            "messages": [{"role": "user", "content": parts}]});
+        let mut task: Task = serde_json::from_value(task).unwrap();
+        let turn = |content: &str| ChatTurn { role: "user".into(), content: content.into() };
+        assert_eq!(task.chat(), [turn("look\nwell"), turn("now")]);
+        let files: Vec<_> = task.messages[0].content.files_mut().map(|it| it.id.clone()).collect();
+        assert_eq!(files, ["file_1"]);
+    }
 }

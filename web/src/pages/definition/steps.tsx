@@ -5,6 +5,7 @@ import { memo } from "react";
 import type { Schemas } from "../../api/client";
 import { duration } from "../../lib/format";
 import { Mark } from "../../ui/status";
+import { partsOf } from "../../ui/turns";
 import "../../ui/plain.css";
 import "./definition.css";
 
@@ -131,7 +132,11 @@ const StepRow = memo(function StepRow({
           {step.messages?.map((message, index) => (
             <div key={index}>
               <h3>{message.role}</h3>
-              <div className="text definition-prompt">{message.content}</div>
+              {partsOf(message.content).map(({ type, text, file }, part) => (
+                <div key={part} className="text definition-prompt">
+                  {file ? `${type}: ${file}` : text}
+                </div>
+              ))}
             </div>
           ))}
           {(step.systemPrompt || step.messages?.length) && (

@@ -12,6 +12,7 @@ import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
 import { Reader } from "../../ui/read/reader";
 import { lookOf, stateOf } from "../../ui/status";
+import { Turns } from "../../ui/turns";
 
 type Execution = Schemas["Execution"];
 type StepResult = Schemas["StepResult"];
@@ -181,20 +182,6 @@ export function Sources({ item, around }: { item: Approval; around: ReturnType<t
         );
       })}
     </>
-  );
-}
-
-/** The conversation before the prompt. */
-function Turns({ messages }: { messages: Schemas["Message"][] }) {
-  return (
-    <ol className="review-turns">
-      {messages.map(({ role, content }, index) => (
-        <li key={index} className="review-turn">
-          <p className="review-role">{role}</p>
-          <LongText label={t`Turn ${index + 1}, ${role}`} text={content} />
-        </li>
-      ))}
-    </ol>
   );
 }
 

@@ -20,6 +20,7 @@ import { LongText } from "../../ui/long-text";
 import { obstacleOf, Status, stateOf } from "../../ui/status";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
+import { Turns } from "../../ui/turns";
 import { Fact } from "../executions/drawer";
 import { Unpriced } from "../executions/executions";
 import { historyOf } from "./history";
@@ -135,10 +136,7 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
           )}
           {task.messages && task.messages.length > 0 && (
             <Panel title={t`Earlier turns`}>
-              <LongText
-                text={task.messages.map(({ role, content }) => `${role}: ${content}`).join("\n\n")}
-                label={t`Text: earlier turns`}
-              />
+              <Turns messages={task.messages} />
             </Panel>
           )}
           {task.context && Object.keys(task.context).length > 0 && (

@@ -8,6 +8,7 @@ use callboard_domain::error::Rule;
 use callboard_domain::function::{MAX_ARGS, json_length};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::schedule::{Occurrence, Outcome, Schedule, Started};
+use callboard_domain::task::Message;
 use callboard_domain::{Error, Timestamp};
 use ractor::ActorProcessingErr;
 use tokio::sync::OwnedSemaphorePermit;
@@ -48,7 +49,8 @@ impl Target {
         }
         occurrence.fill(&mut inputs.prompt);
         inputs.system_prompt.iter_mut().for_each(|text| occurrence.fill(text));
-        inputs.messages.iter_mut().for_each(|message| occurrence.fill(&mut message.content));
+        let texts = inputs.messages.iter_mut().flat_map(Message::texts_mut);
+        texts.for_each(|text| occurrence.fill(text));
         inputs.context.iter_mut().for_each(|context| occurrence.fill_map(context));
         inputs.args.iter_mut().for_each(|args| occurrence.fill_map(args));
         if inputs.args.as_ref().is_some_and(|args| json_length(args) > MAX_ARGS) {
