@@ -320,7 +320,7 @@ impl Service {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let Assembled { app, edge, .. } = &self.assembled;
-        let service = http::service(Arc::clone(app), edge.clone());
+        let service = http::service(Arc::clone(app), *edge);
         match door(&self.reload.config(), service.clone(), app) {
             None => self.answer_with(service, shutdown).await,
             Some((door, task)) => {

@@ -129,7 +129,7 @@ impl Cells {
             };
         }
         match &self.own {
-            Own::Home => self.from_home(request),
+            Own::Home => self.of_session(request),
             Own::Cell(_) => {
                 // A socket whose credential comes in a frame.
                 let project = http::project_of(request.headers(), request.uri().query());
@@ -146,7 +146,7 @@ impl Cells {
     }
 
     /// The way of a request without a key at home: to the cell of the project that it names.
-    fn from_home(&self, request: &mut Request) -> Way {
+    fn of_session(&self, request: &mut Request) -> Way {
         let project = http::project_of(request.headers(), request.uri().query());
         let cell = project.and_then(|named| self.app.handle.cell_named(&named));
         let Some(cell) = cell else { return Way::Here };
@@ -154,11 +154,11 @@ impl Cells {
             request.extensions_mut().insert(OfHome);
             return Way::Here;
         }
-        match self.with_person(&cell, request) {
-            // Only the first frame of a socket can still bring credentials.
-            Way::There(Place { person: None, .. }) if request.uri().path() != "/ws" => Way::Here,
-            way => way,
-        }
+        let way = self.with_person(&cell, request);
+        // Only the first frame of a socket can still bring credentials.
+        let is_socket = request.uri().path() == "/ws";
+        let is_nobody = matches!(way, Way::There(Place { person: None, .. }));
+        if is_nobody && !is_socket { Way::Here } else { way }
     }
 
     /// The way to a cell that a request names: for what is about a whole server.

@@ -318,7 +318,9 @@ impl Front {
         let refusal = Refusal::of(&request);
         let note = Note { person: person.as_ref().map(Person::vouched), ..note };
         let until = Instant::now() + PATIENCE;
-        while note.hops < MAX_HOPS {
+        // It would go in a circle beyond them.
+        let nodes = if note.hops < MAX_HOPS { nodes } else { Vec::new() };
+        loop {
             for node in &nodes {
                 let right = person.as_ref().map(Person::right);
                 let next = Next { node: node.clone(), right, is_cell: true };
@@ -327,7 +329,7 @@ impl Front {
                     Err(unsent) => request = *unsent,
                 }
             }
-            if Instant::now() >= until {
+            if nodes.is_empty() || Instant::now() >= until {
                 break;
             }
             tokio::time::sleep(PAUSE).await;

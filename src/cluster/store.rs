@@ -15,7 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The number of reads that have failed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FailedReads(Arc<AtomicU64>);
+pub(crate) struct FailedReads(Arc<AtomicU64>);
 
 impl FailedReads {
     /// The number so far.

@@ -26,7 +26,7 @@ use futures_util::{FutureExt, StreamExt};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::auth::{PROJECT, key_in, project_of};
+use super::auth::{PROJECT, Vouched, key_in, project_of};
 use super::describe::{Input, Operation};
 use super::headers::{RequestId, X_REQUEST_ID};
 use super::origin::Origin;
@@ -150,6 +150,7 @@ fn client(request: &Request) -> Option<Client> {
     if let Some(id) = extensions.get::<RequestId>() {
         add(X_REQUEST_ID, id.as_str().to_owned());
     }
+    let person = extensions.get::<Vouched>().copied();
     let carry = move |call: callboard_client::Request| -> Carried {
         let (middleware, headers) = (middleware.clone(), headers.clone());
         Box::pin(async move {
@@ -158,6 +159,9 @@ fn client(request: &Request) -> Option<Client> {
                     let mut call = call.map(Body::new);
                     call.headers_mut().extend(headers);
                     call.extensions_mut().insert(peer);
+                    if let Some(person) = person {
+                        call.extensions_mut().insert(person);
+                    }
                     call.extensions_mut().insert(ConnectionHandle::default());
                     middleware.answer(call).await
                 }

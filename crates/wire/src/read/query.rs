@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use super::fields::{Faults, Mode};
 use super::{Fields, Members, Path, Read, Refused, refusal};
 
-/// The parameters of every query: the key, and the project of a session.
-pub const EVERYWHERE: [&str; 2] = ["api_key", "project"];
+/// The parameters of every query: the key, the project of a session, and the cell that is meant as a whole.
+pub const EVERYWHERE: [&str; 3] = ["api_key", "cell", "project"];
 
 /// The query of a request that takes no parameter.
 #[derive(Debug, Clone, Copy)]
