@@ -366,4 +366,5 @@ named! {
     ChatBatchId = "batch",
     BudgetId = "budget",
     FileId = "file",
+    ViewId = "view",
 }

@@ -9,6 +9,7 @@ pub(crate) mod deliveries;
 pub mod items;
 pub(crate) mod projects;
 pub mod runs;
+pub mod search;
 pub mod usage;
 
 use callboard_domain::id::{Environment, TaskId, first_at};

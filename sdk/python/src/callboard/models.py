@@ -969,6 +969,15 @@ class Pause(Base):
     """accept or refuse: the treatment of submissions."""
 
 
+class Piece(Base):
+    """A piece of a snippet."""
+
+    match: bool
+    """True for the beginning of a word that was asked for."""
+    text: str
+    """The text."""
+
+
 class PreviousKey(Base):
     """A key that signed access tokens before."""
 
@@ -1417,6 +1426,25 @@ class User(Base):
     """The role."""
 
 
+class View(Base):
+    """A saved view."""
+
+    created_at: AwareDatetime
+    """The time at which it was saved."""
+    created_by: str
+    """The maker: the id of a user or a key."""
+    id: str
+    """`view_…`"""
+    name: str
+    """The name."""
+    page: str
+    """The list: the first part of the address of its page."""
+    query: str
+    """The query string of the list's address, without its `?`."""
+    shared: bool
+    """True if everybody who sees the project sees it."""
+
+
 class WebhookSecret(Base):
     """The secret that signs webhooks."""
 
@@ -1656,6 +1684,18 @@ class ChangeUser(Base):
     """True if the user may do nothing but choose another password; by default true with a password."""
 
 
+class ChangeView(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str | None, Field(max_length=80, min_length=1)] = None
+    """The name, for people."""
+    query: Annotated[str | None, Field(max_length=2048)] = None
+    """The query string of the list's address, without its `?`: at most 2,048 bytes."""
+    shared: bool | None = None
+    """True to share the view, false to take it back."""
+
+
 class ConfidenceRequest(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1802,6 +1842,20 @@ class CreateUser(Base):
     """The plan of rate limits; by default `[limits] plan`."""
     must_change_password: bool | None = None
     """True if the password permits nothing but the choice of another one; by default false."""
+
+
+class CreateView(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str, Field(max_length=80, min_length=1)]
+    """The name, for people."""
+    page: Literal["tasks", "executions", "review", "batches", "templates", "plans", "schedules"]
+    """The list: the first part of the address of its page."""
+    query: Annotated[str, Field(max_length=2048)]
+    """The query string of the list's address, without its `?`: at most 2,048 bytes."""
+    shared: bool | None = None
+    """True to show the view to everybody who sees the project; by default false."""
 
 
 class DefaultsRequest(Base):
@@ -2501,6 +2555,29 @@ class Entry(Base):
     """True if the reviewer's text replaces the output."""
 
 
+class Hit(Base):
+    """A task whose texts have the words."""
+
+    created_at: AwareDatetime
+    """The time of the task's creation."""
+    execution_id: str | None = None
+    """The execution that the task is of."""
+    id: str
+    """The id of the task."""
+    kind: str
+    """task, or step for a task of an execution."""
+    snippet: list[Piece]
+    """The text around the words, at most 160 characters, in pieces."""
+    status: str
+    """The status of the task."""
+    step_id: str | None = None
+    """The step that the task is."""
+    title: str | None = None
+    """The title of the task."""
+    where: str
+    """The text that is shown: prompt, systemPrompt, messages, context, args, output or thinking."""
+
+
 class ModelState(Base):
     """A model; a figure that nobody set or reported is left out."""
 
@@ -2560,6 +2637,17 @@ class ReviewedTask(Base):
     """The system prompt."""
     usage: Usage | None = None
     """The usage of the model call."""
+
+
+class Search(Base):
+    """The answer to a search of texts."""
+
+    hits: list[Hit]
+    """The hits, the newest task first."""
+    next: str | None = None
+    """The cursor of the next part; absent if all was searched."""
+    searched_to: AwareDatetime
+    """The time back to which all texts were searched."""
 
 
 class Session(Base):
