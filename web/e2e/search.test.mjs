@@ -13,7 +13,9 @@ let worker;
 before(async () => {
   server = await startServer();
   browser = await launch();
-  const answer = (task) => ({ say: `${task.prompt} Your reference is Aquamarine 77, as agreed on the phone.` });
+  const answer = (task) => ({
+    say: `${task.prompt} Your reference is Aquamarine 77, as agreed on the phone.`,
+  });
   worker = await startWorker(server, { answer });
   await server.call("POST", "/api/templates", {
     name: "Claim letters",
@@ -29,7 +31,11 @@ before(async () => {
       title: `Claim of ${who}`,
       tags: [`customer:${who.split(" ")[0]}`],
     });
-  await server.call("POST", "/api/tasks", { prompt: "Sum up what Müller wrote.", title: "Summary", queue: "night" });
+  await server.call("POST", "/api/tasks", {
+    prompt: "Sum up what Müller wrote.",
+    title: "Summary",
+    queue: "night",
+  });
   await server.until(
     async () => (await server.call("GET", "/api/search?q=aquamarine")).hits.length === 2,
     "two outputs",
@@ -79,7 +85,11 @@ test("names and texts are found from one place, by keys alone, and on a phone", 
   await phone.locator("mark").first().waitFor();
   await accessible(phone, "the search of everything on a phone");
   await shot(phone, "search-everything-phone");
-  await phone.getByRole("dialog").getByRole("link", { name: /Summary/ }).first().click();
+  await phone
+    .getByRole("dialog")
+    .getByRole("link", { name: /Summary/ })
+    .first()
+    .click();
   await phone.waitForURL(/\/tasks\/dt_task_/);
   await close(phone);
 });

@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link } from "wouter";
-import { ApiError, type DataOf, get } from "../api/client";
+import { type ApiError, type DataOf, get } from "../api/client";
 import { usePage } from "../api/hooks";
 import { moveAmongLinks } from "../lib/arrows";
 import { useNameOf } from "../lib/names";
@@ -110,7 +110,8 @@ function useLists(words: string) {
       >
         {executions.data?.items.map((it) => (
           <Line key={it.id} href={`/executions/${it.id}`} close={close} end={<State of={it} />}>
-            {visible(it.title ?? nameOf(it))} {it.title && <span className="faint">{visible(nameOf(it))}</span>}
+            {visible(it.title ?? nameOf(it))}{" "}
+            {it.title && <span className="faint">{visible(nameOf(it))}</span>}
           </Line>
         ))}
       </Group>
@@ -160,7 +161,11 @@ function useTexts(words: string) {
   const read = useInfiniteQuery<Found, ApiError>({
     queryKey: ["/api/search", words],
     queryFn: ({ pageParam, signal }) =>
-      get("/api/search", { query: { q: words, ...(pageParam ? { cursor: pageParam as string } : {}) } }, signal),
+      get(
+        "/api/search",
+        { query: { q: words, ...(pageParam ? { cursor: pageParam as string } : {}) } },
+        signal,
+      ),
     initialPageParam: undefined,
     getNextPageParam: (last) => last.next,
     enabled: [...words].length >= LEAST && /[\p{L}\p{N}]/u.test(words) && may("tasks: read"),
@@ -238,7 +243,6 @@ function HitLine({ hit, close }: { hit: Hit; close: () => void }) {
         <span className="find-snippet" dir="auto" translate="no">
           {hit.snippet.map((piece, at) => {
             const text = visible(piece.text);
-            // biome-ignore lint/suspicious/noArrayIndexKey: the pieces of a snippet never change
             return piece.match ? <mark key={at}>{text}</mark> : <span key={at}>{text}</span>;
           })}
         </span>

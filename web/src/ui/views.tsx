@@ -27,8 +27,8 @@ export default function Views({ page, here, views, onClose }: Props) {
             {items.length === 0 && (
               <p className="soft">
                 <Trans>
-                  No view of this list is saved yet. Set filters, then “Save view…” keeps them under a name, for
-                  you or for everybody in the project.
+                  No view of this list is saved yet. Set filters, then “Save view…” keeps them under a name,
+                  for you or for everybody in the project.
                 </Trans>
               </p>
             )}
@@ -44,11 +44,22 @@ export default function Views({ page, here, views, onClose }: Props) {
   );
 }
 
-function One({ view, page, here, onClose }: { view: View; page: ViewPage; here: string; onClose: () => void }) {
+function One({
+  view,
+  page,
+  here,
+  onClose,
+}: {
+  view: View;
+  page: ViewPage;
+  here: string;
+  onClose: () => void;
+}) {
   const client = useQueryClient();
   const may = useMay();
   const isOwn = view.createdBy === useWho().user.id;
-  const mayChange = isOwn || useRole() === "admin";
+  const role = useRole();
+  const mayChange = isOwn || role === "admin";
   const [busy, setBusy] = useState(false);
   const params = { path: { id: view.id } };
   const act = async (call: Promise<{ data?: unknown; error?: unknown; response: Response }>) => {
@@ -98,7 +109,9 @@ function One({ view, page, here, onClose }: { view: View; page: ViewPage; here: 
               kind="quiet"
               busy={busy}
               aria-label={view.shared ? t`Make ${view.name} private` : t`Share ${view.name}`}
-              onClick={() => void act(api.PATCH("/api/views/{id}", { params, body: { shared: !view.shared } }))}
+              onClick={() =>
+                void act(api.PATCH("/api/views/{id}", { params, body: { shared: !view.shared } }))
+              }
             >
               {view.shared ? t`Make private` : t`Share`}
             </Button>
