@@ -211,13 +211,13 @@ function useTexts(words: string) {
 }
 
 const PLACES: Record<Hit["where"], string> = {
-  prompt: t`prompt`,
-  systemPrompt: t`system prompt`,
-  messages: t`earlier turns`,
-  context: t`context`,
-  args: t`arguments`,
-  output: t`output`,
-  thinking: t`thinking`,
+  prompt: t`in the prompt`,
+  systemPrompt: t`in the system prompt`,
+  messages: t`in the earlier turns`,
+  context: t`in the context`,
+  args: t`in the arguments`,
+  output: t`in the output`,
+  thinking: t`in the thinking`,
 };
 
 function HitLine({ hit, close }: { hit: Hit; close: () => void }) {

@@ -38,15 +38,11 @@ export function Finder({ isOpen, set }: { isOpen: boolean; set: (isOpen: boolean
 export function FindButton({ onClick, isSmall = false }: { onClick: () => void; isSmall?: boolean }) {
   if (isSmall)
     return (
-      <button
-        type="button"
-        className="button"
-        data-kind="quiet"
-        aria-label={t`Search everything`}
-        aria-haspopup="dialog"
-        onClick={onClick}
-      >
+      <button type="button" className="button" data-kind="quiet" aria-haspopup="dialog" onClick={onClick}>
         <Icon name="search" />
+        <span className="hide">
+          <Trans>Search everything</Trans>
+        </span>
       </button>
     );
   return (

@@ -104,12 +104,10 @@ export function FilterBar({
             const [word, text] = [WORDS[chip.name] ?? chip.name, shown(chip)];
             return (
               <li key={`${chip.name} ${chip.value}`}>
-                <button
-                  type="button"
-                  className="chip"
-                  aria-label={t`Take away the filter ${word}: ${text}`}
-                  onClick={() => set({ [chip.name]: chip.rest })}
-                >
+                <button type="button" className="chip" onClick={() => set({ [chip.name]: chip.rest })}>
+                  <span className="hide">
+                    <Trans>Take away the filter</Trans>
+                  </span>{" "}
                   <span className="faint">{word}</span> <span className="cut">{text}</span>
                   <Icon name="cross" size={11} />
                 </button>

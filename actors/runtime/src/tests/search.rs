@@ -50,15 +50,14 @@ async fn the_parts_of_a_search_find_each_task_once() {
     let bench = Bench::new().await;
     let mut expected = Vec::new();
     for number in 0..40 {
-        // Random letters, which no compression makes shorter, and more of them than one row holds.
-        let letters: String = (0..90)
+        // Random letters, which compression hardly makes shorter.
+        let letters: String = (0..300)
             .map(|at: u32| {
                 let mixed = (number * 7_919 + at).wrapping_mul(2_654_435_761);
                 format!("{mixed:x} ")
             })
             .collect();
-        let task =
-            bench.submit(with_prompt(&format!("{} quince {number}", letters.repeat(7)))).await;
+        let task = bench.submit(with_prompt(&format!("{letters} quince q{number}q"))).await;
         if number % 3 != 0 {
             bench.submit(with_prompt("nothing of it")).await;
         }
@@ -77,17 +76,17 @@ async fn the_parts_of_a_search_find_each_task_once() {
         (Vec::new(), true),
         "what is searched in vain is searched in parts"
     );
-    let one = Asked { wanted: Wanted::of("quince 17").expect("words"), ..asked("x") };
+    let one = Asked { wanted: Wanted::of("quince q17q").expect("words"), ..asked("x") };
     assert_eq!(bench.search_all(one).await.0, [expected[22]]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn short_and_long_outputs_are_found_and_old_tasks_are_left_out() {
     let bench = Bench::new().await;
-    let mut worker = bench.worker(1).await;
     let mut done = Vec::new();
     for output in ["a quince".to_owned(), format!("{} a quince", "long ".repeat(1_000))] {
         let task = bench.submit(Request { queue: "default".into(), ..with_prompt("p") }).await;
+        let mut worker = bench.worker(1).await;
         let assigned = worker.assignment().await;
         worker.complete(assigned.lease, &output).await;
         bench.until(task, |task| matches!(task.state, State::Completed { .. })).await;
