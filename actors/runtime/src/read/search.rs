@@ -32,7 +32,7 @@ const ROWS: usize = if cfg!(test) { 4 } else { 256 };
 /// The stored bytes that a search reads.
 const BYTES: usize = if cfg!(test) { 20_000 } else { 64 << 20 };
 /// The time that a search takes, besides its last lot.
-const TIME: Duration = Duration::from_millis(1_000);
+const TIME: Duration = Duration::from_secs(1);
 
 /// The question of a search.
 #[derive(Debug, Clone)]

@@ -51,12 +51,8 @@ async fn the_parts_of_a_search_find_each_task_once() {
     let mut expected = Vec::new();
     for number in 0..40 {
         // Random letters, which compression hardly makes shorter.
-        let letters: String = (0..300)
-            .map(|at: u32| {
-                let mixed = (number * 7_919 + at).wrapping_mul(2_654_435_761);
-                format!("{mixed:x} ")
-            })
-            .collect();
+        let mixed = (0..300).map(|at: u32| (number * 7_919 + at).wrapping_mul(2_654_435_761));
+        let letters = mixed.map(|mixed| mixed.to_string()).collect::<Vec<_>>().join(" ");
         let task = bench.submit(with_prompt(&format!("{letters} quince q{number}q"))).await;
         if number % 3 != 0 {
             bench.submit(with_prompt("nothing of it")).await;

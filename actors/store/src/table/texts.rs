@@ -43,8 +43,9 @@ pub struct Texts {
 #[derive(Debug)]
 pub struct StoredText {
     place: (u128, u8),
-    /// The rows of its chunks, at least one.
-    rows: Vec<Row>,
+    /// The rows of its chunks.
+    first: Row,
+    rest: Vec<Row>,
 }
 
 impl StoredText {
@@ -57,7 +58,7 @@ impl StoredText {
     /// The stored bytes.
     #[must_use]
     pub fn length(&self) -> usize {
-        self.rows.iter().map(|(_, row)| row.len()).sum()
+        self.rest.iter().fold(self.first.1.len(), |length, (_, row)| length + row.len())
     }
 }
 
@@ -175,8 +176,8 @@ impl Texts {
                     .ok_or_else(|| corrupt(self.number, &row.0, "its key is of another kind"))?;
                 first = next(&row.0);
                 match texts.last_mut() {
-                    Some(text) if text.place == place => text.rows.push(row),
-                    _ => texts.push(StoredText { place, rows: vec![row] }),
+                    Some(text) if text.place == place => text.rest.push(row),
+                    _ => texts.push(StoredText { place, first: row, rest: Vec::new() }),
                 }
             }
             if is_last {
@@ -194,8 +195,8 @@ impl Texts {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the text cannot be read, or was replaced while its rows were read.
-    pub fn read_stored(&self, StoredText { rows, .. }: &StoredText) -> Result<String, Error> {
-        let ((first, row), rest) = rows.split_first().expect("a text has a row");
+    pub fn read_stored(&self, stored: &StoredText) -> Result<String, Error> {
+        let StoredText { first: (first, row), rest, .. } = stored;
         let head = self.head(first, row)?;
         let mut text = head.start.to_vec();
         for (key, row) in rest {
