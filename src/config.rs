@@ -69,6 +69,8 @@ pub struct Config {
     pub events: Events,
     /// `[retention]`.
     pub retention: Retention,
+    /// `[search]`.
+    pub search: Search,
     /// `[audit]`.
     pub audit: Audit,
     /// `[metrics]`.
@@ -258,6 +260,13 @@ pub struct Retention {
     pub history: Option<Duration>,
 }
 
+/// `[search]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Search {
+    /// The days back whose texts are searched; 0 for none.
+    pub days: u16,
+}
+
 /// `[audit]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audit {
@@ -411,6 +420,7 @@ impl Config {
             cluster: Cluster::read(source)?,
             events: Events::read(source)?,
             retention: Retention::read(source)?,
+            search: Search::read(source)?,
             audit: Audit::read(source)?,
             metrics: Metrics::read(source)?,
             otel: Otel::read(source)?,

@@ -36,7 +36,6 @@ mod files;
 pub mod headers;
 mod idempotency;
 mod invitations;
-mod item_reads;
 pub mod limit;
 mod loads;
 mod mcp;
@@ -56,6 +55,7 @@ mod queues;
 mod revocation;
 mod routes;
 mod schedules;
+mod search;
 pub mod serve;
 mod setup;
 mod signals;
@@ -66,6 +66,8 @@ mod system;
 mod tasks;
 mod templates;
 mod trace;
+mod turns;
+mod views;
 mod webhooks;
 
 use std::sync::Arc;
@@ -119,6 +121,13 @@ fn table() -> Routes {
         .delete("/api/tasks/{id}/texts",            may(A::TextsErase),       tasks::erase)
         .post  ("/api/tasks/{id}/retry",            may(A::TasksCreate),      tasks::retry)
         .get   ("/api/tasks/{id}/stream",           may(A::TasksRead),        streams::of_task)
+
+        .get   ("/api/search",                      may(A::TasksRead),        search::search)
+
+        .post  ("/api/views",                       may(A::ViewsManage),      views::create)
+        .get   ("/api/views",                       may(A::ViewsManage),      views::list)
+        .patch ("/api/views/{id}",                  may(A::ViewsManage),      views::change)
+        .delete("/api/views/{id}",                  may(A::ViewsManage),      views::delete)
 
         .post  ("/api/plans",                       may(A::PlansCreate),      plans::create)
         .get   ("/api/plans",                       may(A::PlansRead),        plans::list)

@@ -190,6 +190,7 @@ impl Assembled {
             allowed_origins: allowed_origins(&config.server),
             chat_wait: config.server.chat_wait,
             file_bytes: config.limits.file_bytes,
+            search_days: config.search.days,
             tokens,
             passwords,
             password_rules,

@@ -388,6 +388,7 @@ fn of(path: &str) -> &'static [&'static str] {
         "bulk show" => &["bulk show blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "bulk stop" => &["bulk stop blk_01m7ydhr2c7n0k4q8w3e5rtv6p"],
         "bulk list" => &["bulk list", "bulk list --limit 100 -o json"],
+        "search" => &["search müller 10241", "search refund --kind step --days 7 -o json"],
         "queues list" => &["queues list", "queues list -o json"],
         "queues pause" => &["queues pause nightly"],
         "queues resume" => &["queues resume nightly"],

@@ -18,8 +18,8 @@ use super::rule;
 use super::source::Source;
 use super::{
     Admin, Audit, Auth, Cluster, ConfidenceTrust, Config, Events, Hitl, Limits, Metrics,
-    MissingConfidence, Models, OnTimeout, Otel, Queue, Retention, Runtime, Secret, Server, Tasks,
-    Templates, Webhooks, Worker,
+    MissingConfidence, Models, OnTimeout, Otel, Queue, Retention, Runtime, Search, Secret, Server,
+    Tasks, Templates, Webhooks, Worker,
 };
 use crate::http::body;
 use crate::outbound::webhook::{self, WebhookSecret};
@@ -318,6 +318,12 @@ impl Retention {
             ended: source.get("retention", "ended", kept())?,
             history: source.get("retention", "history", kept())?,
         })
+    }
+}
+
+impl Search {
+    pub(super) fn read(source: &mut Source) -> Result<Self, Error> {
+        Ok(Self { days: source.get("search", "days", rule::whole(0..=3_650))? })
     }
 }
 

@@ -98,7 +98,7 @@ impl Config {
     }
 
     fn kept(&self) -> Vec<(&'static str, String)> {
-        let Self { store, events, retention, audit, .. } = self;
+        let Self { store, events, retention, search, audit, .. } = self;
         vec![
             ("store.cache_bytes", store.cache_bytes.to_string()),
             (
@@ -112,6 +112,7 @@ impl Config {
             ("events.keep_max", events.keep_max.to_string()),
             ("retention.ended", forever(retention.ended)),
             ("retention.history", forever(retention.history)),
+            ("search.days", search.days.to_string()),
             ("audit.keep", forever(audit.keep)),
         ]
     }

@@ -47,6 +47,7 @@ fn the_shipped_file_holds_the_documented_defaults() {
     assert_eq!((config.events.keep, config.events.keep_max), (seconds(24 * 3600), 100_000));
     let days = |days: u64| Some(seconds(days * 24 * 3600));
     assert_eq!((config.retention.ended, config.retention.history), (days(30), None));
+    assert_eq!(config.search.days, 30);
     assert_eq!(config.hitl.missing_confidence, MissingConfidence::Hold);
     let hitl = (config.hitl.escalate_after, config.hitl.on_timeout);
     assert_eq!(hitl, (0.5, OnTimeout::Wait));
@@ -147,7 +148,7 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
         "c.toml line 3: unknown setting queue.ageing; allowed in [queue]: aging",
     );
     let sections = "audit, auth, cluster, events, hitl, limits, limits.enterprise, limits.free, limits.pro, \
-                    metrics, models, oidc, otel, queue, retention, runtime, server, smtp, store, tasks, templates, tls, \
+                    metrics, models, oidc, otel, queue, retention, runtime, search, server, smtp, store, tasks, templates, tls, \
                     webhooks, worker";
     let unknown = format!("c.toml line 1: unknown setting mail.host; sections: {sections}");
     assert_refused("mail.host = \"x\"\n", &unknown);
@@ -491,6 +492,7 @@ fn settings_are_shown_as_the_file_writes_them_and_without_secrets() {
         ("auth.access_token_ttl", "1d"),
         ("retention.ended", "30d"),
         ("retention.history", "forever"),
+        ("search.days", "30"),
         ("limits.schedules", "1000"),
         ("limits.stored_bytes", "unlimited"),
         ("hitl.on_timeout", "wait"),

@@ -31,11 +31,11 @@ use super::browser::Browsers;
 use super::cells::Followers;
 use super::cluster::ClusterDoor;
 use super::extract::Unread;
-use super::item_reads::ItemReads;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::HttpMetrics;
 use super::oidc::SignOn;
 use super::pressure::{Bounds, Pressure};
+use super::turns::Turns;
 use crate::auth::password::Passwords;
 use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
@@ -59,6 +59,9 @@ const fn brief(format: Format) -> usize {
 /// The number of streams that read their whole item at once.
 const ITEM_READS: usize = 2;
 
+/// The number of searches of texts at once.
+const SEARCHES: usize = 2;
+
 /// The parts of the service.
 pub struct Parts {
     /// The runtime's handle.
@@ -79,6 +82,8 @@ pub struct Parts {
     pub chat_wait: Duration,
     /// The most bytes of a file.
     pub file_bytes: u64,
+    /// The days back whose tasks are searched for words of their texts; 0 for none.
+    pub search_days: u16,
     /// Access tokens.
     pub tokens: AccessTokens,
     /// The hasher of passwords.
@@ -126,7 +131,10 @@ pub struct App {
     pub(super) limiter: Limiter,
     pub(crate) streams: OpenLimit,
     /// The turns of streams that read a whole item.
-    pub(super) item_reads: ItemReads,
+    pub(super) item_reads: Turns,
+    /// The turns of searches of texts.
+    pub(super) searches: Turns,
+    pub(super) search_days: u16,
     pub(crate) allowed_origins: Vec<String>,
     /// True once the service stops: sockets and streams end.
     pub(crate) stopping: watch::Sender<bool>,
@@ -178,7 +186,9 @@ impl App {
             env_allow: parts.env_allow,
             trust: parts.trust,
             limiter: parts.limiter,
-            item_reads: ItemReads::new(ITEM_READS),
+            item_reads: Turns::new(ITEM_READS),
+            searches: Turns::new(SEARCHES),
+            search_days: parts.search_days,
             allowed_origins: parts.allowed_origins,
             stopping: watch::Sender::new(false),
             streams: OpenLimit::new("event streams", parts.streams),

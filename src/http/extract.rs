@@ -371,4 +371,5 @@ named! {
     ChatBatchId = "batch",
     BudgetId = "budget",
     FileId = "file",
+    ViewId = "view",
 }

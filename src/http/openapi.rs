@@ -15,8 +15,8 @@ use super::routes::{Access, Route};
 use super::{
     accounts, approvals, audit, backup, batches, browser, budgets, bulk, cells, chat, cluster,
     events, executions, files, invitations, loads, metrics, models, oidc, pause, plans, projects,
-    queues, revocation, schedules, setup, signals, signing_key, streams, system, table, tasks,
-    templates, webhooks,
+    queues, revocation, schedules, search, setup, signals, signing_key, streams, system, table,
+    tasks, templates, views, webhooks,
 };
 use crate::ws;
 
@@ -169,6 +169,11 @@ use crate::ws;
         budgets::change,
         budgets::delete,
         budgets::usage,
+        search::search,
+        views::create,
+        views::list,
+        views::change,
+        views::delete,
         system::list_workers,
         system::list_functions,
         system::drain_worker,

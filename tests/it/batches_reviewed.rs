@@ -154,6 +154,7 @@ async fn a_blind_reviewer_answers_without_the_output_and_an_equal_answer_is_no_e
     let blind = json!({"top": 3, "field": "category", "blind": true});
     assert_eq!(asked(&client, &batch, blind).await["asked"], 3);
     let held = waiting(&client, &batch).await;
+    assert_eq!(reviewer.get("/api/search?q=c0").await.refused(403), "FORBIDDEN");
     for item in held.values() {
         let id = item["taskId"].as_str().expect("an id");
         let whole = reviewer.get(&format!("/api/hitl/{id}")).await.expect_ok();

@@ -4,6 +4,7 @@ import { Plural, Trans } from "@lingui/react/macro";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useApi, usePage } from "./api/hooks";
+import { FindButton, Finder } from "./find/open";
 import { useNow } from "./lib/clock";
 import { count, short } from "./lib/format";
 import { useKeys } from "./lib/keys";
@@ -49,6 +50,7 @@ export function Layout({ children }: { children: ReactNode }) {
   const [help, setHelp] = useState(false);
   const several = useSeveral();
   const [switches, setSwitches] = useState(false);
+  const [finds, setFinds] = useState(false);
   // What waits may be of any project.
   const [hasOutbox] = usePreference(`${useWho().user.id}.outbox`, false);
   const main = useRef<HTMLElement>(null);
@@ -72,6 +74,7 @@ export function Layout({ children }: { children: ReactNode }) {
         <Brand />
         {several && <ProjectButton onClick={() => setSwitches(true)} />}
         <LiveChip />
+        <FindButton isSmall onClick={() => setFinds(true)} />
         <button
           type="button"
           className="button"
@@ -87,9 +90,11 @@ export function Layout({ children }: { children: ReactNode }) {
       <Side
         open={open}
         onHelp={() => setHelp(true)}
+        onFind={() => setFinds(true)}
         path={path}
         switcher={several && <ProjectButton onClick={() => setSwitches(true)} />}
       />
+      <Finder isOpen={finds} set={setFinds} />
       <main className="main" id="main" tabIndex={-1} ref={main} inert={open || undefined}>
         <PausedBanner />
         <Archived />
@@ -191,9 +196,15 @@ function Brand() {
   );
 }
 
-type SideProps = { open: boolean; onHelp: () => void; path: string; switcher: ReactNode };
+type SideProps = {
+  open: boolean;
+  onHelp: () => void;
+  onFind: () => void;
+  path: string;
+  switcher: ReactNode;
+};
 
-function Side({ open, onHelp, path, switcher }: SideProps) {
+function Side({ open, onHelp, onFind, path, switcher }: SideProps) {
   const who = useWho();
   const role = useRole();
   const may = useMay();
@@ -206,6 +217,7 @@ function Side({ open, onHelp, path, switcher }: SideProps) {
     <aside className="side" id="side" aria-label={t`Navigation`} data-open={open}>
       <Brand />
       {switcher}
+      <FindButton onClick={onFind} />
       <nav aria-label={t`Pages`}>
         <ul>
           {ENTRIES.filter((entry) => !entry.needs || may(entry.needs)).map((entry) => (

@@ -140,6 +140,10 @@ names! {
         FilesRead = "files: read",
         /// Upload and delete files.
         FilesManage = "files: manage",
+        /// Save own views, and use shared ones.
+        ViewsManage = "views: manage own",
+        /// Share views.
+        ViewsShare = "views: share",
     }
 }
 
@@ -184,6 +188,7 @@ const fn row(action: Action) -> [bool; 6] {
         Action::BulkRun             => [YES,  YES,     NO,       NO,     NO,    NO ],
         Action::BatchesRun          => [YES,  YES,     NO,       NO,     NO,    NO ],
         Action::FilesManage         => [YES,  YES,     NO,       NO,     NO,    NO ],
+        Action::ViewsShare          => [YES,  YES,     NO,       NO,     NO,    NO ],
         // ... and reading as viewer
         Action::ProjectsRead        => [YES,  YES,     YES,      YES,    NO,    NO ],
         Action::BudgetsRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
@@ -197,6 +202,8 @@ const fn row(action: Action) -> [bool; 6] {
         Action::MetricsRead         => [YES,  YES,     NO,       YES,    NO,    NO ],
         Action::EventsRead          => [YES,  YES,     YES,      YES,    NO,    NO ],
         Action::ModelsRead          => [YES,  YES,     NO,       YES,    NO,    NO ],
+        // ... and whoever sees lists keeps views of them
+        Action::ViewsManage         => [YES,  YES,     YES,      YES,    NO,    NO ],
         // ... as a worker and a reviewer too, whose work has files
         Action::FilesRead           => [YES,  YES,     YES,      YES,    YES,   NO ],
         // ... but secrets, the audit log and the spending limits of operators are for admins
@@ -289,7 +296,9 @@ const fn is_in_sandbox(action: Action) -> bool {
         | Action::BatchesRun
         | Action::BatchesDelete
         | Action::FilesRead
-        | Action::FilesManage => true,
+        | Action::FilesManage
+        | Action::ViewsManage
+        | Action::ViewsShare => true,
     }
 }
 

@@ -161,6 +161,12 @@ names! {
         TemplateRetired = "template.retired",
         /// A retired version of a template was restored.
         TemplateRestored = "template.restored",
+        /// A shared view was created, or a private one was shared.
+        ViewShared = "view.shared",
+        /// A shared view was changed, or made private.
+        ViewChanged = "view.changed",
+        /// A shared view was deleted.
+        ViewDeleted = "view.deleted",
         /// A model got other limits.
         ModelLimitsSet = "model.limits_set",
         /// A model was opened before its pause had ended.

@@ -312,6 +312,8 @@ identifiers! {
     ScheduleId = "dt_sched_";
     /// An uploaded file.
     FileId = "file_";
+    /// A saved view.
+    ViewId = "view_";
 }
 
 impl ProjectId {

@@ -60,6 +60,7 @@ pub mod time;
 pub mod trace;
 pub mod unit;
 pub mod usage;
+pub mod view;
 pub mod worker;
 
 pub use error::{Error, Fault, Rule};

@@ -6,6 +6,8 @@
 //!
 //! A word is also found from each letter or digit behind a sign.
 
+pub mod texts;
+
 /// The bytes of all words of an item together, and two for each: a row holds them beside all else.
 const ROOM: usize = 256;
 /// The bytes of a word that count.

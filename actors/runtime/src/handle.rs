@@ -27,6 +27,7 @@ mod schedules;
 mod signals;
 mod tasks;
 mod templates;
+mod views;
 mod workers;
 
 use std::sync::Arc;

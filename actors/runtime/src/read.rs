@@ -8,6 +8,7 @@ pub mod batches;
 pub(crate) mod deliveries;
 pub mod items;
 pub mod runs;
+pub mod search;
 pub mod usage;
 
 use callboard_domain::id::{Environment, TaskId, first_at};

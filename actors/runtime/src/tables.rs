@@ -22,6 +22,7 @@ mod long;
 pub(crate) mod plans;
 pub(crate) mod schedules;
 mod tasks;
+pub(crate) mod views;
 mod words;
 pub mod work;
 

@@ -21,6 +21,7 @@ mod recovery;
 mod repeats;
 mod retention;
 mod schedules;
+mod search;
 mod takeover;
 mod waits;
 mod webhooks;

@@ -28,12 +28,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::batch::{Entry, Key, MAX_ROW, Op};
-use crate::{Error, Store};
+use crate::{Error, Row, Store};
 
 pub use chunks::Chunks;
 pub use key::TableKey;
 pub use records::Records;
-pub use texts::Texts;
+pub use texts::{StoredText, Texts};
 
 use buffers::EncodeBuffers;
 use compress::{COMPRESSED, decompress};
@@ -168,8 +168,35 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         first: &K,
         last: &K,
     ) -> Result<Vec<(K, V)>, Error> {
+        self.decoded(self.stored_range(store, environment, first, last).await?)
+    }
+
+    /// The same as they are stored, for [`Table::decoded`] on another thread.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn stored_range(
+        &self,
+        store: &dyn Store,
+        environment: u8,
+        first: &K,
+        last: &K,
+    ) -> Result<Vec<Row>, Error> {
         let (from, to) = (self.key(environment, first), next(&self.key(environment, last)));
-        self.read(store, from, to, usize::MAX).await
+        store.scan(from, to, usize::MAX).await
+    }
+
+    /// Rows of this table that were read as they are stored.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a row cannot be read.
+    pub fn decoded(&self, rows: Vec<Row>) -> Result<Vec<(K, V)>, Error> {
+        let rows = rows.into_iter().map(|(key, row)| {
+            let name = K::read(&key.0[2..])
+                .ok_or_else(|| self.corrupt(&key, "its key is of another kind"))?;
+            Ok((name, self.decode(&key, &row)?))
+        });
+        rows.collect()
     }
 
     async fn read(
@@ -179,13 +206,7 @@ impl<K: TableKey, V: Serialize + DeserializeOwned> Table<K, V> {
         to: Key,
         limit: usize,
     ) -> Result<Vec<(K, V)>, Error> {
-        let rows = store.scan(from, to, limit).await?;
-        let rows = rows.into_iter().map(|(key, row)| {
-            let name = K::read(&key.0[2..])
-                .ok_or_else(|| self.corrupt(&key, "its key is of another kind"))?;
-            Ok((name, self.decode(&key, &row)?))
-        });
-        rows.collect()
+        self.decoded(store.scan(from, to, limit).await?)
     }
 
     fn encode(&self, value: &V) -> Bytes {

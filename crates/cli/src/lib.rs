@@ -40,6 +40,7 @@ pub mod process;
 mod projects;
 mod queues;
 mod schedules;
+mod search;
 mod secret;
 mod sessions;
 mod start;
@@ -74,6 +75,8 @@ pub enum Command {
     Schedules(Remote<schedules::Schedules>),
     /// List, show, validate, publish and deploy templates.
     Templates(Remote<templates::Templates>),
+    /// Search the prompts and outputs of tasks for words.
+    Search(search::Search),
     /// Follow events as they happen.
     Events(Remote<events::Events>),
     /// Review held outputs: list, show, approve, reject, verify.
@@ -140,6 +143,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Executions(asked) => block_on(executions::run(asked)),
         Command::Schedules(asked) => block_on(schedules::run(asked)),
         Command::Templates(asked) => block_on(templates::run(asked, validate)),
+        Command::Search(asked) => block_on(search::run(asked)),
         Command::Events(asked) => block_on(events::run(asked)),
         Command::Hitl(asked) => block_on(hitl::run(asked)),
         Command::Auth(asked) => block_on(auth::run(asked)),

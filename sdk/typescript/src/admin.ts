@@ -243,6 +243,30 @@ export class Budgets extends Resource {
   }
 }
 
+/** `cb.views`: named filters of the dashboard's lists. */
+export class Views extends Resource {
+  /** Saves a view. */
+  create(view: models.CreateView, options: CallOptions = {}): Promise<models.View> {
+    return this.transport.send("POST", "/api/views", { body: checked("CreateView", view), ...options });
+  }
+
+  /** Lists the own views, then the shared ones. */
+  list(filters: Filters<"/api/views"> = {}): Pages<models.View> {
+    return this.pages("GET", "/api/views", { filters });
+  }
+
+  /** Changes a view. */
+  change(id: string, change: models.ChangeView, options: CallOptions = {}): Promise<models.View> {
+    const body = checked("ChangeView", change);
+    return this.transport.send("PATCH", "/api/views/{id}", { names: { id }, body, ...options });
+  }
+
+  /** Deletes a view. */
+  delete(id: string, options: CallOptions = {}): Promise<models.View> {
+    return this.transport.send("DELETE", "/api/views/{id}", { names: { id }, ...options });
+  }
+}
+
 /** `cb.projects`. A project is named by its id or its name. */
 export class Projects extends Resource {
   /** Makes a project; its maker is its first admin. */

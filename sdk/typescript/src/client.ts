@@ -10,6 +10,7 @@ import {
   Projects,
   Queues,
   System,
+  Views,
   Workers,
 } from "./admin.js";
 import { call, type Query } from "./call.js";
@@ -62,6 +63,7 @@ export class Callboard {
   readonly files: Files;
   readonly bulk: BulkJobs;
   readonly budgets: Budgets;
+  readonly views: Views;
   readonly projects: Projects;
   readonly webhooks: Deliveries;
   readonly workers: Workers;
@@ -85,6 +87,7 @@ export class Callboard {
     this.files = new Files(this.#transport);
     this.bulk = new BulkJobs(this.#transport);
     this.budgets = new Budgets(this.#transport);
+    this.views = new Views(this.#transport);
     this.projects = new Projects(this.#transport);
     this.webhooks = new Deliveries(this.#transport);
     this.workers = new Workers(this.#transport);

@@ -3,6 +3,7 @@ import {
   call,
   type Data,
   type KeyOptions,
+  type Query,
   type Call as Request,
   randomKey,
   refusal,
@@ -260,6 +261,12 @@ export class Tasks extends Resource {
   /** Lists tasks without their texts, the newest first. */
   list(filters: Filters<"/api/tasks"> = {}): Pages<Task> {
     return this.pages("GET", "/api/tasks", { filters }, (it) => this.#task(it));
+  }
+
+  /** Searches the prompts and outputs of the last days for words; `cursor` is the `next` of an answer. */
+  search(q: string, options: Omit<Query<"/api/search">, "q"> & CallOptions = {}): Promise<models.Search> {
+    const { signal, ...members } = options;
+    return this.transport.send("GET", "/api/search", { query: { q, ...members }, signal });
   }
 
   /** Streams the output of a task that was submitted before (`Task.text`). */

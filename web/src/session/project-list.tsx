@@ -1,8 +1,9 @@
 /** The projects to switch to. Each is a link, which loads the page again: another tab may be opened with it as well. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { type KeyboardEvent, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
+import { moveAmongLinks } from "../lib/arrows";
 import { switched } from "../lib/project";
 import { Field, Loaded } from "../ui/basics";
 import { Dialog } from "../ui/dialog";
@@ -27,17 +28,6 @@ export default function ProjectList({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
   const list = useRef<HTMLUListElement>(null);
   const links = () => [...(list.current?.querySelectorAll("a") ?? [])];
-  const move = (event: KeyboardEvent, step: number) => {
-    const all = links();
-    const next = all.indexOf(document.activeElement as HTMLAnchorElement) + step;
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    all[Math.max(0, Math.min(all.length - 1, next))]?.focus();
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "ArrowDown") move(event, 1);
-    if (event.key === "ArrowUp") move(event, -1);
-  };
   return (
     <Dialog title={t`Switch to another project`} onClose={onClose}>
       <Loaded query={read}>
@@ -46,7 +36,7 @@ export default function ProjectList({ onClose }: { onClose: () => void }) {
           const shown = matching(all, text);
           return (
             // biome-ignore lint/a11y/noStaticElementInteractions: the arrows move among its links, which have the focus
-            <div className="stack" onKeyDown={onKeyDown}>
+            <div className="stack" onKeyDown={moveAmongLinks}>
               {all.length > MOST && (
                 <Field label={t`Search by name or description`}>
                   {(props) => (

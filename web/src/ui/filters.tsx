@@ -49,6 +49,11 @@ const SINCE: Record<string, string> = {
   "7d": t`in the last 7 days`,
 };
 
+/** A time in the address, in words. */
+export function spanWord(value: string): string {
+  return SINCE[value] ?? (DATE.test(value) ? t`on ${value}` : t`since ${value}`);
+}
+
 /** A time in the address: since when, or one day. "created" and "ended" are separate filters. */
 export function Since({
   name,
@@ -76,7 +81,7 @@ export function Since({
       ))}
       {value && !SINCE[value] && (
         <option value={value}>
-          {word} {DATE.test(value) ? t`on ${value}` : t`since ${value}`}
+          {word} {spanWord(value)}
         </option>
       )}
     </select>
@@ -121,8 +126,9 @@ export function Filters({
   clear,
 }: {
   children: ReactNode;
-  isFiltered: boolean;
-  clear: () => void;
+  /** True shows the button that clears them here; the list of a page has it in its line of chips. */
+  isFiltered?: boolean;
+  clear?: () => void;
 }) {
   return (
     <div className="filters" role="search" aria-label={t`Filters`}>

@@ -57,6 +57,8 @@ const SPECIFIED: &str = "
     | models: read | yes | yes | no | yes | no | no |
     | models: manage | yes | no | no | no | no | no |
     | cluster: manage | yes | no | no | no | no | no |
+    | views: manage own | yes | yes | yes | yes | no | no |
+    | views: share | yes | yes | no | no | no | no |
 ";
 
 fn caller(account: Account, role: Role, environment: Environment) -> Caller {
@@ -114,7 +116,7 @@ fn an_admin_may_do_everything() {
 }
 
 #[test]
-fn a_reviewer_reads_decides_and_claims_approvals_reads_their_files_and_does_nothing_else() {
+fn a_reviewer_reads_decides_and_claims_approvals_reads_files_keeps_views_and_does_nothing_else() {
     let may = |action: &Action| user(Role::Reviewer).may(*action).is_ok();
     let expected = [
         Action::HitlDecide,
@@ -123,6 +125,7 @@ fn a_reviewer_reads_decides_and_claims_approvals_reads_their_files_and_does_noth
         Action::HitlClaim,
         Action::EventsRead,
         Action::FilesRead,
+        Action::ViewsManage,
     ];
     assert_eq!(Action::ALL.into_iter().filter(may).collect::<Vec<_>>(), expected);
 }

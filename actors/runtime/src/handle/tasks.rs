@@ -1,4 +1,4 @@
-//! Retries of single tasks, and batches as they are (docs/reference/tasks.md).
+//! Retries of single tasks, batches as they are, and the search of texts (docs/reference/tasks.md).
 
 use callboard_domain::Error;
 use callboard_domain::id::{BatchId, Environment, TaskId};
@@ -7,6 +7,7 @@ use callboard_domain::task::Task;
 use super::{Handle, scoped_key};
 use crate::items::submission::{NewWork, Submitted};
 use crate::messages::submission::Owner;
+use crate::read::search::{Asked, Found, search};
 use crate::read::{self, unreadable};
 
 impl Handle {
@@ -37,5 +38,20 @@ impl Handle {
         let found = read::batch::tasks(self.node.store(), environment, id).await;
         let tasks = found.map_err(|error| unreadable(&error))?;
         if tasks.is_empty() { Err(Error::not_found("batch", id)) } else { Ok(tasks) }
+    }
+
+    /// Searches the texts of tasks for `account`; `may_read` tells the tasks that the caller may read.
+    ///
+    /// # Errors
+    /// [`Error::TooMuchWaits`] and [`Error::Unavailable`] if too much waits to be computed, or the store cannot be
+    /// read.
+    pub async fn search(
+        &self,
+        environment: Environment,
+        account: &str,
+        asked: &Asked,
+        may_read: impl Fn(TaskId) -> bool + Send,
+    ) -> Result<Found, Error> {
+        search(&self.node, environment, account, asked, may_read).await
     }
 }

@@ -31,7 +31,7 @@ use callboard_domain::file::{File, Format, Purpose};
 use callboard_domain::graph::Graph;
 use callboard_domain::id::{
     AuditId, BatchId, ChatBatchId, DeliveryId, Environment, ExecutionId, FileId, KeyId, PlanId,
-    SessionId, TaskId, UserId, WorkerId,
+    SessionId, TaskId, UserId, ViewId, WorkerId,
 };
 use callboard_domain::id::{BudgetId, BulkId, InvitationId};
 use callboard_domain::machine::Machine;
@@ -50,6 +50,7 @@ use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
 use callboard_domain::template::{Choice, Version};
 use callboard_domain::trace::TraceContext;
 use callboard_domain::usage::Usage;
+use callboard_domain::view::{List, View};
 use callboard_store::table::Table;
 use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{Batch, Op, Outcome, Record, Store};
@@ -59,6 +60,7 @@ use super::events::Of;
 use super::executions::ExecutionInputsRow;
 use super::log::{self, Kind, ProgressRow};
 use super::plans::{ChoiceRow, NameRow, TemplateRow};
+use super::views;
 use super::{
     AUDIT_ENDS, ApprovalRow, BUDGETS, BULK_PARTS, BULKS, BudgetEvent, BudgetRow, CHAT_BATCHES,
     CHAT_LINES, CONTENTS, ContentRow, Deployed, ENDED_APPROVALS, ENDED_DELIVERIES,
@@ -433,6 +435,14 @@ fn the_rows_by_which_operators_control_the_work_are_pinned() {
         why: None,
     };
     pinned("bulk-v1", &bytes(BULKS.put(0, &ID, &job, None)));
+    let view = View {
+        name: "Failed".into(),
+        page: List::Executions,
+        query: "status=failed".into(),
+        shared: true,
+        created_by: Account::User(UserId::from_u128(ID)),
+    };
+    pinned("view-v1", &bytes(only(views::put(LIVE, ViewId::from_u128(ID), None, &view))));
     let erasure = Job {
         action: bulk::Action::Erase,
         kind: bulk::Kind::All,

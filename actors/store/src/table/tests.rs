@@ -155,6 +155,32 @@ async fn deleted_texts_leave_nothing() {
 }
 
 #[tokio::test]
+async fn the_texts_of_many_documents_are_read_page_by_page() {
+    let (store, long) = (MemoryStore::new(), "lorem ipsum ".repeat(2_000));
+    let texts = [
+        (7, 1, "one"),
+        (7, 2, long.as_str()),
+        (8, 0, "two"),
+        (9, 3, long.as_str()),
+        (10, 1, "behind"),
+    ];
+    for (document, field, text) in texts {
+        write(&store, TEXTS.put(ENVIRONMENT, document, field, text)).await;
+    }
+    for limit in 1..12 {
+        let (mut read, mut from) = (Vec::new(), Some((7, 0)));
+        while let Some(next) = from {
+            let page = TEXTS.page(&store, ENVIRONMENT, next, 10, limit).await.unwrap();
+            let text = |it: &StoredText| (it.document(), TEXTS.read_stored(it).unwrap());
+            read.extend(page.0.iter().map(text));
+            from = page.1;
+        }
+        let expected = texts[..4].iter().map(|(document, _, text)| (*document, (*text).to_owned()));
+        assert_eq!(read, expected.collect::<Vec<_>>(), "{limit} rows a page");
+    }
+}
+
+#[tokio::test]
 async fn a_text_with_another_texts_chunk_is_refused() {
     let store = MemoryStore::new();
     write(&store, TEXTS.put(ENVIRONMENT, 7, 1, &"a".repeat(9000))).await;

@@ -18,9 +18,9 @@ use bytes::Bytes;
 
 use super::buffers::EncodeBuffers;
 use super::compress::{COMPRESSED, decompress};
-use super::{HEADER, corrupt, open, seal};
+use super::{HEADER, corrupt, next, open, seal};
 use crate::batch::{Key, MAX_ROW, Op};
-use crate::{Error, Store};
+use crate::{Error, Row, Store};
 
 const VERSION: u8 = 1;
 const KEY: usize = 2 + 16 + 1 + 2;
@@ -37,6 +37,37 @@ const MAX_COMPRESSED: usize = 256 << 10;
 pub struct Texts {
     number: u8,
     dictionary: Option<&'static [u8]>,
+}
+
+/// A text as it is stored.
+#[derive(Debug)]
+pub struct StoredText {
+    place: (u128, u8),
+    /// The rows of its chunks.
+    first: Row,
+    rest: Vec<Row>,
+}
+
+impl StoredText {
+    /// The document.
+    #[must_use]
+    pub const fn document(&self) -> u128 {
+        self.place.0
+    }
+
+    /// The stored bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.rest.iter().fold(self.first.1.len(), |length, (_, row)| length + row.len())
+    }
+}
+
+/// The head of a text, and the beginning of it.
+struct Head<'r> {
+    is_compressed: bool,
+    length: usize,
+    crc: u32,
+    start: &'r [u8],
 }
 
 impl Texts {
@@ -121,6 +152,61 @@ impl Texts {
         }
     }
 
+    /// The texts of the documents up to before `to` as they are stored, for [`Texts::read_stored`] on another thread:
+    /// those in about `limit` rows from a document and a field on, and the place of the next one.
+    ///
+    /// # Errors
+    /// The store's, and [`Error::Corrupt`] for a key of another kind.
+    pub async fn page(
+        &self,
+        store: &dyn Store,
+        environment: u8,
+        from: (u128, u8),
+        to: u128,
+        limit: usize,
+    ) -> Result<(Vec<StoredText>, Option<(u128, u8)>), Error> {
+        let mut first = self.key(environment, from.0, from.1, 0);
+        let end = Key::new(self.number, environment, &to.to_be_bytes());
+        let mut texts: Vec<StoredText> = Vec::new();
+        loop {
+            let rows = store.scan(first.clone(), end.clone(), limit).await?;
+            let is_last = rows.len() < limit;
+            for row in rows {
+                let place = place(&row.0)
+                    .ok_or_else(|| corrupt(self.number, &row.0, "its key is of another kind"))?;
+                first = next(&row.0);
+                match texts.last_mut() {
+                    Some(text) if text.place == place => text.rest.push(row),
+                    _ => texts.push(StoredText { place, first: row, rest: Vec::new() }),
+                }
+            }
+            if is_last {
+                return Ok((texts, None));
+            }
+            // Only a text behind which another begins is known to be whole.
+            let is_next = texts.len() > 1;
+            if let Some(begun) = texts.pop_if(|_| is_next) {
+                return Ok((texts, Some(begun.place)));
+            }
+        }
+    }
+
+    /// A text that [`Texts::page`] has read.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the text cannot be read, or was replaced while its rows were read.
+    pub fn read_stored(&self, stored: &StoredText) -> Result<String, Error> {
+        let StoredText { first: (first, row), rest, .. } = stored;
+        let head = self.head(first, row)?;
+        let mut text = head.start.to_vec();
+        for (key, row) in rest {
+            if text.len() < head.length {
+                text.extend_from_slice(self.open_chunk(key, row)?.1);
+            }
+        }
+        self.finish(first, &head, text)
+    }
+
     /// The text whose first chunk is `row`.
     async fn read(
         &self,
@@ -130,16 +216,11 @@ impl Texts {
         row: &[u8],
     ) -> Result<String, Error> {
         let corrupt = |reason: &str| corrupt(self.number, first, reason);
-        let (is_compressed, payload) = self.open_chunk(first, row)?;
-        let head = payload.split_first_chunk::<4>();
-        let head = head.and_then(|(length, rest)| Some((length, rest.split_first_chunk::<4>()?)));
-        let (length, (crc, start)) = head.ok_or_else(|| corrupt("it is cut short"))?;
-        let length =
-            usize::try_from(u32::from_le_bytes(*length)).map_err(|_| corrupt("it is too long"))?;
-        let mut text = start.to_vec();
+        let head = self.head(first, row)?;
+        let mut text = head.start.to_vec();
         let mut next = 1;
-        while text.len() < length {
-            let missing = (length - text.len()).div_ceil(CHUNK);
+        while text.len() < head.length {
+            let missing = (head.length - text.len()).div_ceil(CHUNK);
             let until = next + missing.min(PAGE);
             let at = |chunk| u16::try_from(chunk).map_err(|_| corrupt("it is too long"));
             let from = self.key(environment, document, field, at(next)?);
@@ -153,11 +234,29 @@ impl Texts {
             }
             next = until;
         }
+        self.finish(first, &head, text)
+    }
+
+    /// The head of a text, in its first chunk.
+    fn head<'r>(&self, first: &Key, row: &'r [u8]) -> Result<Head<'r>, Error> {
+        let corrupt = |reason: &str| corrupt(self.number, first, reason);
+        let (is_compressed, payload) = self.open_chunk(first, row)?;
+        let head = payload.split_first_chunk::<4>();
+        let head = head.and_then(|(length, rest)| Some((length, rest.split_first_chunk::<4>()?)));
+        let (length, (crc, start)) = head.ok_or_else(|| corrupt("it is cut short"))?;
+        let length =
+            usize::try_from(u32::from_le_bytes(*length)).map_err(|_| corrupt("it is too long"))?;
+        Ok(Head { is_compressed, length, crc: u32::from_le_bytes(*crc), start })
+    }
+
+    /// The text of these bytes, which its chunks hold.
+    fn finish(&self, first: &Key, head: &Head<'_>, mut text: Vec<u8>) -> Result<String, Error> {
+        let corrupt = |reason: &str| corrupt(self.number, first, reason);
         // A chunk of another text must not pass for one of this text.
-        if text.len() != length || crc32fast::hash(&text) != u32::from_le_bytes(*crc) {
+        if text.len() != head.length || crc32fast::hash(&text) != head.crc {
             return Err(corrupt("its chunks do not belong together"));
         }
-        if is_compressed {
+        if head.is_compressed {
             let dictionary =
                 self.dictionary.ok_or_else(|| corrupt("it is compressed, with no dictionary"))?;
             let decompressed = decompress(&text, dictionary, MAX_COMPRESSED);
@@ -240,6 +339,12 @@ impl Texts {
             Err(reason) => Err(corrupt(self.number, key, reason)),
         }
     }
+}
+
+/// The document and the field in the key of a chunk.
+fn place(key: &Key) -> Option<(u128, u8)> {
+    let (document, rest) = key.0.get(2..)?.split_first_chunk()?;
+    Some((u128::from_be_bytes(*document), *rest.first()?))
 }
 
 fn row(version: u8, pieces: [&[u8]; 2]) -> Bytes {

@@ -100,6 +100,12 @@ class ChangeUser(TypedDict):
     must_change_password: NotRequired[bool | None]
 
 
+class ChangeView(TypedDict):
+    name: NotRequired[str | None]
+    query: NotRequired[str | None]
+    shared: NotRequired[bool | None]
+
+
 class ConfidenceRequest(TypedDict):
     method: NotRequired[Literal["auto", "logprobs", "samples", "judge", "none"] | None]
     n: NotRequired[int | None]
@@ -161,6 +167,13 @@ class CreateUser(TypedDict):
     role: Literal["admin", "operator", "reviewer", "viewer", "worker", "backup"]
     plan: NotRequired[Literal["free", "pro", "enterprise"] | None]
     must_change_password: NotRequired[bool | None]
+
+
+class CreateView(TypedDict):
+    name: str
+    page: Literal["tasks", "executions", "review", "batches", "templates", "plans", "schedules"]
+    query: str
+    shared: NotRequired[bool | None]
 
 
 class DefaultsRequest(TypedDict):

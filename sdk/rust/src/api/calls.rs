@@ -917,6 +917,15 @@ impl System {
 }
 
 impl Tasks {
+    /// Search the prompts and outputs of the last days for words, the newest tasks first; a bounded part of them at a
+    /// time. For a worker key that is bound to queues, those of the tasks that it holds.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn search(&self, query: &types::TasksSearchQuery) -> Result<types::Search, Error> {
+        self.cb.one(Call::get(&["search"]).pairs(query.pairs()), false).await
+    }
+
     /// Tasks, newest first unless said otherwise; for a worker key that is bound to queues, those that it holds.
     pub fn list(&self, query: &types::TasksListQuery) -> Pages<types::Task> {
         Pages::new(&self.cb, &["tasks"], query.pairs())
@@ -1146,6 +1155,43 @@ impl Users {
     ) -> Result<types::User, Error> {
         let body: types::ChangeUser = body.into();
         self.cb.one(Call::patch(&["auth", "users", id]).json(&json(&body)), false).await
+    }
+}
+
+impl Views {
+    /// The caller's own views, then the shared ones, each the oldest first.
+    pub fn list(&self, query: &types::ViewsListQuery) -> Pages<types::View> {
+        Pages::new(&self.cb, &["views"], query.pairs())
+    }
+
+    /// Save a view: a named set of filters of a list.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn create(&self, body: impl Into<types::CreateView>) -> Result<types::View, Error> {
+        let body: types::CreateView = body.into();
+        self.cb.one(Call::post(&["views"]).json(&json(&body)), false).await
+    }
+
+    /// Delete a view; a shared one is deleted by its maker and admins.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn delete(&self, id: &str) -> Result<types::View, Error> {
+        self.cb.one(Call::delete(&["views", id]), false).await
+    }
+
+    /// Rename a view, give it other filters, share it, or take it back; a shared one is changed by its maker and admins.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn change(
+        &self,
+        id: &str,
+        body: impl Into<types::ChangeView>,
+    ) -> Result<types::View, Error> {
+        let body: types::ChangeView = body.into();
+        self.cb.one(Call::patch(&["views", id]).json(&json(&body)), false).await
     }
 }
 

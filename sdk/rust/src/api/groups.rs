@@ -45,6 +45,8 @@ groups! {
     files Files;
     /// Budgets of many tasks.
     budgets Budgets;
+    /// Saved views of lists.
+    views Views;
     /// Jobs that cancel, retry or delete many things.
     bulk Bulk;
     /// Functions that connected workers announce.

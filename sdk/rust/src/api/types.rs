@@ -1530,6 +1530,72 @@ impl ChangeUser {
     }
 }
 
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ChangeView {
+    /// The name, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Option<String>>,
+    /// The query string of the list's address, without its `?`: at most 2,048 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<Option<String>>,
+    /// True to share the view, false to take it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Option<bool>>,
+}
+
+impl ChangeView {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { name: None, query: None, shared: None }
+    }
+
+    /// The name, for people.
+    #[must_use]
+    pub fn name(mut self, value: impl Into<String>) -> Self {
+        self.name = Some(Some(value.into()));
+        self
+    }
+
+    /// Clears `name`.
+    #[must_use]
+    pub fn clear_name(mut self) -> Self {
+        self.name = Some(None);
+        self
+    }
+
+    /// The query string of the list's address, without its `?`: at most 2,048 bytes.
+    #[must_use]
+    pub fn query(mut self, value: impl Into<String>) -> Self {
+        self.query = Some(Some(value.into()));
+        self
+    }
+
+    /// Clears `query`.
+    #[must_use]
+    pub fn clear_query(mut self) -> Self {
+        self.query = Some(None);
+        self
+    }
+
+    /// True to share the view, false to take it back.
+    #[must_use]
+    pub fn shared(mut self, value: bool) -> Self {
+        self.shared = Some(Some(value));
+        self
+    }
+
+    /// Clears `shared`.
+    #[must_use]
+    pub fn clear_shared(mut self) -> Self {
+        self.shared = Some(None);
+        self
+    }
+}
+
 /// The answer to a claim or a release.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -2689,6 +2755,37 @@ impl CreateUser {
     #[must_use]
     pub fn must_change_password(mut self, value: bool) -> Self {
         self.must_change_password = Some(value);
+        self
+    }
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CreateView {
+    /// The name, for people.
+    pub name: String,
+    /// The list: the first part of the address of its page.
+    pub page: String,
+    /// The query string of the list's address, without its `?`: at most 2,048 bytes.
+    pub query: String,
+    /// True to show the view to everybody who sees the project; by default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<bool>,
+}
+
+impl CreateView {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(name: impl Into<String>, page: impl Into<String>, query: impl Into<String>) -> Self {
+        Self { name: name.into(), page: page.into(), query: query.into(), shared: None }
+    }
+
+    /// True to show the view to everybody who sees the project; by default false.
+    #[must_use]
+    pub fn shared(mut self, value: bool) -> Self {
+        self.shared = Some(value);
         self
     }
 }
@@ -4058,6 +4155,34 @@ pub struct Health {
     pub warnings: Option<Vec<String>>,
 }
 
+/// A task whose texts have the words.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct Hit {
+    /// The time of the task's creation.
+    #[serde(rename = "createdAt")]
+    pub created_at: String,
+    /// The execution that the task is of.
+    #[serde(rename = "executionId", default, skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<String>,
+    /// The id of the task.
+    pub id: String,
+    /// task, or step for a task of an execution.
+    pub kind: String,
+    /// The text around the words, at most 160 characters, in pieces.
+    pub snippet: Vec<Piece>,
+    /// The status of the task.
+    pub status: String,
+    /// The step that the task is.
+    #[serde(rename = "stepId", default, skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<String>,
+    /// The title of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The text that is shown: prompt, systemPrompt, messages, context, args, output or thinking.
+    pub r#where: String,
+}
+
 /// `hitl` of a template.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -5240,6 +5365,16 @@ impl PauseAll {
     }
 }
 
+/// A piece of a snippet.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct Piece {
+    /// True for the beginning of a word that was asked for.
+    pub r#match: bool,
+    /// The text.
+    pub text: String,
+}
+
 /// A plan.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -6413,6 +6548,20 @@ impl ScheduleTarget {
         self.callback_details = Some(value);
         self
     }
+}
+
+/// The answer to a search of texts.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct Search {
+    /// The hits, the newest task first.
+    pub hits: Vec<Hit>,
+    /// The cursor of the next part; absent if all was searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// The time back to which all texts were searched.
+    #[serde(rename = "searchedTo")]
+    pub searched_to: String,
 }
 
 /// A session.
@@ -8191,6 +8340,28 @@ pub struct User {
     pub role: String,
 }
 
+/// A saved view.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct View {
+    /// The time at which it was saved.
+    #[serde(rename = "createdAt")]
+    pub created_at: String,
+    /// The maker: the id of a user or a key.
+    #[serde(rename = "createdBy")]
+    pub created_by: String,
+    /// `view_…`
+    pub id: String,
+    /// The name.
+    pub name: String,
+    /// The list: the first part of the address of its page.
+    pub page: String,
+    /// The query string of the list's address, without its `?`.
+    pub query: String,
+    /// True if everybody who sees the project sees it.
+    pub shared: bool,
+}
+
 /// The secret that signs webhooks.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -9396,6 +9567,75 @@ impl SchedulesListQuery {
 /// The parameters of a list or a read.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
+pub struct TasksSearchQuery {
+    /// Beginnings of words, in any case: the texts of a task have all of them.
+    pub q: Option<String>,
+    /// task for tasks on their own, step for those of executions; by default both.
+    pub kinds: Option<Vec<String>>,
+    /// The days back that are searched; by default as many as the setting search.days says, which is also the most.
+    pub days: Option<u64>,
+    /// The most hits; by default 20.
+    pub limit: Option<u64>,
+    /// `next` of the answer that this one goes on from.
+    pub cursor: Option<String>,
+}
+
+impl TasksSearchQuery {
+    /// No parameter.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Beginnings of words, in any case: the texts of a task have all of them.
+    #[must_use]
+    pub fn q(mut self, value: impl Into<String>) -> Self {
+        self.q = Some(value.into());
+        self
+    }
+
+    /// task for tasks on their own, step for those of executions; by default both.
+    #[must_use]
+    pub fn kinds(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.kinds = Some(value.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The days back that are searched; by default as many as the setting search.days says, which is also the most.
+    #[must_use]
+    pub fn days(mut self, value: u64) -> Self {
+        self.days = Some(value);
+        self
+    }
+
+    /// The most hits; by default 20.
+    #[must_use]
+    pub fn limit(mut self, value: u64) -> Self {
+        self.limit = Some(value);
+        self
+    }
+
+    /// `next` of the answer that this one goes on from.
+    #[must_use]
+    pub fn cursor(mut self, value: impl Into<String>) -> Self {
+        self.cursor = Some(value.into());
+        self
+    }
+
+    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = Vec::new();
+        pairs.extend(self.q.as_ref().map(|it| ("q", it.to_string())));
+        pairs.extend(self.kinds.as_ref().map(|it| ("kinds", it.join(","))));
+        pairs.extend(self.days.as_ref().map(|it| ("days", it.to_string())));
+        pairs.extend(self.limit.as_ref().map(|it| ("limit", it.to_string())));
+        pairs.extend(self.cursor.as_ref().map(|it| ("cursor", it.to_string())));
+        pairs
+    }
+}
+
+/// The parameters of a list or a read.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct TasksListQuery {
     /// One of these statuses.
     pub status: Option<Vec<String>>,
@@ -9726,6 +9966,35 @@ impl SystemUsageQuery {
         pairs.extend(self.tag_key.as_ref().map(|it| ("tagKey", it.to_string())));
         pairs.extend(self.from.as_ref().map(|it| ("from", it.to_string())));
         pairs.extend(self.to.as_ref().map(|it| ("to", it.to_string())));
+        pairs
+    }
+}
+
+/// The parameters of a list or a read.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ViewsListQuery {
+    /// Only views of this list.
+    pub page: Option<String>,
+}
+
+impl ViewsListQuery {
+    /// No parameter.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only views of this list.
+    #[must_use]
+    pub fn page(mut self, value: impl Into<String>) -> Self {
+        self.page = Some(value.into());
+        self
+    }
+
+    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = Vec::new();
+        pairs.extend(self.page.as_ref().map(|it| ("page", it.to_string())));
         pairs
     }
 }

@@ -12,6 +12,7 @@ import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { FilterBar } from "../../ui/chips";
 import { Filters, listOf, States, TextFilter } from "../../ui/filters";
 import { Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
@@ -129,10 +130,7 @@ export default function Batches() {
         </>
       }
     >
-      <Filters
-        isFiltered={isFiltered}
-        clear={() => set(Object.fromEntries(NAMES.map((name) => [name, undefined])))}
-      >
+      <Filters>
         <States states={STATES} chosen={status} set={set} />
         <select
           className="select"
@@ -150,6 +148,12 @@ export default function Batches() {
         </select>
         <TextFilter name="tags" label={t`Tags`} params={params} set={set} />
       </Filters>
+      <FilterBar
+        page="batches"
+        names={NAMES}
+        set={set}
+        clear={() => set(Object.fromEntries(NAMES.map((name) => [name, undefined])))}
+      />
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (

@@ -11,6 +11,7 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { FilterBar } from "../../ui/chips";
 import { RunExample } from "../../ui/example";
 import {
   type Change,
@@ -116,7 +117,7 @@ function List() {
   const clear = () => set(Object.fromEntries(NAMES.map((name) => [name, undefined])));
   return (
     <Frame view="list" total={data && total}>
-      <Filters isFiltered={isFiltered} clear={clear}>
+      <Filters>
         <TextFilter name="search" label={t`Search title, tag, key, id`} params={params} set={set} />
         <States states={STATES} chosen={status} set={set} />
         <TextFilter name="tags" label={t`Tags`} params={params} set={set} />
@@ -126,6 +127,7 @@ function List() {
         <Since name="ended" word={t`Ended`} value={params.get("ended")} set={set} />
         <Cause value={params.get("error")} set={set} />
       </Filters>
+      <FilterBar page="executions" names={NAMES} set={set} clear={clear} />
       {params.get("templateId") && <Outcomes templateId={params.get("templateId") as string} />}
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />

@@ -12,6 +12,7 @@ import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Failed, Loading } from "../../ui/basics";
+import { FilterBar } from "../../ui/chips";
 import { createdIn, Filters, listOf, Since, TextFilter } from "../../ui/filters";
 import { Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
@@ -47,13 +48,16 @@ export default function Groups() {
   const isThere = (templates.data || !mayTemplates) && order;
   return (
     <>
-      <Filters
-        isFiltered={NAMES.some((name) => params.has(name))}
-        clear={() => set(Object.fromEntries(NAMES.map((name) => [name, undefined])))}
-      >
+      <Filters>
         <TextFilter name="tags" label={t`Tags`} params={params} set={set} />
         <Since name="since" word={t`Started`} value={params.get("since")} set={set} />
       </Filters>
+      <FilterBar
+        page="executions"
+        names={NAMES}
+        set={set}
+        clear={() => set(Object.fromEntries(NAMES.map((name) => [name, undefined])))}
+      />
       {error ? (
         <Failed error={error} />
       ) : !isThere ? (

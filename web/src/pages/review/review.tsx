@@ -12,6 +12,7 @@ import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay, useWho } from "../../session/session";
 import { Button, Failed, Loaded, Loading } from "../../ui/basics";
+import { FilterBar } from "../../ui/chips";
 import { useStable } from "../../ui/stable";
 import { toast } from "../../ui/toast";
 import { AGES, agedQuery } from "./ages";
@@ -26,6 +27,8 @@ import { groupOf, matches, opened, remember } from "./select";
 import { tellMade, tellOutcomes, tellTaken } from "./tell";
 import "./review.css";
 
+/** The filters in the address. */
+const NAMES = ["q", "step", "mine", "queue", "age"];
 /** More than that nobody scrolls through; filters find the rest. */
 const LOADED = 500;
 const PAGE = 100;
@@ -199,8 +202,7 @@ export default function Review() {
 
   const steps = useMemo(() => [...new Set(rows.map(groupOf))].sort(), [rows]);
   const queues = useMemo(() => [...new Set(rows.map((each) => each.queue))].sort(), [rows]);
-  const clear = () =>
-    setParams({ q: undefined, step: undefined, mine: undefined, queue: undefined, age: undefined });
+  const clear = () => setParams(Object.fromEntries(NAMES.map((name) => [name, undefined])));
 
   return (
     <div className="review" data-open={taskId !== undefined}>
@@ -287,6 +289,7 @@ export default function Review() {
               {isNewestFirst ? t`Newest first` : t`Oldest first`}
             </button>
           </div>
+          <FilterBar page="review" names={NAMES} set={setParams} clear={clear} />
         </div>
         {chosen.size > 0 && (
           <div className="review-chosen">

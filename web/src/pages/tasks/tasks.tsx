@@ -10,6 +10,7 @@ import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { FilterBar } from "../../ui/chips";
 import { RunExample } from "../../ui/example";
 import { createdIn, endedIn, Filters, listOf, Since, States, TextFilter } from "../../ui/filters";
 import { lookOf, State } from "../../ui/status";
@@ -115,7 +116,7 @@ export default function Tasks() {
         </>
       }
     >
-      <Filters isFiltered={isFiltered} clear={clear}>
+      <Filters>
         <TextFilter name="search" label={t`Search title, tag, key, id`} params={params} set={change} />
         <States states={STATES} chosen={listOf(params.get("status"))} set={change} />
         <TextFilter name="queue" label={t`Queue`} params={params} set={change} />
@@ -138,6 +139,7 @@ export default function Tasks() {
           ))}
         </select>
       </Filters>
+      <FilterBar page="tasks" names={NAMES} set={change} clear={clear} />
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (

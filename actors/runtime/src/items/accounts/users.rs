@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use callboard_domain::access::{Action as Permission, Role};
+use callboard_domain::access::{Account, Action as Permission, Role};
 use callboard_domain::account::{Change, PasswordHash, User, WorkLeft, keep_an_admin};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::credential::ApiKey;
@@ -16,7 +16,7 @@ use callboard_store::Op;
 use super::sessions::row;
 use super::{Accounts, NUMBER, NewUser, PARTITION, PasswordChange, UserChange, left, projects};
 use crate::messages::approval;
-use crate::tables::{INVITATIONS, KEYS, USERS};
+use crate::tables::{INVITATIONS, KEYS, USERS, views};
 
 /// The sessions and keys that end with a change: rows, records, and the changes of the register once those
 /// are durable.
@@ -193,6 +193,7 @@ impl Accounts {
         self.end_all_sessions(&mut endings, id, None, by, "user deleted");
         endings.ops.push(USERS.delete(NUMBER, &id.as_u128()));
         endings.ops.extend(work.map(|left| left::row(id, left)));
+        endings.ops.extend(self.without_views(Account::User(id)).await?);
         let projects = self.without_member(id);
         endings.ops.extend(projects.iter().flat_map(projects::put));
         self.end(endings).await?;
@@ -295,7 +296,10 @@ impl Accounts {
 
     /// Makes endings durable; from then on every request knows of them.
     pub(super) async fn end(&self, endings: Endings) -> Result<(), Error> {
-        let Endings { ops, records, keys, sessions } = endings;
+        let Endings { mut ops, records, keys, sessions } = endings;
+        for key in &keys {
+            ops.extend(self.without_views(Account::Key(key.id)).await?);
+        }
         self.store(ops, records).await?;
         let register = &self.0.state.accounts;
         for session in sessions {
@@ -305,6 +309,17 @@ impl Accounts {
             register.put_key(key);
         }
         Ok(())
+    }
+
+    /// The rows that delete the private views of an account in every project.
+    async fn without_views(&self, account: Account) -> Result<Vec<Op>, Error> {
+        let mut ops = Vec::new();
+        for &environment in &*self.0.environments() {
+            let all = views::all(self.0.store(), environment, Some(account)).await;
+            let all = all.map_err(|_| Error::Unavailable("the views could not be read"))?;
+            ops.extend(all.iter().map(|(id, view)| views::delete(environment, *id, view)));
+        }
+        Ok(ops)
     }
 }
 

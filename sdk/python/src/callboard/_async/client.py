@@ -47,6 +47,7 @@ class AsyncCallboard(AsyncTransport):
         self.batches: Final = admin.AsyncBatches(self)
         self.files: Final = admin.AsyncFiles(self)
         self.budgets: Final = admin.AsyncBudgets(self)
+        self.views: Final = admin.AsyncViews(self)
         self.projects: Final = admin.AsyncProjects(self)
         self.webhooks: Final = admin.AsyncWebhooks(self)
         self.workers: Final = admin.AsyncWorkers(self)

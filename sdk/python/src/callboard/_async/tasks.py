@@ -281,6 +281,14 @@ class AsyncTasks(AsyncResource):
             "orderBy": order_by, "order": order,
         })
 
+    async def search(
+        self, q: str, *, kinds: str | Sequence[str] | None = None, days: int | None = None,
+        limit: int | None = None, cursor: str | None = None,
+    ) -> models.Search:
+        """Searches the prompts and outputs of the last days for words; `cursor` is the `next` of an answer."""
+        return await self._one(models.Search, "GET", "/api/search", query={
+            "q": q, "kinds": kinds, "days": days, "limit": limit, "cursor": cursor})
+
     async def text(self, id: str, timeout: float | None = None) -> AsyncGenerator[str, None]:
         """Streams the output of a task that was submitted before (`AsyncTask.text`)."""
         task = await self.get(id)

@@ -13,8 +13,8 @@ from typing_extensions import Unpack
 
 from .. import _core, models
 from ..params import (
-    ChangeBudget, ChangeProject, ChangeQueue, ChangeUser, CreateBudget, CreateInvitation, CreateKey, CreateProject,
-    CreateUser, RevokeKeys,
+    ChangeBudget, ChangeProject, ChangeQueue, ChangeUser, ChangeView, CreateBudget, CreateInvitation, CreateKey,
+    CreateProject, CreateUser, CreateView, RevokeKeys,
     SetModelLimits, StartBulk,
 )
 from .transport import Bound, Pages, Resource
@@ -349,6 +349,27 @@ class Budgets(Resource):
     def delete(self, id: str) -> models.Budget:
         """Deletes a budget."""
         return self._one(models.Budget, "DELETE", "/api/budgets/{id}", id=id)
+
+
+class Views(Resource):
+    """`cb.views`: named filters of the dashboard's lists."""
+
+    def create(self, **fields: Unpack[CreateView]) -> models.View:
+        """Saves a view."""
+        return self._one(models.View, "POST", "/api/views", body=_core.checked(models.CreateView, fields))
+
+    def list(self, *, page: str | None = None) -> Pages[models.View]:
+        """Lists the own views, then the shared ones."""
+        return self._pages(models.View, "GET", "/api/views", query={"page": page})
+
+    def change(self, id: str, **fields: Unpack[ChangeView]) -> models.View:
+        """Changes a view."""
+        body = _core.checked(models.ChangeView, fields)
+        return self._one(models.View, "PATCH", "/api/views/{id}", id=id, body=body)
+
+    def delete(self, id: str) -> models.View:
+        """Deletes a view."""
+        return self._one(models.View, "DELETE", "/api/views/{id}", id=id)
 
 
 class Projects(Resource):

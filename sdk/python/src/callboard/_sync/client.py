@@ -48,6 +48,7 @@ class Callboard(Transport):
         self.batches: Final = admin.Batches(self)
         self.files: Final = admin.Files(self)
         self.budgets: Final = admin.Budgets(self)
+        self.views: Final = admin.Views(self)
         self.projects: Final = admin.Projects(self)
         self.webhooks: Final = admin.Webhooks(self)
         self.workers: Final = admin.Workers(self)

@@ -282,6 +282,14 @@ class Tasks(Resource):
             "orderBy": order_by, "order": order,
         })
 
+    def search(
+        self, q: str, *, kinds: str | Sequence[str] | None = None, days: int | None = None,
+        limit: int | None = None, cursor: str | None = None,
+    ) -> models.Search:
+        """Searches the prompts and outputs of the last days for words; `cursor` is the `next` of an answer."""
+        return self._one(models.Search, "GET", "/api/search", query={
+            "q": q, "kinds": kinds, "days": days, "limit": limit, "cursor": cursor})
+
     def text(self, id: str, timeout: float | None = None) -> Generator[str, None, None]:
         """Streams the output of a task that was submitted before (`Task.text`)."""
         task = self.get(id)

@@ -1,11 +1,11 @@
-//! Turns to read a whole item for a stream: its text is in memory twice while it is read.
+//! Turns at something that takes much memory or time: to read a whole item for a stream, to search texts.
 //!
 //! ```text
-//!   streams of one account ─▶ one at a time ─┐
-//!   streams of another ─────▶ one at a time ─┴▶ so many at once, in the order of their coming
+//!   those of one account ─▶ one at a time ─┐
+//!   those of another ─────▶ one at a time ─┴▶ so many at once, in the order of their coming
 //! ```
 //!
-//! An account waits for at most one turn of each other account, however many streams that one has.
+//! An account waits for at most one turn of each other account, however many that one asks for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -16,31 +16,31 @@ use super::limit::Counted;
 
 /// The turns of all accounts.
 #[derive(Debug)]
-pub(super) struct ItemReads {
+pub(super) struct Turns {
     all: Arc<Semaphore>,
-    /// The account's own turn, while a stream of it reads or waits.
+    /// The account's own turn, while it has one or waits for one.
     by_one: Mutex<HashMap<Counted, Weak<Semaphore>>>,
 }
 
 /// A turn; dropping it passes it on.
 #[derive(Debug)]
-pub(super) struct ReadTurn {
+pub(super) struct Turn {
     // In this order: the next of the same account comes last in the line.
     _of_all: OwnedSemaphorePermit,
     _of_one: OwnedSemaphorePermit,
 }
 
-impl ItemReads {
+impl Turns {
     /// Turns of which so many may be taken at once.
     pub(super) fn new(at_once: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(at_once)), by_one: Mutex::default() }
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self, one: impl Into<Counted>) -> ReadTurn {
+    pub(super) async fn turn(&self, one: impl Into<Counted>) -> Turn {
         let of_one = acquire(self.line_of(one.into())).await;
         let of_all = acquire(Arc::clone(&self.all)).await;
-        ReadTurn { _of_all: of_all, _of_one: of_one }
+        Turn { _of_all: of_all, _of_one: of_one }
     }
 
     fn line_of(&self, one: Counted) -> Arc<Semaphore> {
@@ -73,7 +73,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_waits_for_one_turn_of_another_however_many_streams_that_one_has() {
-        let reads = ItemReads::new(1);
+        let reads = Turns::new(1);
         let first = reads.turn(account(1)).await;
         let mut second = pin!(reads.turn(account(1)));
         let mut third = pin!(reads.turn(account(1)));
@@ -92,7 +92,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_with_many_streams_reads_one_item_at_a_time() {
-        let reads = ItemReads::new(2);
+        let reads = Turns::new(2);
         let first = reads.turn(account(1)).await;
         assert!(reads.turn(account(1)).now_or_never().is_none());
         let other = reads.turn(account(2)).now_or_never().expect("there is another turn");
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn accounts_without_a_stream_are_forgotten() {
-        let reads = ItemReads::new(1);
+        let reads = Turns::new(1);
         for number in 0..100 {
             drop(reads.turn(account(number)).await);
         }
