@@ -1094,6 +1094,20 @@ class Rejected(Base):
     task_id: str
 
 
+class Reopened(Base):
+    """The answer to a decision that is taken back."""
+
+    assigned_to: str | None = None
+    """The reviewer."""
+    corrects: bool
+    """True if the decision before stands, because others have gone by it: the next one stands beside it."""
+    status: str
+    """pending, assigned, escalated or expired."""
+    task_id: str
+    timeout_at: AwareDatetime
+    """The end of the reviewers' time."""
+
+
 class Reported(Base):
     """The limits that a provider reports."""
 
@@ -2012,6 +2026,17 @@ class Reject(Base):
     """The reviewer, as in an approval."""
 
 
+class Reopen(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    as_correction: bool | None = None
+    """
+    True asks for another decision beside the first if the output was used; by default false, which answers with
+     the uses.
+    """
+
+
 class ResetPassword(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -2649,6 +2674,11 @@ class StepResult(Base):
     """The time of the end, of any kind."""
     confidence: float | None = None
     """The worker's confidence in the output, 0 to 1."""
+    correction: Decision | None = None
+    """
+    The second decision on the output, beside the one that the execution went by; of a long text the first 2,000
+    characters.
+    """
     duration_ms: int | None = None
     """The time from startedAt to completedAt, in milliseconds."""
     error: TaskError | None = None
@@ -2717,6 +2747,8 @@ class Task(Routing, Sampling, Labels, Flow):
     """The source of the confidence."""
     context: dict[str, Any] | None = None
     """Extra key-value pairs; not in lists."""
+    correction: Decision | None = None
+    """The second decision on the output, beside the one that others have gone by; not in lists."""
     created_at: AwareDatetime
     """The time of creation."""
     deadline_at: AwareDatetime | None = None
@@ -3431,6 +3463,8 @@ class Approval(Base):
     """The confidence in the output, 0 to 1."""
     confidence_source: str | None = None
     """The source of the confidence."""
+    corrects: Decision | None = None
+    """The decision before, which others have gone by: `decision` stands beside it, and changes nothing else."""
     created_at: AwareDatetime
     """The time of the hold."""
     decision: Decision | None = None
@@ -3470,6 +3504,8 @@ class Approval(Base):
     The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
     passed, and nothing waits for the decision.
     """
+    reopened: int | None = None
+    """The number of times that it was opened again after a decision."""
     sampled: bool
     """True if the output is a sample of those that pass."""
     status: str
