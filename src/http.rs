@@ -170,6 +170,7 @@ fn table() -> Routes {
         .get   ("/api/hitl/{taskId}",               may(A::HitlRead),         approvals::get)
         .post  ("/api/hitl/{taskId}/approve",       may(A::HitlDecide),       approvals::approve)
         .post  ("/api/hitl/{taskId}/reject",        may(A::HitlDecide),       approvals::reject)
+        .post  ("/api/hitl/{taskId}/reopen",        may(A::HitlDecide),       approvals::reopen)
         .post  ("/api/hitl/{taskId}/claim",         may(A::HitlClaim),        approvals::claim)
         .post  ("/api/hitl/{taskId}/extend",        may(A::HitlExtend),       approvals::extend)
         .post  ("/api/hitl/{taskId}/assign",        may(A::HitlDecide),       approvals::assign)

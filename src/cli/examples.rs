@@ -205,6 +205,10 @@ fn of(path: &str) -> &'static [&'static str] {
             "hitl reject dt_task_01m7ydfg8h1fvf4c29awjks549 --reason 'Too long.'",
             "hitl reject dt_task_01m7ydfg8h1fvf4c29awjks549 --reason 'Too long.' --retry",
         ],
+        "hitl reopen" => &[
+            "hitl reopen dt_task_01m7ydfg8h1fvf4c29awjks549",
+            "hitl reopen dt_task_01m7ydfg8h1fvf4c29awjks549 --as-correction",
+        ],
         "hitl history" => &["hitl history dt_task_01m7ydfg8h1fvf4c29awjks549"],
         "hitl stats" => &["hitl stats", "hitl stats -o json"],
         "hitl verify" => &["hitl verify dt_task_01m7ydfg8h1fvf4c29awjks549", "hitl verify"],

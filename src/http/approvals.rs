@@ -14,7 +14,7 @@ use callboard_runtime::handle::{Approve, Reject};
 use callboard_wire::approvals::entry::{EntryBody, Texts};
 use callboard_wire::approvals::{
     ApprovalBody, ApproveBody, Approved, AssignBody, Assigned, Claimed, ExtendBody, Extended,
-    ListApprovals, ListPending, RejectBody, Rejected, ReviewerNameBody,
+    ListApprovals, ListPending, RejectBody, Rejected, ReopenBody, Reopened, ReviewerNameBody,
 };
 use callboard_wire::common::Paging;
 use callboard_wire::review_stats::{Calibrate, CalibrationBody, StatisticsBody};
@@ -117,6 +117,29 @@ pub(super) async fn reject(
     app.record(Record::new(Action::Rejected, by_asker).of(id)).await;
     let rejected = Rejected::of(&approval, &reason).ok_or(Error::Internal)?;
     Ok(Reply::ok(&rejected))
+}
+
+/// Take a decision back, if nothing has used the output; or ask for another decision beside it.
+#[utoipa::path(
+    post, path = "/api/hitl/{taskId}/reopen", tag = "hitl",
+    responses(
+        (status = 200, description = "it waits for a decision again", body = Reopened),
+        (status = 403, description = "a reviewer takes back only their own decisions"),
+        (status = 409, description = "the output was used, which details.usedBy lists; or nothing was decided"),
+    ),
+)]
+pub(super) async fn reopen(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by_asker): Asker,
+    Id(id): Id<TaskId>,
+    OptionalBody(ReopenBody { as_correction }): OptionalBody<ReopenBody>,
+) -> Answer {
+    let by = decider(&app, &caller, None)?;
+    let may_correct = as_correction.unwrap_or_default();
+    let approval = app.handle.reopen(&caller, id, by, may_correct).await?;
+    app.record(Record::new(Action::Reopened, by_asker).of(id)).await;
+    Ok(Reply::ok(&Reopened::of(&approval)))
 }
 
 /// Tell other reviewers for five minutes that somebody looks at it.

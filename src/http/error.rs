@@ -6,6 +6,7 @@
 use axum::http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use callboard_domain::execution::Use;
 use callboard_domain::problem::Problem;
 use callboard_domain::{Error, Rule, Timestamp};
 use serde::ser::SerializeStruct;
@@ -77,7 +78,9 @@ pub fn row(error: &Error) -> Row {
         Error::NotFound { .. } | Error::NoRoute => (StatusCode::NOT_FOUND, "NOT_FOUND"),
         Error::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED"),
         Error::BodyTooSlow { .. } => (StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT"),
-        Error::InvalidState(_) => (StatusCode::CONFLICT, "INVALID_STATE"),
+        Error::InvalidState(_) | Error::OutputUsed { .. } => {
+            (StatusCode::CONFLICT, "INVALID_STATE")
+        }
         Error::AlreadyDecided { .. } => (StatusCode::CONFLICT, "ALREADY_DECIDED"),
         Error::IdempotencyKeyInUse => (StatusCode::CONFLICT, "IDEMPOTENCY_KEY_IN_USE"),
         Error::VersionExists { .. } => (StatusCode::CONFLICT, "VERSION_EXISTS"),
@@ -244,6 +247,26 @@ enum Details<'a> {
         decided_by: &'a str,
         decided_at: Instant,
     },
+    #[serde(rename_all = "camelCase")]
+    Uses {
+        used_by: Vec<UseBody<'a>>,
+    },
+}
+
+/// A use of an output.
+#[derive(Serialize)]
+struct UseBody<'a> {
+    kind: &'static str,
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    at: Instant,
+}
+
+impl<'a> From<&'a Use> for UseBody<'a> {
+    fn from(Use { kind, id, name, at }: &'a Use) -> Self {
+        Self { kind: kind.as_str(), id, name: name.as_deref(), at: Instant(*at) }
+    }
 }
 
 /// One of the faults of a definition.
@@ -277,6 +300,9 @@ impl<'a> Details<'a> {
         }
         if let Error::AlreadyDecided { by, at, .. } = error {
             return Some(Self::Decision { decided_by: by, decided_at: Instant(*at) });
+        }
+        if let Error::OutputUsed { used_by, .. } = error {
+            return Some(Self::Uses { used_by: used_by.iter().map(UseBody::from).collect() });
         }
         None
     }
@@ -340,6 +366,7 @@ mod tests {
             (Error::BodyTooSlow { seconds: 30 }, 408, "REQUEST_TIMEOUT", true),
             (Error::InvalidState(text()), 409, "INVALID_STATE", false),
             (Error::AlreadyDecided { task: text(), by: text(), at }, 409, "ALREADY_DECIDED", false),
+            (Error::OutputUsed { task: text(), used_by: Vec::new() }, 409, "INVALID_STATE", false),
             (Error::IdempotencyKeyInUse, 409, "IDEMPOTENCY_KEY_IN_USE", true),
             (Error::VersionExists { id: text(), version: text() }, 409, "VERSION_EXISTS", false),
             (Error::BudgetExceeded(text()), 403, "BUDGET_EXCEEDED", false),

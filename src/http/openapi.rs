@@ -74,6 +74,7 @@ use crate::ws;
         approvals::claim,
         approvals::extend,
         approvals::assign,
+        approvals::reopen,
         approvals::release,
         approvals::history,
         approvals::statistics,

@@ -13,6 +13,7 @@ mod four_eyes;
 mod gates;
 mod lists;
 mod races;
+mod reopens;
 mod retries;
 mod reviewers;
 mod timers;

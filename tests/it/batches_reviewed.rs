@@ -78,6 +78,10 @@ async fn outputs_that_have_passed_are_reviewed_afterwards_and_nothing_waits_for_
     let edit = json!({"modifiedOutput": right.to_string()});
     reviewer.post(&path("k1", "approve"), &edit).await.expect_ok();
     assert_eq!(reviewer.post(&path("k1", "approve"), &edit).await.refused(409), "ALREADY_DECIDED");
+    // Nothing goes by it, so it is taken back whenever somebody wants.
+    let again = reviewer.post(&path("k1", "reopen"), &json!({})).await.expect_ok();
+    assert_eq!(again["corrects"], false);
+    reviewer.post(&path("k1", "approve"), &edit).await.expect_ok();
     reviewer.post(&path("k2", "reject"), &json!({"reason": "wrong"})).await.expect_ok();
 
     // The output stays, and the reviewer's text stands beside it.
@@ -192,4 +196,43 @@ async fn a_blind_reviewer_answers_without_the_output_and_an_equal_answer_is_no_e
     let path = format!("/api/hitl/{}", held["k1"]["taskId"].as_str().expect("an id"));
     let seen = reviewer.get(&path).await.expect_ok();
     assert_eq!(seen["output"], r#"{"category":"c1","urgent":false}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_stands_in_the_row_and_in_the_export_and_measures_the_batch() {
+    let server = Server::start();
+    let client = Client::new(&server.url, &server.key("operator").await);
+    let template = published(&client, "1.0.0", "before", true).await;
+    let batch = uploaded(&client, (&template, "1.0.0"), (1..2).map(mail)).await;
+    worked(&server).await;
+    until("it waits", async || waiting(&client, &batch).await.len() == 1).await;
+    let held = waiting(&client, &batch).await;
+    let id = held["k1"]["taskId"].as_str().expect("an id").to_owned();
+    let post = async |verb: &str, body: Value| {
+        client.post(&format!("/api/hitl/{id}/{verb}"), &body).await.expect_ok()
+    };
+    post("approve", json!({})).await;
+    ended(&client, &batch).await;
+    let agrees = async |query: &str| {
+        let found = compared(&client, &batch, &batch, query).await;
+        found["agreement"]["a"].clone()
+    };
+    // A comparison is kept for a while, so each asks for other fields.
+    assert_eq!(agrees("").await, json!({"decided": 1, "agrees": 1}));
+    assert_eq!(post("reopen", json!({"asCorrection": true})).await["corrects"], true);
+    assert_eq!(
+        agrees("fields=urgent").await,
+        json!({"decided": 1, "agrees": 1}),
+        "the first decision counts"
+    );
+    let right = json!({"category": "c9", "urgent": true});
+    post("approve", json!({"modifiedOutput": right.to_string()})).await;
+    let rows = client.get(&format!("/api/batches/{batch}/rows")).await.expect_ok();
+    let row = &rows["rows"][0];
+    assert_eq!((&row["status"], &row["output"]["category"]), (&json!("completed"), &json!("c1")));
+    assert_eq!(row["steps"]["sort"]["decision"]["edit"], right);
+    let lines = text(&client, &format!("/api/batches/{batch}/export")).await;
+    assert!(lines.contains("steps.sort.decision,steps.sort.edit"), "{lines}");
+    assert!(lines.contains("approved,\"{\"\"category\"\":\"\"c9\"\""), "{lines}");
+    assert_eq!(agrees("fields=category").await, json!({"decided": 1, "agrees": 0}));
 }

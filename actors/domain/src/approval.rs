@@ -7,14 +7,17 @@
 //!             ├── Approved ─────▶ Approved
 //!             ├── Rejected ─────▶ Rejected     also at expires_at, where a time-out rejects
 //!             └── TaskEnded ────▶ Cancelled
+//!
+//!   Approved, Rejected ── Reopened ──▶ Assigned     the decision is taken back, or a second one is asked for beside it
 //! ```
 //!
 //! An approval is opened, and its first reviewer chosen, in the step of its task that brings the
 //! output. The approval's last step is committed together with that of its task, so that neither is
 //! ever decided without the other. Every step is recorded in a chained history, see [`history`].
 //!
-//! A *requested* review ([`HoldReason::Requested`]) is of an output that has passed: nothing waits for it, and its
-//! decision changes neither the task nor the execution.
+//! A *requested* review ([`HoldReason::Requested`]) is of an output that has passed, and a *correction*
+//! ([`Approval::corrects`]) of one that was decided and used: nothing waits for them, and their decisions change
+//! neither the task nor the execution.
 
 mod event;
 pub mod history;
@@ -34,7 +37,7 @@ use serde_json::Value;
 pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
 pub use history::{Action, Chain, Details, Entry};
 pub use record::{GateOutcome, Record};
-pub use reviewer::{ReviewerPool, check_four_eyes, choose, decider, prompt_again};
+pub use reviewer::{ReviewerPool, check_four_eyes, check_reopener, choose, decider, prompt_again};
 pub use salt::{InvalidSalt, Salt};
 
 use crate::Timestamp;
@@ -59,11 +62,17 @@ pub const SYSTEM: &str = "system";
 /// The reason of a rejection that the clock made.
 pub const TIMED_OUT: &str = "nobody decided before timeoutAt";
 
+/// The reason of an opening that leaves the decision before as it is.
+pub const CORRECTION: &str = "the output was used: this decision stands beside the one before";
+
 /// The time for a requested review, after which an admin is asked: the longest review time.
 pub const REQUESTED_TIME: Duration = Duration::from_hours(30 * 24);
 
 /// The most times that the reviewers of an output are given more time.
 pub const MAX_EXTENSIONS: u8 = 32;
+
+/// The most times that an output is opened again after a decision.
+pub const MAX_REOPENED: u8 = 16;
 
 /// An approval's snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,6 +95,10 @@ pub struct Approval {
     pub decision: Option<Decision>,
     /// The number of times that the reviewers were given more time.
     pub extensions: u8,
+    /// The number of times that the output was opened again after a decision.
+    pub reopened: u8,
+    /// The decision that counted when the output was used, if another one is asked for beside it.
+    pub corrects: Option<Box<Corrected>>,
     /// The length of the approval's history, and the hash of the last entry.
     pub chain: Chain,
     /// The salt of its commitments; `None` once the texts are erased, or if an earlier version held
@@ -291,6 +304,21 @@ pub struct Decision {
     pub outcome: Outcome,
 }
 
+/// A decision that others have gone by, beside which another one stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Corrected {
+    /// The decision.
+    pub decision: Decision,
+    /// The number of times that the output had been opened again before it.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub round: u8,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_first(round: &u8) -> bool {
+    *round == 0
+}
+
 /// The two decisions on an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -371,6 +399,8 @@ impl Approval {
             escalated_at: None,
             decision: None,
             extensions: 0,
+            reopened: 0,
+            corrects: None,
             chain: Chain::default(),
             salt: held.salt,
         };
@@ -391,10 +421,24 @@ impl Approval {
         Salt::commit(self.salt, text)
     }
 
-    /// True if the output has passed, and nothing waits for the decision.
+    /// True if nothing waits for the decision: the output has passed, or others have gone by an earlier decision.
     #[must_use]
-    pub fn is_requested(&self) -> bool {
-        self.opening.is_requested()
+    pub fn is_unawaited(&self) -> bool {
+        self.opening.is_requested() || self.corrects.is_some()
+    }
+
+    /// The decision that counts: while a correction waits, the one before.
+    #[must_use]
+    pub fn counting(&self) -> Option<&Decision> {
+        let before = || self.corrects.as_ref().map(|before| &before.decision);
+        self.decision.as_ref().or_else(before)
+    }
+
+    /// The decision that the task went by; none of an output that had passed.
+    #[must_use]
+    pub fn effective(&self) -> Option<&Decision> {
+        let own = self.decision.as_ref().filter(|_| !self.opening.is_requested());
+        self.corrects.as_ref().map(|before| &before.decision).or(own)
     }
 
     /// True if reviewers do not see the output yet.
@@ -523,6 +567,17 @@ impl Machine for Approval {
             (S::Pending | S::Assigned | S::Escalated | S::Expired, E::TaskEnded { by }) => {
                 Ok(self.then(now, |it| it.cancelled(&by)))
             }
+
+            (S::Approved | S::Rejected, E::Reopened { .. }) if self.reopened >= MAX_REOPENED => {
+                Err(Refusal::ReopenedTooOften)
+            }
+            (S::Approved | S::Rejected, E::Reopened { by, asked, corrects }) => {
+                Ok(self.then(now, |it| it.reopened(&by, asked, corrects)))
+            }
+            (S::Pending | S::Assigned | S::Escalated | S::Expired, E::Reopened { .. }) => {
+                Err(Refusal::Undecided)
+            }
+            (S::Cancelled, E::Reopened { .. }) => Err(Refusal::Cancelled),
 
             (S::Pending | S::Assigned, E::TimePassed { asked }) if self.is_due(now) => {
                 Ok(self.then(now, |it| it.escalated(asked, MailCause::Escalated)))

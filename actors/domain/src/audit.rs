@@ -85,6 +85,8 @@ names! {
         Approved = "hitl.approved",
         /// A held output was rejected.
         Rejected = "hitl.rejected",
+        /// A decision on an output was taken back, or another one was asked for beside it.
+        Reopened = "hitl.reopened",
         /// A session made a link that signs its user in.
         LinkCreated = "auth.link_created",
         /// A task was cancelled.

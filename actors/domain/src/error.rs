@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::Timestamp;
+use crate::execution::Use;
 use crate::names::names;
 use crate::problem::Problems;
 
@@ -85,6 +86,18 @@ pub enum Error {
         by: String,
         /// The time of the decision.
         at: Timestamp,
+    },
+    /// Others have gone by the decision on an output, so it cannot be taken back.
+    #[error(
+        "the output of task {task} was used ({uses}), so its decision stays: ask with asCorrection for another \
+         one beside it",
+        uses = named(used_by)
+    )]
+    OutputUsed {
+        /// The task of the approval.
+        task: String,
+        /// The uses that are known.
+        used_by: Vec<Use>,
     },
     /// Another request with the same idempotency key has no result yet.
     #[error("a request with this idempotency key is still running")]
@@ -251,6 +264,12 @@ pub enum Error {
     /// The service is starting, draining or overloaded, or the disk failed.
     #[error("the service is unavailable: {0}")]
     Unavailable(&'static str),
+}
+
+/// The uses of an output, in words.
+fn named(uses: &[Use]) -> String {
+    let named: Vec<_> = uses.iter().map(|it| format!("{} {}", it.kind, it.id)).collect();
+    named.join(", ")
 }
 
 impl Error {

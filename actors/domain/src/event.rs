@@ -107,6 +107,10 @@ names! {
         HitlReleased = "hitl.released",
         /// The reviewers were given more time.
         HitlExtended = "hitl.extended",
+        /// A decision was taken back, or another one was asked for beside it.
+        HitlReopened = "hitl.reopened",
+        /// A second decision was made beside the one that others have gone by.
+        HitlCorrected = "hitl.corrected",
         /// The task ended without a decision: it was cancelled, or its execution ended.
         HitlCancelled = "hitl.cancelled",
         /// A worker connected or reconnected.

@@ -11,7 +11,7 @@
 //!    │ │ │   CancelRequested                                       │ RetryRequested
 //!    │ │ └────────────────────────────────────────────▶ Cancelled ─┤
 //!    │ └───────────────────────────────────────────────────────────┘
-//!    └── Decided, StepCompleted, StepFailed, …: see `step.rs` for the life of one
+//!    └── Decided, StepCompleted, StepFailed, StepReopened, …: see `step.rs` for the life of one
 //! ```
 //!
 //! A transition is small, and several make one commit: when a step ends, each step that became ready is
@@ -36,6 +36,7 @@ pub mod signal;
 mod step;
 mod tally;
 mod transition;
+mod uses;
 
 #[cfg(test)]
 mod model;
@@ -55,6 +56,7 @@ pub use progress::{DispatchState, Progress};
 pub use signal::Signal;
 pub(crate) use step::clipped;
 pub use step::{MAX_MESSAGE, MAX_STOPPING, OutputSource, Stage, StepState};
+pub use uses::{Use, UseKind};
 
 use items::Items;
 use rows::Rows;
@@ -294,6 +296,20 @@ impl Execution {
         row.is_some_and(|row| row.stopping.contains(&report.task))
     }
 
+    fn reopen(&self, step: u16, task: TaskId, now: Timestamp) -> Result<Step<Self>, Refusal> {
+        match self.head.state {
+            State::Running if self.tally.stopping.contains(step) => Err(Refusal::StillStopping),
+            State::Running if self.can_reopen(step, task) => {
+                Ok(self.then(now, |it| it.reopened(step, task)))
+            }
+            State::Scheduled { .. }
+            | State::Running
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. } => Err(Refusal::NotReopened),
+        }
+    }
+
     fn then(&self, now: Timestamp, make: impl FnOnce(&mut Transition)) -> Step<Self> {
         let mut transition = Transition::of(self, now);
         make(&mut transition);
@@ -391,6 +407,8 @@ impl Machine for Execution {
                 | E::StepCancelled { .. }
                 | E::OutputMismatched { .. },
             ) => Err(Refusal::StaleTask),
+
+            (_, E::StepReopened { step, task }) => self.reopen(step, task, now),
 
             (_, E::Signalled(sent)) => match self.refuses(&sent) {
                 Some(refusal) => Err(refusal),

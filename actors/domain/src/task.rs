@@ -12,6 +12,7 @@
 //!
 //!   Scheduled ── TimePassed ──▶ Ready
 //!   AwaitingApproval ── Approved ──▶ Completed,  Rejected ──▶ Rejected
+//!   Completed, Rejected ── Reopened ──▶ AwaitingApproval      a step's task alone, see `execution/uses.rs`
 //!   Scheduled, Ready, Backoff, Running, AwaitingApproval ── CancelRequested ──▶ Cancelled
 //! ```
 
@@ -53,6 +54,7 @@ pub use sampling::{MAX_PENALTY, MAX_STOP, MAX_STOPS, Sampling};
 pub use spec::{Called, Inputs, MAX_TARGET, Origin, Request, Spec};
 
 use crate::Timestamp;
+use crate::approval::MAX_REOPENED;
 use crate::execution::clipped;
 use crate::id::WorkerId;
 use crate::machine::{Machine, Step};
@@ -91,6 +93,9 @@ pub struct Task {
     /// True if a reviewer's text stands in place of the model's output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
+    /// The number of times that the decision on the output was taken back.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub reopened: u8,
     /// The instant at which the task's texts were erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<Timestamp>,
@@ -106,6 +111,11 @@ pub struct Task {
     /// The refusals that used up no attempt. Boxed, because few tasks have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turned_away: Option<Box<TurnedAway>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_never(times: &u8) -> bool {
+    *times == 0
 }
 
 /// The refusals of a task's calls by a model that was closed.
@@ -216,6 +226,7 @@ impl Task {
             result: None,
             error: None,
             edited: false,
+            reopened: 0,
             erased_at: None,
             route: Route::default(),
             priority: None,
@@ -342,6 +353,27 @@ impl Task {
         Step::to(next).report(Fact::Rejected)
     }
 
+    fn reopened(&self, why: HoldReason, now: Timestamp) -> Result<Step<Self>, Refusal> {
+        let has_decision = match self.state {
+            State::Completed { .. } | State::Rejected { .. } => true,
+            State::Scheduled { .. }
+            | State::Ready
+            | State::Backoff { .. }
+            | State::Running { .. }
+            | State::AwaitingApproval { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. } => false,
+        };
+        if !has_decision || self.erased_at.is_some() || self.reopened >= MAX_REOPENED {
+            return Err(Refusal::NotHeld);
+        }
+        let mut next = self.with(State::AwaitingApproval { since: now, why });
+        next.edited = false;
+        next.reopened += 1;
+        next.error = None;
+        Ok(Step::to(next).report(Fact::Reopened))
+    }
+
     fn reprioritized(&self, priority: u8) -> Step<Self> {
         let mut next = self.with(self.state.clone());
         next.priority = Some(priority);
@@ -367,7 +399,13 @@ impl Task {
                 | State::Rejected { .. },
                 _,
             )
-            | (_, E::Leased { .. } | E::Undelivered { .. } | E::Reprioritized { .. }) => false,
+            | (
+                _,
+                E::Leased { .. }
+                | E::Undelivered { .. }
+                | E::Reprioritized { .. }
+                | E::Reopened { .. },
+            ) => false,
             (
                 _,
                 E::Completed { lease, .. }
@@ -470,6 +508,8 @@ impl Machine for Task {
                 S::Scheduled { .. } | S::Ready | S::Backoff { .. } | S::Running { .. },
                 E::Approved { .. } | E::Rejected { .. },
             ) => Err(Refusal::NotHeld),
+
+            (_, E::Reopened { why }) => self.reopened(why, now),
 
             // The task's rank depends on its priority.
             (S::Ready, E::Reprioritized { priority }) => {

@@ -29,7 +29,7 @@ use crate::budget::Money;
 use crate::delivery::{self, Delivery, Notification};
 use crate::error::Error;
 use crate::event::EventName;
-use crate::execution::{Execution, Retry};
+use crate::execution::{Execution, Retry, Use};
 use crate::id::{DeliveryId, ExecutionId, SignalId, TaskId};
 use crate::machine::{Machine, Step};
 use crate::spending;
@@ -106,9 +106,9 @@ impl Items<'_> {
         self.approval.and_then(|approval| approval.salt)
     }
 
-    /// True if the output has passed, and nothing waits for the decision.
-    fn is_requested(&self) -> bool {
-        self.approval.is_some_and(Approval::is_requested)
+    /// True if nothing waits for the decision.
+    fn is_unawaited(&self) -> bool {
+        self.approval.is_some_and(Approval::is_unawaited)
     }
 }
 
@@ -134,6 +134,16 @@ pub enum Event {
         timeout_ms: u64,
         /// The reason.
         reason: Option<String>,
+    },
+    /// The decision on an output that nothing has used is taken back: the output is held again.
+    Reopen {
+        /// The user or key.
+        by: Decider,
+    },
+    /// A second decision is asked for, beside the one that others have gone by.
+    Correct {
+        /// The user or key.
+        by: Decider,
     },
     /// A caller asks for a review of an output that has passed.
     AskReview {
@@ -248,6 +258,8 @@ pub enum Refusal {
     Approval(approval::Refusal),
     /// The task that tries again is not admitted.
     NotAdmitted(Box<Error>),
+    /// The output was used, so that the decision on it stays.
+    Used(Vec<Use>),
 }
 
 impl From<task::Refusal> for Refusal {
@@ -391,6 +403,14 @@ impl Unit {
                 self.approval_event(items, event, texts, sources)?;
                 Ok(None)
             }
+            Event::Reopen { by } => {
+                self.reopen(items, &by, sources)?;
+                Ok(None)
+            }
+            Event::Correct { by } => {
+                self.open_again(items, &by, true, sources)?;
+                Ok(None)
+            }
             Event::AskReview { output, way, before } => {
                 self.ask_review(items, &output, (way, before), sources)?;
                 Ok(None)
@@ -407,7 +427,7 @@ impl Unit {
                 let approved = task::Event::Approved { edited: edit.is_some() };
                 let texts = ReviewTexts { edit, remark: comment, ..ReviewTexts::default() };
                 self.approval_event(items, decided, texts, sources)?;
-                if !items.is_requested() {
+                if !items.is_unawaited() {
                     self.task_event(items, approved, None, sources)?;
                 }
                 Ok(None)
@@ -510,6 +530,47 @@ impl Unit {
         Ok(())
     }
 
+    /// Takes a decision back. The end of a task that is no step is final; an execution answers for its steps before.
+    fn reopen(
+        &mut self,
+        items: Items<'_>,
+        by: &Decider,
+        sources: &mut impl Sources,
+    ) -> Result<(), Refusal> {
+        let why = items.approval.map(|approval| approval.opening.why);
+        let Some(why) = why.filter(|why| *why != HoldReason::Requested) else {
+            return self.open_again(items, by, false, sources);
+        };
+        if let Some(task) = items.task
+            && task.spec.origin.step.is_none()
+            && let Some(at) = task.state.ended_at()
+        {
+            return Err(Refusal::Used(vec![Use::of_end(task.spec.id, at)]));
+        }
+        self.open_again(items, by, false, sources)?;
+        self.task_event(items, task::Event::Reopened { why }, None, sources)
+    }
+
+    fn open_again(
+        &mut self,
+        items: Items<'_>,
+        by: &Decider,
+        corrects: bool,
+        sources: &mut impl Sources,
+    ) -> Result<(), Refusal> {
+        let approval = items.approval.ok_or(approval::Refusal::Cancelled)?;
+        let reopened = |asked| approval::Event::Reopened { by: by.clone(), asked, corrects };
+        // A reviewer counts the output from the moment of being asked, so a refusal comes first.
+        approval.transition(reopened(Assignee::default()), self.now)?;
+        let spec = &approval.task;
+        let is_submitter = spec.submitters().any(|submitter| *submitter == *by.account);
+        let asked = match by.account.parse() {
+            Ok(user) if !is_submitter => Assignee { reviewer: Some(user), by_mail: false },
+            Ok(_) | Err(_) => sources.ask(spec, ReviewerPool::Anybody),
+        };
+        self.approval_event(items, reopened(asked), ReviewTexts::default(), sources)
+    }
+
     fn approval_event(
         &mut self,
         items: Items<'_>,
@@ -598,7 +659,7 @@ impl Unit {
             retried = Some(Retry { task: spec.id, worst_cost });
             self.create(spec, inputs);
         }
-        if items.is_requested() {
+        if items.is_unawaited() {
             return Ok(None);
         }
         self.task_event(items, task::Event::Rejected { reason }, None, sources)?;
@@ -632,13 +693,17 @@ fn next_try(
     Ok((spec, inputs, worst_cost))
 }
 
-/// True if `event` can end `task`. The execution of a step's task then decides and commits.
+/// True if `event` can end `task`, or take its end back. The execution of a step's task then decides and commits.
 #[must_use]
 pub fn can_end(task: &Task, event: &Event) -> bool {
     match event {
         Event::Task { event, .. } => task.can_end_by(event),
-        Event::Approval(_) | Event::Extend { .. } | Event::AskReview { .. } => false,
+        Event::Approval(_)
+        | Event::Extend { .. }
+        | Event::Correct { .. }
+        | Event::AskReview { .. } => false,
         Event::ReviewTimePassed
+        | Event::Reopen { .. }
         | Event::Approve { .. }
         | Event::Reject { .. }
         | Event::EndHeld { .. } => true,

@@ -17,6 +17,7 @@ use callboard_domain::query::{Page, TaskOrder, Tasks, named};
 use callboard_domain::task::{Inputs, Task};
 use callboard_store::{Error, Filter, Order, Query, Store};
 
+use self::approvals::Correction;
 use crate::tables::{self, sort, term};
 
 pub(crate) use crate::kernel::together::{TOGETHER, together};
@@ -44,6 +45,8 @@ pub struct TaskDetail {
     pub output: Option<String>,
     /// The model's thinking before the output.
     pub thinking: Option<String>,
+    /// The second decision on the output.
+    pub correction: Option<Box<Correction>>,
 }
 
 pub(crate) async fn task(
@@ -57,15 +60,19 @@ pub(crate) async fn task(
     let read = async {
         let inputs = found.inputs(store, environment).await?;
         let output = found.output(store, environment).await?;
-        Ok((inputs, output, found.thinking(store, environment).await?))
+        let correction = match found.task.spec.gate {
+            Some(_) => approvals::correction(store, environment, id).await?,
+            None => None,
+        };
+        Ok((inputs, output, found.thinking(store, environment).await?, correction.map(Box::new)))
     };
     let read = read.await;
     // The task's texts may have gone while they were read.
     if found.task.is_finished() && tables::is_removed(store, environment, id).await? {
         return Ok(None);
     }
-    let (inputs, output, thinking) = read?;
-    Ok(Some(TaskDetail { task: found.task, inputs, output, thinking }))
+    let (inputs, output, thinking, correction) = read?;
+    Ok(Some(TaskDetail { task: found.task, inputs, output, thinking, correction }))
 }
 
 pub(crate) async fn tasks(

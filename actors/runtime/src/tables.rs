@@ -98,7 +98,7 @@ pub(crate) fn rows(environment: Environment, unit: &mut Unit) -> Vec<Op> {
                 if !after.is_open() {
                     ops.push(REVIEW_RECORDS.put(number, &task.as_u128(), after, None));
                 } else if before.as_ref().is_some_and(|before| !before.is_open()) {
-                    // A review was asked for of an output that had passed.
+                    // A review was asked for of an output that had passed, or a decision was taken back.
                     ops.push(REVIEW_RECORDS.delete(number, &task.as_u128()));
                 }
             }
@@ -258,9 +258,9 @@ pub(crate) mod text {
     /// long.
     pub(crate) const INPUTS: u8 = 2;
     /// A reviewer's text that replaces a task's output.
-    pub(crate) const EDIT: u8 = 3;
+    const EDIT: u8 = 3;
     /// A reviewer's text about a decision: the comment, or the reason of a rejection.
-    pub(crate) const REMARK: u8 = 4;
+    const REMARK: u8 = 4;
     /// The salt of the history of an approval.
     pub(crate) const SALT: u8 = 5;
     /// The model's thinking before its answer.
@@ -273,8 +273,21 @@ pub(crate) mod text {
     pub(crate) const ROW_INPUT: u8 = 9;
     /// The reason why the reviewers were given more time for the n-th time is `EXTENSION + n`.
     pub(crate) const EXTENSION: u8 = 32;
+    /// The texts of the decision after the n-th opening again are `EDIT_AGAIN + n` and `REMARK_AGAIN + n`.
+    const EDIT_AGAIN: u8 = 64;
+    const REMARK_AGAIN: u8 = 96;
     /// The first list of an execution's `forEach` steps; the list of number n is `LIST + n`.
     pub(crate) const LIST: u8 = 16;
+
+    /// The field of the text that replaces the output, after so many openings again.
+    pub(crate) const fn edit(round: u8) -> u8 {
+        if round == 0 { EDIT } else { EDIT_AGAIN + round }
+    }
+
+    /// The field of the text about a decision, after so many openings again.
+    pub(crate) const fn remark(round: u8) -> u8 {
+        if round == 0 { REMARK } else { REMARK_AGAIN + round }
+    }
 }
 
 pub(crate) const SCHEDULES: LongTable<ScheduleRow> = LongTable::new(0x90, 1);

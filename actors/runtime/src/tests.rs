@@ -18,6 +18,7 @@ mod plans;
 mod projects;
 mod queues;
 mod recovery;
+mod reopens;
 mod repeats;
 mod retention;
 mod schedules;

@@ -52,6 +52,14 @@ const ASSIGNED: [Column; 3] =
 
 const EXTENDED: [Column; 3] = [("task", "taskId"), ("status", "status"), ("until", "timeoutAt")];
 
+const REOPENED: [Column; 5] = [
+    ("task", "taskId"),
+    ("status", "status"),
+    ("assignee", "assignedTo"),
+    ("until", "timeoutAt"),
+    ("beside the first", "corrects"),
+];
+
 /// The commands on outputs that wait for a reviewer.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Hitl {
@@ -102,6 +110,15 @@ pub enum Hitl {
     Approve(decide::Approve),
     /// Reject an output; exit code 6 if it is already decided.
     Reject(decide::Reject),
+    /// Take a decision back, so that the output waits again; exit code 6 and the uses if others have gone by it.
+    Reopen {
+        /// The task.
+        #[arg(value_parser = input::id)]
+        task: String,
+        /// Ask for another decision beside the first if the output was used.
+        #[arg(long)]
+        as_correction: bool,
+    },
     /// List the history of an output, the oldest entry first.
     History {
         /// The task.
@@ -137,6 +154,9 @@ pub struct List {
     /// Assigned to this user, by e-mail or id.
     #[arg(long, value_name = "USER")]
     reviewer: Option<String>,
+    /// The id, or beginnings of words of the title, tags or keys; an output must have all of them.
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
     /// Statuses, separated by commas: pending, assigned, escalated, overdue, approved, rejected, cancelled.
     #[arg(long, value_delimiter = ',')]
     status: Vec<String>,
@@ -210,6 +230,12 @@ pub(super) async fn run(Remote { access, command }: Remote<Hitl>) -> Result<(), 
         }
         Hitl::Approve(asked) => decide::approve(&client, &access, &asked).await,
         Hitl::Reject(asked) => decide::reject(&client, &access, &asked).await,
+        Hitl::Reopen { task, as_correction } => {
+            let body = json!({"asCorrection": as_correction});
+            let call = Call::post(&["hitl", &task, "reopen"]).json(&body);
+            let reopened = client.data(call).await?;
+            access.output.item(&reopened, |reopened| details(reopened, &REOPENED, &[]))
+        }
         Hitl::History { task } => {
             let page = client.page(Call::get(&["hitl", &task, "history"])).await?;
             history::list(&access, page, &People::known_reviewers(&client).await)
@@ -309,5 +335,6 @@ impl List {
             .query("batch", self.batch.as_ref())
             .commas("tags", &self.tags)
             .query("reviewerId", reviewer)
+            .query("search", self.search.as_ref())
     }
 }

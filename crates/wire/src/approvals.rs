@@ -9,8 +9,9 @@ use callboard_domain::function::Work;
 use callboard_domain::id::{ExecutionId, FileId, TaskId, UserId};
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{Completion, HoldReason};
+use callboard_domain::unit::ReviewTexts;
 pub use callboard_protocol::history as entry;
-use callboard_runtime::read::approvals::{ApprovalDetail, LISTED};
+use callboard_runtime::read::approvals::{ApprovalDetail, Correction, LISTED};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -19,8 +20,10 @@ use super::common::{Iso, Text};
 use super::messages::MessageBody;
 use super::tasks::UsageBody;
 
-pub use answers::{Approved, Assigned, Claimed, Extended, Rejected, ReviewerNameBody};
-pub use requests::{ApproveBody, AssignBody, ExtendBody, ListApprovals, ListPending, RejectBody};
+pub use answers::{Approved, Assigned, Claimed, Extended, Rejected, Reopened, ReviewerNameBody};
+pub use requests::{
+    ApproveBody, AssignBody, ExtendBody, ListApprovals, ListPending, RejectBody, ReopenBody,
+};
 
 /// The characters of an output that make its summary.
 const SUMMARY: usize = 140;
@@ -141,12 +144,24 @@ pub struct ApprovalBody<'a> {
     /// The decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<DecisionBody<'a>>,
+    /// The decision before, which others have gone by: `decision` stands beside it, and changes nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corrects: Option<DecisionBody<'a>>,
+    /// The number of times that it was opened again after a decision.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    reopened: u8,
     /// The length and the last hash of its history.
     history: ChainBody,
     /// The time at which the texts of the task were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(times: &u8) -> bool {
+    *times == 0
 }
 
 /// The parts of a task that its reviewer needs besides the prompt and the output.
@@ -240,10 +255,11 @@ impl<'a> ApprovalBody<'a> {
         body.args = detail.inputs.args.as_deref();
         body.prompt = Some(&*detail.inputs.prompt).filter(|_| detail.inputs.args.is_none());
         body.erased_at = detail.erased_at.map(Iso);
-        if let Some(decision) = &mut body.decision {
-            decision.comment = detail.remark.as_deref();
-            decision.modified_output = detail.edit.as_deref();
-        }
+        let texts = (detail.edit.as_deref(), detail.remark.as_deref());
+        body.decision = body.decision.map(|decision| decision.with(texts));
+        let ReviewTexts { edit, remark, .. } = &detail.corrected;
+        let texts = (edit.as_deref(), remark.as_deref());
+        body.corrects = body.corrects.map(|decision| decision.with(texts));
         body
     }
 
@@ -254,9 +270,8 @@ impl<'a> ApprovalBody<'a> {
         body.task = None;
         body.output_truncated = cut(&mut body.output);
         body.prompt_truncated = cut(&mut body.prompt);
-        if let Some(decision) = &mut body.decision {
-            decision.modified_output_truncated = cut(&mut decision.modified_output);
-        }
+        body.decision = body.decision.map(DecisionBody::shortened);
+        body.corrects = body.corrects.map(DecisionBody::shortened);
         body
     }
 
@@ -310,6 +325,8 @@ impl<'a> ApprovalBody<'a> {
             notify_channels: opening.notify.names().collect(),
             task: None,
             decision: approval.decision.as_ref().map(DecisionBody::of),
+            corrects: approval.corrects.as_ref().map(|before| DecisionBody::of(&before.decision)),
+            reopened: approval.reopened,
             history: ChainBody { length, hash: Text(head) },
             erased_at: None,
         }
@@ -333,7 +350,25 @@ impl<'a> ReviewedTaskBody<'a> {
     }
 }
 
+impl<'a> From<&'a Correction> for DecisionBody<'a> {
+    fn from(correction: &'a Correction) -> Self {
+        let texts = (correction.edit.as_deref(), correction.remark.as_deref());
+        Self::of(&correction.decision).with(texts)
+    }
+}
+
 impl<'a> DecisionBody<'a> {
+    /// This body with the reviewer's text in place of the output, and the text about the decision.
+    fn with(self, (modified_output, comment): (Option<&'a str>, Option<&'a str>)) -> Self {
+        Self { comment, modified_output, ..self }
+    }
+
+    /// This body as a list shows it: of a long text only the beginning.
+    pub(crate) fn shortened(mut self) -> Self {
+        self.modified_output_truncated = cut(&mut self.modified_output);
+        self
+    }
+
     fn of(decision: &'a Decision) -> Self {
         let (status, was_modified, retry) = match decision.outcome {
             Outcome::Approved { edited } => ("approved", edited, None),

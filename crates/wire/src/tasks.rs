@@ -26,6 +26,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::approvals::DecisionBody;
 use super::common::{Iso, Text};
 use super::confidence::ConfidenceBody;
 use super::definitions::RetryBody;
@@ -458,6 +459,9 @@ pub struct TaskBody<'a> {
     /// Keys that bound the task, or take turns.
     #[serde(flatten)]
     flow: FlowBody<'a>,
+    /// The second decision on the output, beside the one that others have gone by; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correction: Option<DecisionBody<'a>>,
     /// Work that no connected worker takes now; only in the answer to a submission.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     warnings: &'a [String],
@@ -595,6 +599,7 @@ impl<'a> TaskBody<'a> {
             callback_url: spec.callback_url.as_deref(),
             labels: LabelsBody::of(spec.labels.as_deref()),
             flow: FlowBody::of(spec.flow.as_deref()),
+            correction: None,
             warnings: &[],
         }
     }
@@ -624,6 +629,7 @@ impl<'a> TaskBody<'a> {
             files: detail.inputs.own_files().iter().copied().map(Text).collect(),
             output: detail.output.as_deref(),
             thinking: detail.thinking.as_deref(),
+            correction: detail.correction.as_deref().map(DecisionBody::from),
             output_schema: detail.inputs.output_schema.as_ref().map(Schema::source),
             confidence_request: detail.inputs.confidence.as_deref().map(ConfidenceBody::from),
             ..Self::summary(&detail.task, waiting_for)

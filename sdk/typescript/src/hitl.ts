@@ -30,6 +30,11 @@ export class Approval extends itemOf<models.Approval>() {
     return new Hitl(this.transport).release(this.taskId, options);
   }
 
+  /** Takes the decision back; if the output was used, `asCorrection` asks for another one beside it. */
+  reopen(options?: models.Reopen & CallOptions): Promise<models.Reopened> {
+    return new Hitl(this.transport).reopen(this.taskId, options);
+  }
+
   /** Gives the reviewers this time from now on, in milliseconds: at most 30 days. */
   extend(timeoutMs: number, options?: ExtendOptions): Promise<models.Extended> {
     return new Hitl(this.transport).extend(this.taskId, timeoutMs, options);
@@ -87,6 +92,16 @@ export class Hitl extends Resource {
   assign(taskId: string, assignee: string, options: CallOptions = {}): Promise<models.Assigned> {
     const body = checked("Assign", { assignee });
     return this.transport.send("POST", "/api/hitl/{taskId}/assign", { names: { taskId }, body, ...options });
+  }
+
+  /**
+   * Takes a decision back. If the output was used: `Conflict` with the uses in `details.usedBy`, or with `asCorrection`
+   * another decision beside the first.
+   */
+  reopen(taskId: string, options: models.Reopen & CallOptions = {}): Promise<models.Reopened> {
+    const { signal, ...members } = options;
+    const body = checked("Reopen", members);
+    return this.transport.send("POST", "/api/hitl/{taskId}/reopen", { names: { taskId }, body, signal });
   }
 
   /** Gives the reviewers this time from now on, in milliseconds: at most 30 days. */

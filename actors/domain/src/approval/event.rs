@@ -54,6 +54,15 @@ pub enum Event {
         /// The task that tries again.
         retry: Option<TaskId>,
     },
+    /// Somebody who may takes the decision back, or asks for another one beside it.
+    Reopened {
+        /// The user or key.
+        by: Decider,
+        /// The reviewer.
+        asked: Assignee,
+        /// True if the decision before stands, because others have gone by it.
+        corrects: bool,
+    },
     /// The task was cancelled or failed.
     TaskEnded {
         /// The user or key.
@@ -141,6 +150,12 @@ pub enum Refusal {
     },
     /// A review was asked for before, and waits for its decision.
     AlreadyAsked,
+    /// The output waits for a decision: there is none to take back.
+    Undecided,
+    /// The step of the output has a task that is being stopped.
+    StillStopping,
+    /// The output was opened again as often as possible.
+    ReopenedTooOften,
     /// The history has no room for another assignment.
     AssignedTooOften,
     /// The reviewers were given more time as often as possible.

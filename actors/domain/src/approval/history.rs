@@ -42,6 +42,8 @@ names! {
         Released = "released",
         /// An operator gave the reviewers more time.
         Extended = "extended",
+        /// The decision was taken back, or another one was asked for beside it.
+        Reopened = "reopened",
         /// The output passed.
         Approved = "approved",
         /// The output did not pass.
@@ -69,6 +71,7 @@ impl Action {
             Self::Rejected => Some(EventName::HitlRejected),
             Self::Released => Some(EventName::HitlReleased),
             Self::Extended => Some(EventName::HitlExtended),
+            Self::Reopened => Some(EventName::HitlReopened),
             Self::Cancelled => Some(EventName::HitlCancelled),
             Self::Retried | Self::NotificationSkipped => None,
         }

@@ -100,6 +100,12 @@ impl Record {
         Self { sampled: false, escalated: false, fate: GateOutcome::Passed, ..self.clone() }
     }
 
+    /// True once a reviewer, or the clock, has decided.
+    #[must_use]
+    pub const fn is_decided(&self) -> bool {
+        matches!(self.fate, GateOutcome::Approved { .. } | GateOutcome::Rejected { .. })
+    }
+
     /// True while the output waits for a decision.
     #[must_use]
     pub const fn is_open(&self) -> bool {
@@ -110,7 +116,7 @@ impl Record {
 impl From<&Approval> for Record {
     fn from(approval: &Approval) -> Self {
         let origin = &approval.task.origin;
-        let fate = match (&approval.decision, approval.state) {
+        let fate = match (approval.counting(), approval.state) {
             (Some(decision), _) => {
                 let (by, at) = (decision.by.name().to_owned(), decision.at);
                 match decision.outcome {

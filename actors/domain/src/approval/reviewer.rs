@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use super::Decider;
+use super::{Decider, Decision};
 use crate::access::{Account, Action, Caller, Role, allows};
 use crate::account::User;
 use crate::error::{Error, Rule};
@@ -87,6 +87,27 @@ pub fn check_four_eyes(
     Ok(())
 }
 
+/// Passes if the caller may take a decision back: whoever made it may, and operators and admins may take back anybody's.
+/// `person` names the person of an account.
+///
+/// # Errors
+/// [`Error::Forbidden`].
+pub fn check_reopener(
+    caller: &Caller,
+    decision: &Decision,
+    person: impl Fn(&str) -> String,
+) -> Result<(), Error> {
+    let own = person(&caller.account.to_string());
+    let mut names = iter::once(&decision.by.account).chain(&decision.by.reviewer);
+    if caller.role != Role::Reviewer || names.any(|name| person(name) == own) {
+        return Ok(());
+    }
+    let by = decision.by.name();
+    Err(Error::Forbidden(format!(
+        "the decision is by {by}: a reviewer takes back only their own, an operator or an admin any"
+    )))
+}
+
 /// The prompt after a rejection: the reviewer's prompt, or the one before, and the
 /// reason. Both are taken as text, never as a template.
 #[must_use]
@@ -112,6 +133,20 @@ mod tests {
             must_change_password: false,
             external: None,
             created_at: Timestamp::from_millis(u64::try_from(number).expect("small")),
+        }
+    }
+
+    fn caller(account: Account, role: Role) -> Caller {
+        Caller {
+            account,
+            name: "me".into(),
+            role,
+            environment: Environment::LIVE,
+            tier: None,
+            queues: Vec::new(),
+            session: None,
+            must_change_password: false,
+            expires_at: None,
         }
     }
 
@@ -171,20 +206,36 @@ mod tests {
             (key, Operator, Some("ada"), by(&key_id, Some("ada"))),
         ];
         for (account, role, claimed, expected) in table {
-            let (environment, tier) = (Environment::LIVE, None);
-            let caller = Caller {
-                account,
-                name: "me".into(),
-                role,
-                environment,
-                tier,
-                queues: Vec::new(),
-                session: None,
-                must_change_password: false,
-                expires_at: None,
-            };
+            let caller = caller(account, role);
             let by = decider(&caller, claimed.map(str::to_owned), |user| user == me || user == ann);
             assert_eq!(by, expected, "{account} as {role:?} names {claimed:?}");
+        }
+    }
+
+    #[test]
+    fn a_reviewer_takes_back_only_their_own_decision_and_others_any() {
+        use Role::{Admin, Operator, Reviewer};
+        let (me, ann) = (UserId::from_u128(1 << 10), UserId::from_u128(2 << 10));
+        let key = KeyId::from_u128(3 << 10);
+        // The key is Ann's.
+        let person = |account: &str| {
+            if account == key.to_string() { ann.to_string() } else { account.to_owned() }
+        };
+        for (account, role, by, expected) in [
+            (Account::User(me), Reviewer, me.to_string(), true),
+            (Account::User(me), Reviewer, ann.to_string(), false),
+            (Account::User(me), Reviewer, crate::approval::SYSTEM.to_owned(), false),
+            (Account::User(ann), Reviewer, key.to_string(), true),
+            (Account::Key(key), Reviewer, ann.to_string(), true),
+            (Account::User(me), Operator, ann.to_string(), true),
+            (Account::User(me), Admin, ann.to_string(), true),
+        ] {
+            let caller = caller(account, role);
+            let by = Decider { account: by, reviewer: None, bulk: None };
+            let outcome = crate::approval::Outcome::Approved { edited: false };
+            let decision = Decision { at: Timestamp::from_millis(1), by, outcome };
+            let may = check_reopener(&caller, &decision, person).is_ok();
+            assert_eq!(may, expected, "{account} as {role:?}, {decision:?}");
         }
     }
 

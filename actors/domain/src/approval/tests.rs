@@ -117,7 +117,7 @@ fn a_requested_review_waits_for_a_month_and_the_clock_never_rejects() {
     let end = NOW.after(REQUESTED_TIME);
     assert_eq!(actions(&step), [Action::Pending, Action::Assigned]);
     assert_eq!(step.effects, [Effect::WakeAt(end), Effect::Assign(Some(ANN))]);
-    assert!(step.next.is_requested() && step.next.is_hidden());
+    assert!(step.next.is_unawaited() && step.next.is_hidden());
     assert!(Record::from(&step.next).sampled);
     let escalated = step.next.at(passed(ADMIN), end).next;
     assert!(!escalated.rejects_at(end));
@@ -456,4 +456,67 @@ fn an_output_is_given_on_in_any_open_state_and_its_times_stay() {
     let mut full = pending;
     full.chain.length = MAX_RECORDED;
     assert_eq!(full.refused(given(asked(ANN)), NOW), Refusal::AssignedTooOften);
+}
+
+fn reopened(name: &str, corrects: bool) -> Event {
+    Event::Reopened { by: user(name), asked: asked(ANN), corrects }
+}
+
+#[test]
+fn a_decision_that_is_taken_back_is_gone_and_the_output_waits_as_long_as_before() {
+    let decided = opened(POLICY, asked(ADMIN)).next.at(approved("usr_2"), HALF).next;
+    let step = decided.at(reopened("usr_3", false), END);
+    let Approval { state, assignee, decision, corrects, reopened: times, opening, .. } = &step.next;
+    assert_eq!((*state, *assignee, decision, corrects), (State::Assigned, Some(ANN), &None, &None));
+    assert_eq!((*times, opening.since), (1, NOW));
+    assert_eq!(actions(&step), [Action::Reopened, Action::Assigned]);
+    assert_eq!((step.facts[0].actor.as_str(), &step.facts[0].details.reason), ("usr_3", &None));
+    let (asks, ends) = (END.after(Duration::from_secs(30)), END.after(Duration::from_mins(1)));
+    assert_eq!((opening.escalates_at, opening.expires_at), (asks, ends));
+    // Nobody is written to: whoever took it back has it before them.
+    assert_eq!(step.effects, [Effect::WakeAt(asks), Effect::Assign(Some(ANN))]);
+    assert_eq!(step.next.outstanding(), step.effects);
+    assert!(Record::from(&step.next).is_open() && !step.next.is_unawaited());
+    let again = step.next.at(rejected("usr_3", None), ends).next;
+    assert_eq!(again.effective().map(|it| it.by.name()), Some("usr_3"));
+    assert!(matches!(Record::from(&again).fate, GateOutcome::Rejected { .. }));
+}
+
+#[test]
+fn a_correction_stands_beside_the_first_decision_and_counts_once_it_is_made() {
+    let hurried = Policy { rejects: true, ..POLICY };
+    let first = opened(hurried, asked(ADMIN)).next.at(approved("usr_2"), HALF).next;
+    let step = first.at(reopened("usr_2", true), END);
+    let waits = &step.next;
+    assert_eq!(step.facts[0].details.reason.as_deref(), Some(CORRECTION));
+    assert_eq!(waits.opening.expires_at, END.after(REQUESTED_TIME));
+    assert!(waits.is_unawaited() && !waits.opening.rejects);
+    // Until then the first decision counts.
+    assert_eq!(Record::from(waits).fate, Record::from(&first).fate);
+    assert_eq!((waits.counting(), &waits.decision), (first.decision.as_ref(), &None));
+    let second = waits.at(rejected("usr_3", None), END).next;
+    assert_eq!(second.state, State::Rejected);
+    assert_eq!(second.counting().map(|it| it.by.name()), Some("usr_3"));
+    assert_eq!(second.effective(), first.decision.as_ref());
+    assert!(matches!(Record::from(&second).fate, GateOutcome::Rejected { .. }));
+    // A third opinion leaves the decision that others have gone by as it is.
+    let third = second.at(reopened("usr_3", true), END).next.at(approved("usr_3"), END).next;
+    assert_eq!((third.effective(), third.reopened), (first.decision.as_ref(), 2));
+    assert_eq!(third.corrects.as_ref().map(|it| it.round), Some(0));
+    // One that ends without a decision leaves the first one.
+    let ended = waits.at(Event::TaskEnded { by: SYSTEM.into() }, END).next;
+    assert_eq!((ended.state, ended.counting()), (State::Cancelled, first.decision.as_ref()));
+}
+
+#[test]
+fn only_a_decision_can_be_taken_back_and_not_for_ever() {
+    let waits = opened(POLICY, asked(ANN)).next;
+    assert_eq!(waits.refused(reopened("usr_2", false), NOW), Refusal::Undecided);
+    let ended = waits.at(Event::TaskEnded { by: SYSTEM.into() }, NOW).next;
+    assert_eq!(ended.refused(reopened("usr_2", true), NOW), Refusal::Cancelled);
+    let mut often = waits.at(approved("usr_2"), NOW).next;
+    for _ in 0..MAX_REOPENED {
+        often = often.at(reopened("usr_2", false), NOW).next.at(approved("usr_2"), NOW).next;
+    }
+    assert_eq!(often.refused(reopened("usr_2", false), NOW), Refusal::ReopenedTooOften);
 }

@@ -2,8 +2,9 @@
 //! and the mails that it orders.
 
 use super::{
-    Action, Approval, Assignee, CLAIM, Claim, Decider, Decision, Details, Effect, Entry,
-    MAX_RECORDED, MailCause, Outcome, ReviewRequest, SYSTEM, State, TIMED_OUT, history::Version,
+    Action, Approval, Assignee, CLAIM, CORRECTION, Claim, Corrected, Decider, Decision, Details,
+    Effect, Entry, MAX_RECORDED, MailCause, Outcome, REQUESTED_TIME, ReviewRequest, SYSTEM, State,
+    TIMED_OUT, history::Version,
 };
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ impl Transition {
             why: Some(why),
             confidence,
             threshold: threshold
-                .or_else(|| (!self.next.is_requested()).then_some(Gate::DEFAULT_THRESHOLD)),
+                .or_else(|| (!self.next.opening.is_requested()).then_some(Gate::DEFAULT_THRESHOLD)),
             shown: Some(shown),
             execution,
             step,
@@ -96,11 +97,9 @@ impl Transition {
     }
 
     pub(super) fn extended(&mut self, by: &Decider, time: Duration, reason: Option<Digest>) {
-        let opening = &mut self.next.opening;
         // The share of the time after which an admin is asked stays the same.
-        let before = opening.expires_at.since(opening.since).as_secs_f64();
-        let asked = opening.escalates_at.since(opening.since).as_secs_f64();
-        let share = if before > 0.0 { (asked / before).min(1.0) } else { 1.0 };
+        let share = self.share();
+        let opening = &mut self.next.opening;
         opening.expires_at = self.now.after(time);
         let mut wakes_at = opening.expires_at;
         if matches!(self.next.state, State::Pending | State::Assigned) {
@@ -115,6 +114,44 @@ impl Transition {
         }
         self.record(Action::Extended, &by.account, details);
         self.effects.push(Effect::WakeAt(wakes_at));
+    }
+
+    /// The share of the time after which an admin is asked.
+    fn share(&self) -> f64 {
+        let ReviewRequest { since, escalates_at, expires_at, .. } = self.next.opening;
+        let whole = expires_at.since(since).as_secs_f64();
+        let asked = escalates_at.since(since).as_secs_f64();
+        if whole > 0.0 { (asked / whole).min(1.0) } else { 1.0 }
+    }
+
+    pub(super) fn reopened(&mut self, by: &Decider, asked: Assignee, corrects: bool) {
+        let share = self.share();
+        let reason = corrects.then(|| CORRECTION.to_owned());
+        self.record(Action::Reopened, &by.account, Details { reason, ..by.details() });
+        let round = self.next.reopened;
+        let decision = self.next.decision.take().filter(|_| corrects);
+        if let (Some(decision), None) = (decision, &self.next.corrects) {
+            self.next.corrects = Some(Box::new(Corrected { decision, round }));
+        }
+        self.next.reopened += 1;
+        let gate = self.next.task.gate.unwrap_or(Gate::ALWAYS);
+        let (time, share) = if self.next.is_unawaited() {
+            (REQUESTED_TIME, 1.0)
+        } else {
+            (Duration::from_millis(gate.timeout_ms), share)
+        };
+        self.next.state = State::Pending;
+        self.next.opening.escalates_at = self.now.after(time.mul_f64(share));
+        self.next.opening.expires_at = self.now.after(time);
+        self.next.opening.rejects &= !corrects;
+        self.next.assignee = asked.reviewer;
+        if let Some(to) = asked.reviewer {
+            self.next.state = State::Assigned;
+            self.record(Action::Assigned, SYSTEM, Details { to: Some(to), ..Details::default() });
+        }
+        self.effects.push(Effect::WakeAt(self.next.opening.escalates_at));
+        self.effects.push(Effect::Assign(asked.reviewer));
+        // No mail: whoever reopens it has it on the screen.
     }
 
     pub(super) fn approved(&mut self, by: Decider, edit: Option<Digest>, comment: Option<Digest>) {

@@ -72,6 +72,13 @@ pub enum Event {
         /// The fault of the output.
         fault: OutputFault,
     },
+    /// The decision on the output of a step is taken back: the step's task is held again.
+    StepReopened {
+        /// The step.
+        step: u16,
+        /// The task with which the step ended.
+        task: TaskId,
+    },
     /// A signal came.
     Signalled(signal::Sent),
     /// A caller wants the execution to stop.
@@ -160,7 +167,7 @@ pub enum Fact {
     Scheduled,
     /// The execution runs, for the first time or again.
     Started,
-    /// Steps ended, and the execution goes on.
+    /// Steps ended or were reopened, and the execution goes on.
     Progressed,
     /// All steps ended well.
     Completed,
@@ -304,6 +311,8 @@ pub enum Refusal {
     StaleTask,
     /// The step does not wait for a decision.
     NotReady,
+    /// The step has not ended with the output, or the output was used ([`super::Execution::uses`]).
+    NotReopened,
     /// The execution has ended, with this status.
     Finished(Status),
     /// Nothing is due.

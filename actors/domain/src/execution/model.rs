@@ -1,8 +1,8 @@
 //! Random executions in a random world, against a naive reference.
 //!
 //! Steps are tasks, waits for a signal or lists of items, and an execution may be a fork, which takes over
-//! what its original has. The world has tasks that end as they like, clients that cancel and retry, a
-//! clock, and a server that dies between any two transitions and comes back with its last commit.
+//! what its original has. The world has tasks that end as they like, clients that cancel and retry, reviewers who take
+//! decisions back, a clock, and a server that dies between any two transitions and comes back with its last commit.
 //! Everything is driven by effects alone, so that one that is missing leaves the execution stuck.
 //!
 //! A failure prints its seed; `CALLBOARD_SEED=… cargo test` at build time runs that one alone.
@@ -10,6 +10,7 @@
 mod chance;
 mod forks;
 mod naive;
+mod reopens;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +135,7 @@ impl World {
             worst: BTreeMap::new(),
             bills: Vec::new(),
             first: None,
+            ends: reopens::Ends::default(),
             over: None,
         };
         let names = lists.into_iter().enumerate().map(|(step, list)| (format!("s{step}"), list));
@@ -176,7 +178,8 @@ impl World {
                 0..4 => self.crash(),
                 4..8 if !self.always_dies => self.meddle(),
                 8 => self.signal(),
-                9..40 => self.decide_one(),
+                9 if !self.always_dies => self.reopen(),
+                10..40 => self.decide_one(),
                 40..70 => self.end_one(),
                 _ => self.deliver_one(),
             }
@@ -291,7 +294,10 @@ impl World {
         let message = "does not match".to_owned();
         let end = match self.chance.below(100) {
             _ if cancel && self.chance.percent(70) => Event::StepCancelled { step, report },
-            0..15 if self.committed.head.spec.output_checked == Some(step) => {
+            0..15
+                if self.committed.head.spec.output_checked == Some(step)
+                    && !self.naive.ends.counted.contains(&task) =>
+            {
                 Event::OutputMismatched { step, report, fault: OutputFault::Mismatch(message) }
             }
             55..75 => Event::StepFailed { step, report, ending: ending(EndingCode::ProviderError) },

@@ -6,6 +6,8 @@
 //!                │ └─┼─────────┘ the output did not match, once
 //!                │   └─▶ Awaiting ──▶ Completed | Failed | Cancelled        a wait step
 //!                └─▶ Skipped | Failed
+//!
+//!   Completed, Rejected ── the decision is taken back, and nothing has used the output ──▶ Dispatched
 //! ```
 //!
 //! Deliberately absent: the difference between a dispatched step that is queued, that runs and that a
@@ -128,6 +130,9 @@ pub struct StepState {
     /// Tasks that the step let go of and that have not reported their end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopping: Vec<TaskId>,
+    /// The task whose usage the row counts already, because its output was held again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<TaskId>,
     /// True if the texts of the step's task were erased.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
@@ -188,6 +193,7 @@ impl StepState {
             + self.max_tokens.map_or(0, |limit| 14 + digits(limit))
             + self.held.map_or(0, |held| money(8, held))
             + if self.reserved.is_zero() { 0 } else { money(12, self.reserved) }
+            + self.counted.map_or(0, |_| 11 + TASK)
             + if self.erased { 14 } else { 0 }
             + self.signal.as_ref().map_or(0, |_| 10 + Signal::JSON_BOUND)
             + time(9, self.until)
@@ -208,6 +214,12 @@ impl StepState {
         source.filter(|_| self.stage == Stage::Completed)
     }
 
+    /// The usage of a task that the row does not count yet.
+    #[must_use]
+    pub fn uncounted(&self, task: TaskId, usage: Usage) -> Usage {
+        if self.counted == Some(task) { Usage::default() } else { usage }
+    }
+
     /// The changes that the faults of the step's outputs make to its next try.
     #[must_use]
     pub fn amendment(&self) -> Amendment {
@@ -220,6 +232,7 @@ impl StepState {
             runs: self.runs,
             usage: self.usage,
             stopping: self.stopping.clone(),
+            counted: self.counted,
             map: self.map.clone(),
             signal: self.signal.clone(),
             ..Self::default()
@@ -317,6 +330,7 @@ mod tests {
                 held: Some(Money::from_nanos(u64::MAX)),
                 reserved: Money::from_nanos(u64::MAX),
                 stopping: vec![task; MAX_STOPPING],
+                counted: Some(task),
                 erased: true,
                 map: Some(Box::default()),
                 signal: Some(Box::new(Signal {
@@ -344,6 +358,7 @@ mod tests {
             StepState { stage: Stage::Rejected, held: Some(Money::ZERO), ..Default::default() },
             StepState { correction: Some("\u{1}".into()), ..Default::default() },
             StepState { error: Some(ending("")), stopping: vec![task; 2], ..Default::default() },
+            StepState { counted: Some(task), ..Default::default() },
             StepState {
                 stage: Stage::Completed,
                 runs: 1,
@@ -360,7 +375,7 @@ mod tests {
             let json = serde_json::to_string(row).expect("a row is written");
             assert!(json.len() <= row.json_bound(), "{json}: more than {}", row.json_bound());
         }
-        for row in [&rows[0], &rows[1], &rows[5]] {
+        for row in [&rows[0], &rows[1], &rows[6]] {
             let json = serde_json::to_string(row).expect("a row is written");
             assert!(row.json_bound() <= json.len() + 8, "{json}: {}", row.json_bound());
         }

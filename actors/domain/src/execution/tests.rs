@@ -1,6 +1,7 @@
 mod budget;
 mod items;
 mod laws;
+mod reopens;
 mod tries;
 mod waits;
 

@@ -194,14 +194,60 @@ impl Transition {
         }
     }
 
+    /// The step's task is held again, with the same output: the steps behind it wait for it, as they did before it
+    /// ended.
+    pub(super) fn reopened(&mut self, step: u16, task: TaskId) {
+        let behind = self.next.graph.downstream(step);
+        for ready in behind.intersection(self.next.tally.at(Stage::Ready)) {
+            self.enter(ready, Stage::Waiting);
+        }
+        let row = self.enter(step, Stage::Dispatched);
+        row.completed_at = None;
+        row.error = None;
+        row.counted = Some(task);
+        let ended_badly = self.next.tally.badly().into_iter();
+        let roots: StepSet = ended_badly.filter(|step| !self.was_cancelled_behind(*step)).collect();
+        let mut lost = StepSet::EMPTY;
+        roots.into_iter().for_each(|root| lost = lost.union(&self.next.graph.downstream(root)));
+        for cancelled in behind.difference(&lost).intersection(self.next.tally.at(Stage::Cancelled))
+        {
+            if self.was_cancelled_behind(cancelled) {
+                self.enter(cancelled, Stage::Waiting);
+                let row = self.next.rows.at(cancelled);
+                *row = row.again();
+            }
+        }
+        if self.next.head.error.as_ref().is_some_and(|cause| cause.step == Some(step)) {
+            self.next.head.error = self.first_failure(roots);
+        }
+        self.effects.push(Effect::Watch { step, task });
+        self.facts.push(Fact::Progressed);
+    }
+
+    /// True if the step was cancelled because a step before it did not end well.
+    fn was_cancelled_behind(&self, step: u16) -> bool {
+        let row = self.next.step(step).filter(|row| row.stage == Stage::Cancelled);
+        let error = row.and_then(|row| row.error.as_ref());
+        error.is_some_and(|error| error.code == EndingCode::DependencyFailed)
+    }
+
+    /// The earliest failure of these steps.
+    fn first_failure(&self, steps: StepSet) -> Option<Cause> {
+        let rows = steps.into_iter().filter_map(|step| Some((step, self.next.step(step)?)));
+        let first = rows.min_by_key(|(_, row)| row.completed_at);
+        first.and_then(|(step, row)| Some(Cause { ending: row.error.clone()?, step: Some(step) }))
+    }
+
     /// The end of a task that the step had released: only its cost still counts.
     pub(super) fn swept(&mut self, step: u16, report: &Report, retry: Option<Retry>) {
         if let Some(item) = report.item {
             return self.item_swept(step, item, report, retry);
         }
-        self.next.head.budget.charge(report.usage);
         let row = self.next.rows.at(step);
-        row.usage += report.usage;
+        let usage = row.uncounted(report.task, report.usage);
+        row.usage += usage;
+        self.next.head.budget.charge(usage);
+        let row = self.next.rows.at(step);
         row.stopping.retain(|task| *task != report.task);
         if row.stopping.is_empty() {
             self.next.tally.stopping.remove(step);
@@ -311,10 +357,11 @@ impl Transition {
         row.confidence = report.confidence;
         row.finish_reason.clone_from(&report.finish_reason);
         row.fallback.clone_from(&report.fallback);
-        row.usage += report.usage;
+        let usage = row.uncounted(report.task, report.usage);
+        row.usage += usage;
         let reserved = std::mem::take(&mut row.reserved);
         self.next.head.budget.release(reserved);
-        self.next.head.budget.charge(report.usage);
+        self.next.head.budget.charge(usage);
     }
 
     fn ended_well(&mut self, step: u16, stage: Stage) {

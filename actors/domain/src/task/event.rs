@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Chance, Completion, Failure, LeaseId, OutputFault, Status};
+use super::{Chance, Completion, Failure, HoldReason, LeaseId, OutputFault, Status};
 use crate::Timestamp;
 use crate::event::EventName;
 use crate::id::WorkerId;
@@ -74,6 +74,11 @@ pub enum Event {
         /// The reason.
         reason: String,
     },
+    /// A reviewer takes the decision on the output back: the output is held again.
+    Reopened {
+        /// The reason why the gate held the output.
+        why: HoldReason,
+    },
     /// An operator gives the task another priority.
     Reprioritized {
         /// 1 to 10.
@@ -108,6 +113,8 @@ pub enum Fact {
     Reprioritized,
     /// The task's output waits for a reviewer.
     AwaitingApproval,
+    /// The task had ended, and its output waits for a reviewer again.
+    Reopened,
     /// The task is completed.
     Completed,
     /// The task failed for good.
@@ -127,7 +134,7 @@ impl Fact {
             Self::Started => EventName::TaskStarted,
             Self::Retrying => EventName::TaskRetrying,
             Self::Reprioritized => EventName::TaskReprioritized,
-            Self::AwaitingApproval => EventName::TaskAwaitingApproval,
+            Self::AwaitingApproval | Self::Reopened => EventName::TaskAwaitingApproval,
             Self::Completed => EventName::TaskCompleted,
             Self::Failed => EventName::TaskFailed,
             Self::Cancelled => EventName::TaskCancelled,

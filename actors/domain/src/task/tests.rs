@@ -534,3 +534,27 @@ fn the_worst_case_is_the_dearest_model_or_all_of_them_if_each_may_answer() {
     let alone = |model| Called::by(model, None).worst_case(call, None, &prices);
     assert_eq!((alone("a"), alone("x")), (Some(3.0), None));
 }
+
+#[test]
+fn an_end_that_is_taken_back_holds_the_same_output_again() {
+    let gated = Task::submitted(Spec { gate: Some(Gate::ALWAYS), ..spec() }).next;
+    let held = gated.running(LEASE_1).on(completed(LEASE_1)).next;
+    let reopened = || Event::Reopened { why: HoldReason::Required };
+    assert_eq!(held.refused(reopened()), Refusal::NotHeld);
+    for ended in [
+        held.on(Event::Approved { edited: true }).next,
+        held.on(Event::Rejected { reason: "no".into() }).next,
+    ] {
+        let step = ended.on(reopened());
+        let expected = Task { version: held.version + 2, reopened: 1, ..held.clone() };
+        assert_eq!((&step.next, &*step.facts), (&expected, &[Fact::Reopened][..]));
+        assert!(step.effects.is_empty() && step.next.outstanding().is_empty());
+        let again = step.next.on(Event::Approved { edited: false }).next;
+        assert_eq!((again.status(), again.edited), (Status::Completed, false));
+        assert_eq!(again.refused(completed(LEASE_1)), Refusal::Duplicate);
+        let erased = ended.erased(NOW).expect("it has ended").next;
+        assert_eq!(erased.refused(reopened()), Refusal::NotHeld);
+    }
+    let failed = gated.running(LEASE_1).on(failed(LEASE_1, false)).next;
+    assert_eq!(failed.refused(reopened()), Refusal::NotHeld);
+}

@@ -132,6 +132,9 @@ impl<'p> Joint<'p> {
         {
             return Err(approval::Refusal::Cancelled.into());
         }
+        if let (Event::Reopen { .. }, Some(step), Some(task)) = (&event, number, items.task) {
+            return self.reopen((step, task), items, event, outputs, sources);
+        }
         let event = match &fault {
             Some(fault) => event.faulted(fault.clone()),
             None => event,
@@ -142,6 +145,8 @@ impl<'p> Joint<'p> {
             Event::Approval(_)
             | Event::ReviewTimePassed
             | Event::Extend { .. }
+            | Event::Reopen { .. }
+            | Event::Correct { .. }
             | Event::AskReview { .. }
             | Event::Reject { .. }
             | Event::EndHeld { .. } => None,
@@ -170,6 +175,34 @@ impl<'p> Joint<'p> {
             (true, Some(text), Some(_)) => outputs.keep_item(id, &text),
             (false, _, _) | (true, None, _) => {}
         }
+        Ok(())
+    }
+
+    /// Takes the decision on a step's output back, if nothing has used the output.
+    fn reopen(
+        &mut self,
+        (step, task): (u16, &Task),
+        items: Items<'_>,
+        event: Event,
+        outputs: &mut Outputs,
+        sources: &mut impl Sources,
+    ) -> Result<(), Refusal> {
+        let id = task.spec.id;
+        let uses = self.step.next.uses(step, id, task.spec.origin.item);
+        if !uses.is_empty() {
+            return Err(Refusal::Used(uses));
+        }
+        let reopened = execution::Event::StepReopened { step, task: id };
+        if self.step.next.transition(reopened.clone(), self.unit.now).is_err() {
+            return Err(approval::Refusal::StillStopping.into());
+        }
+        let from = self.unit.changes.len();
+        self.unit.extend(items, event, sources).inspect_err(|_| {
+            self.unit.changes.truncate(from);
+        })?;
+        self.happened(reopened).expect("it was tried just before");
+        outputs.forget(step);
+        self.announce_held(from, sources);
         Ok(())
     }
 

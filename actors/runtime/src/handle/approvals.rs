@@ -1,11 +1,15 @@
 //! Human approval (docs/reference/approvals.md).
 
-use callboard_domain::access::{Action as Permission, allows};
+use callboard_domain::access::{Action as Permission, Caller, allows};
 use callboard_domain::account::User;
-use callboard_domain::approval::{Approval, Decider, Record, check_four_eyes};
+use callboard_domain::approval::{Approval, Decider, Record, check_four_eyes, check_reopener};
+use callboard_domain::delivery::{Notification, Subject};
+use callboard_domain::event::EventName;
+use callboard_domain::execution::{Use, UseKind};
 use callboard_domain::id::{Environment, TaskId, UserId};
+use callboard_domain::labels::CallbackEvent;
 use callboard_domain::plan::FOREIGN;
-use callboard_domain::query::{Approvals, Page};
+use callboard_domain::query::{Approvals, Deliveries, Page, Window};
 use callboard_domain::schema::Schema;
 use callboard_domain::{Error, Rule};
 use serde::de::IgnoredAny;
@@ -20,6 +24,9 @@ use crate::tables;
 
 /// The longest prompt of a task, in bytes.
 const MAX_PROMPT: usize = 1 << 20;
+
+/// The most webhooks that a refusal names.
+const MAX_WEBHOOKS: usize = 10;
 
 /// A reviewer lets an output pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,7 +182,7 @@ impl Handle {
                 "the output of task {task} is hidden: approve it with your own answer in modifiedOutput"
             )));
         }
-        if retry && found.is_requested() {
+        if retry && found.is_unawaited() {
             let says =
                 "retry must not be true: the output has passed, and its work went on with it";
             return Err(Error::invalid("retry", Rule::Reserved, says));
@@ -259,6 +266,74 @@ impl Handle {
             return Ok(held);
         }
         self.call_approval(environment, task, |reply| Message::Assign(by, to, reply)).await
+    }
+
+    /// Takes the decision on an output back: the output is held again, and its execution waits. If it was used, another
+    /// decision is asked for beside the first with `may_correct`. One that was opened again and waits stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::OutputUsed`] without `may_correct`, [`Error::NotFound`], [`Error::Forbidden`] for a reviewer whose
+    /// decision it is not, [`Error::InvalidState`] if there is no decision, the texts were erased or it was opened again
+    /// 16 times, [`Error::Unavailable`].
+    pub async fn reopen(
+        &self,
+        caller: &Caller,
+        task: TaskId,
+        by: Decider,
+        may_correct: bool,
+    ) -> Result<Approval, Error> {
+        let environment = caller.environment;
+        let found = self.held(environment, task).await?;
+        if let Some(decision) = &found.decision {
+            let person = |account: &str| self.node.state.accounts.person_of(account);
+            check_reopener(caller, decision, person)?;
+        }
+        let message = |reply| Message::Reopen(by, may_correct, reply);
+        match self.call_approval(environment, task, message).await {
+            Err(Error::OutputUsed { task: id, mut used_by }) => {
+                used_by.extend(self.webhooks_about(environment, &found).await?);
+                Err(Error::OutputUsed { task: id, used_by })
+            }
+            answered => answered,
+        }
+    }
+
+    /// The webhooks that were ordered of the end of a task, or of that of its execution.
+    async fn webhooks_about(
+        &self,
+        environment: Environment,
+        approval: &Approval,
+    ) -> Result<Vec<Use>, Error> {
+        let of_execution =
+            approval.task.origin.step.as_ref().map(|(id, _)| Subject::Execution(*id));
+        let since = approval.counting().map_or(approval.opening.since, |decision| decision.at);
+        let mut uses = Vec::new();
+        for subject in [Subject::Task(approval.id())].into_iter().chain(of_execution) {
+            let window = Window { limit: MAX_WEBHOOKS, offset: 0 };
+            let query = Deliveries { about: Some(subject), window, ..Deliveries::default() };
+            let page = self.deliveries(environment, &query).await?;
+            for delivery in page.items {
+                let (id, url) = match delivery.notification {
+                    Notification::Webhook(it) if it.event != EventName::TaskAwaitingApproval => {
+                        (it.id, it.url)
+                    }
+                    Notification::ExecutionWebhook(it)
+                        if it.event != CallbackEvent::AwaitingApproval =>
+                    {
+                        (it.id, it.url)
+                    }
+                    Notification::Webhook(_)
+                    | Notification::ExecutionWebhook(_)
+                    | Notification::Mail(_)
+                    | Notification::KeyEnd(_) => continue,
+                };
+                let (at, id, name) = (id.created_at(), id.to_string(), Some(url));
+                if at >= since {
+                    uses.push(Use { kind: UseKind::Webhook, id, name, at });
+                }
+            }
+        }
+        Ok(uses)
     }
 
     /// The approval of a task, as it is stored; the error names the state that is there instead.

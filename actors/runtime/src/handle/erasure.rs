@@ -88,7 +88,7 @@ impl Handle {
         let id = subject.as_u128();
         let store = &*self.node.shard(partition_of(id)).store;
         let held = LIVE_APPROVALS.get(store, environment.number(), &id).await.map_err(read)?;
-        if held.as_ref().is_some_and(ApprovalRow::is_requested) {
+        if held.as_ref().is_some_and(ApprovalRow::is_unawaited) {
             return Err(Error::InvalidState(format!(
                 "a review of task {} was asked for and waits: decide it, and then erase the texts",
                 TaskId::from_u128(id)

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use callboard_domain::Error;
 use callboard_domain::approval::{
-    Approval, Assignee, Decider, Event, MAX_EXTENSIONS, Record, Refusal, ReviewWay, ReviewerPool,
-    SYSTEM, State, prompt_again,
+    Approval, Assignee, Decider, Event, MAX_EXTENSIONS, MAX_REOPENED, Record, Refusal, ReviewWay,
+    ReviewerPool, SYSTEM, State, prompt_again,
 };
 use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
@@ -54,7 +54,7 @@ impl Item for ApprovalItem {
             Reason::Woken => {}
             Reason::Restarted => held.recover(),
             // The actor broke too often: its task fails, and the rest goes on.
-            Reason::GivenUp if held.is_requested() => held.end_alone().await?,
+            Reason::GivenUp if held.is_unawaited() => held.end_alone().await?,
             Reason::GivenUp => drop(held.end_held(SYSTEM, task::Event::GivenUp).await?),
         }
         Ok(())
@@ -63,6 +63,7 @@ impl Item for ApprovalItem {
     async fn handle(held: &mut Held<Self>, message: Message) -> Done {
         match message {
             Message::Ask(way, reply) => held.ask(way, reply).await?,
+            Message::Reopen(by, may_correct, reply) => held.reopen(by, may_correct, reply).await?,
             Message::Decide(decision, reply) => held.decide(*decision, reply).await?,
             Message::Claim(by, reply) => {
                 held.answer(unit::Event::Approval(Event::Claimed { by }), reply).await?;
@@ -92,8 +93,8 @@ impl Item for ApprovalItem {
 }
 
 impl Held<ApprovalItem> {
-    fn is_requested(&self) -> bool {
-        self.item.0.as_ref().is_some_and(Approval::is_requested)
+    fn is_unawaited(&self) -> bool {
+        self.item.0.as_ref().is_some_and(Approval::is_unawaited)
     }
 
     /// Opens a review of an output that has passed; one that was opened before stays as it is.
@@ -114,6 +115,42 @@ impl Held<ApprovalItem> {
         };
         let opened = opened.and_then(|()| self.item.0.clone().ok_or_else(|| not_held(id)));
         let _ = reply.send(opened);
+        Ok(())
+    }
+
+    /// Opens the output again. One that was opened again and waits stays as it is, so a repeated request is one.
+    async fn reopen(&mut self, by: Decider, may_correct: bool, reply: Reply) -> Done {
+        let TaskAddress { environment, task: id } = self.address;
+        let is_open_again = |it: &Approval| it.reopened > 0 && !it.is_finished();
+        let is_alone = self.item.0.as_ref().is_some_and(|it| it.opening.is_requested());
+        let reopened = if self.item.0.as_ref().is_some_and(is_open_again) {
+            Ok(())
+        } else {
+            let store = &*self.node.shard(id.partition()).store;
+            let found = tables::task(store, environment, id).await?;
+            if found.is_none_or(|found| found.task.erased_at.is_some()) {
+                let message =
+                    format!("the texts of task {id} were erased, so nobody can judge them");
+                let _ = reply.send(Err(Error::InvalidState(message)));
+                return Ok(());
+            }
+            let event = unit::Event::Reopen { by: by.clone() };
+            let taken = match self.item.0 {
+                None => Err(Refusal::Cancelled.into()),
+                Some(_) if is_alone => self.take(None, event).await?,
+                Some(_) => self.join(event).await?.map(drop),
+            };
+            match taken {
+                Err(unit::Refusal::Used(_)) if may_correct => {
+                    self.take(None, unit::Event::Correct { by }).await?
+                }
+                taken => taken,
+            }
+        };
+        let reopened = reopened.map_err(|refusal| refused_all(id, refusal));
+        let answer = reopened.and_then(|()| self.item.0.clone().ok_or_else(|| not_held(id)));
+        // The client may have left.
+        let _ = reply.send(answer);
         Ok(())
     }
 
@@ -145,7 +182,7 @@ impl Held<ApprovalItem> {
                 unit::Event::Reject { by, reason, retry }
             }
         };
-        let decided = if self.is_requested() {
+        let decided = if self.is_unawaited() {
             self.take(None, event).await?
         } else {
             self.join(event).await?.map(drop)
@@ -257,9 +294,13 @@ impl Held<ApprovalItem> {
                 Ok(approval.clone())
             }
             (Err(unit::Refusal::Approval(refusal)), Some(_)) => Err(refused(id, refusal)),
-            (Err(unit::Refusal::Task(_) | unit::Refusal::NotAdmitted(_)), Some(_)) | (_, None) => {
-                Err(not_held(id))
-            }
+            (
+                Err(
+                    unit::Refusal::Task(_) | unit::Refusal::NotAdmitted(_) | unit::Refusal::Used(_),
+                ),
+                Some(_),
+            )
+            | (_, None) => Err(not_held(id)),
         };
         let _ = reply.send(answer);
         Ok(())
@@ -317,6 +358,7 @@ fn refused_all(task: TaskId, refusal: unit::Refusal) -> Error {
         unit::Refusal::Approval(refusal) => refused(task, refusal),
         unit::Refusal::Task(_) => not_held(task),
         unit::Refusal::NotAdmitted(error) => *error,
+        unit::Refusal::Used(used_by) => Error::OutputUsed { task: task.to_string(), used_by },
     }
 }
 
@@ -335,6 +377,15 @@ fn refused(task: TaskId, refusal: Refusal) -> Error {
         Refusal::ClaimedBy { by, until } => {
             Error::InvalidState(format!("the approval of {task} is claimed by {by} until {until}"))
         }
+        Refusal::Undecided => Error::InvalidState(format!(
+            "task {task} waits for a decision: there is none to take back"
+        )),
+        Refusal::StillStopping => Error::InvalidState(format!(
+            "the step of task {task} has a task that is being stopped: try again in a moment"
+        )),
+        Refusal::ReopenedTooOften => Error::InvalidState(format!(
+            "the output of task {task} was opened again {MAX_REOPENED} times already: its decision stays"
+        )),
         Refusal::AssignedTooOften => Error::InvalidState(format!(
             "the history of the approval of {task} is full: decide it, or cancel it"
         )),

@@ -324,9 +324,12 @@ impl Held<TaskItem> {
         ack.send(match self.join(Join::alone(event), false).await? {
             Ok(()) => AckResult::Applied,
             Err(Refusal::Task(task::Refusal::Duplicate)) => AckResult::Duplicate,
-            Err(Refusal::Task(_) | Refusal::Approval(_) | Refusal::NotAdmitted(_)) => {
-                AckResult::Stale
-            }
+            Err(
+                Refusal::Task(_)
+                | Refusal::Approval(_)
+                | Refusal::NotAdmitted(_)
+                | Refusal::Used(_),
+            ) => AckResult::Stale,
         });
         Ok(())
     }
@@ -549,7 +552,7 @@ pub(crate) fn cancelled(id: TaskId, taken: Result<Task, Refusal>) -> Result<Task
         Refusal::Task(task::Refusal::Finished(status)) => {
             Error::InvalidState(format!("task {id} is already {}", status.as_str()))
         }
-        Refusal::Task(_) | Refusal::Approval(_) | Refusal::NotAdmitted(_) => {
+        Refusal::Task(_) | Refusal::Approval(_) | Refusal::NotAdmitted(_) | Refusal::Used(_) => {
             Error::InvalidState(format!("task {id} changed while it was being cancelled"))
         }
     })

@@ -10,7 +10,7 @@ use callboard_domain::Error;
 use callboard_domain::caps::{Caps, Holdings};
 use callboard_domain::id::Environment;
 use callboard_domain::machine::{Machine, Step};
-use callboard_domain::task::{Spec, Task};
+use callboard_domain::task::{Fact, Spec, Task};
 use callboard_domain::unit::{Change, Unit};
 use callboard_store::Op;
 use foldhash::HashMap;
@@ -178,8 +178,11 @@ impl Limit for AccountHoldings {
     }
 
     fn stepped(&self, _: Environment, step: &Step<Task>) {
+        let account = &step.next.spec.account;
         if step.next.is_finished() {
-            self.with(&step.next.spec.account, Holdings::end);
+            self.with(account, Holdings::end);
+        } else if step.facts.contains(&Fact::Reopened) {
+            self.with(account, |holdings| holdings.begin(1));
         }
     }
 }

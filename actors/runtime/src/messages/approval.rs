@@ -13,6 +13,9 @@ pub(crate) type Reply = oneshot::Sender<Result<Approval, Error>>;
 pub(crate) enum Message {
     /// A caller asks for a review of an output that has passed.
     Ask(ReviewWay, Reply),
+    /// Somebody takes the decision back; if it was used, they get another one beside it with `true`, and the uses with
+    /// `false`.
+    Reopen(Decider, bool, Reply),
     /// A reviewer decides.
     Decide(Box<Decision>, Reply),
     /// A reviewer looks at the output.

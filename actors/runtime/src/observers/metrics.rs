@@ -171,13 +171,16 @@ impl Metrics {
                 | task::Fact::Reprioritized
                 | task::Fact::Retrying
                 | task::Fact::AwaitingApproval
+                | task::Fact::Reopened
                 | task::Fact::Cancelled => {}
             }
         }
     }
 
     fn review(&self, before: Option<&Record>, after: &Record) {
-        if !before.is_some_and(Record::is_open) {
+        // A correction comes after a decision, and its opening changes nothing.
+        let is_decided = before.is_some_and(|it| it.is_open() || it.is_decided() && it != after);
+        if !is_decided {
             return;
         }
         let decision = match after.fate {

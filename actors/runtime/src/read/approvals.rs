@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
-use callboard_domain::approval::{Action, Approval, Entry, Salt, State};
+use callboard_domain::approval::{Action, Approval, Decision, Entry, Salt, State};
 use callboard_domain::execution::program::CompiledPlan;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
 use callboard_domain::machine::Machine;
@@ -16,7 +16,8 @@ use serde_json::Value;
 use super::together;
 use crate::node::Node;
 use crate::tables::{
-    self, approval_list, approval_term as term, approvals, executions, instants_filter, term_of,
+    self, ENDED_APPROVALS, approval_list, approval_term as term, approvals, executions,
+    instants_filter, term_of,
 };
 
 /// The orders of the lists: by the instant of the hold, and of the decision.
@@ -46,6 +47,8 @@ pub struct ApprovalDetail {
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
     pub remark: Option<String>,
+    /// The texts of the decision that this one corrects.
+    pub corrected: ReviewTexts,
     /// The instant at which the texts were erased.
     pub erased_at: Option<Timestamp>,
 }
@@ -58,7 +61,8 @@ impl ApprovalDetail {
             None => std::mem::take(&mut self.inputs.prompt),
         };
         self.inputs = Inputs { prompt, ..Inputs::default() };
-        let texts = [&mut self.inputs.prompt, &mut self.output].into_iter().chain(&mut self.edit);
+        let texts = [&mut self.inputs.prompt, &mut self.output].into_iter();
+        let texts = texts.chain(&mut self.edit).chain(&mut self.corrected.edit);
         for text in texts {
             if let Some((end, _)) = text.char_indices().nth(LISTED + 1) {
                 text.truncate(end);
@@ -96,31 +100,42 @@ pub(crate) async fn approval(
     let approval = Approval { salt, ..row.of(Arc::clone(&found.task.spec)) };
     let read = async {
         // A short output that has passed stands in the row of its task.
-        let passed = if approval.is_requested() && found.task.erased_at.is_none() {
+        let passed = if approval.opening.is_requested() && found.task.erased_at.is_none() {
             found.output(store, environment).await?
         } else {
             None
         };
-        let (inputs, ReviewTexts { edit, remark, .. }, original) = tokio::try_join!(
+        let (inputs, ReviewTexts { edit, remark, .. }, corrected, original) = tokio::try_join!(
             found.inputs(store, environment),
             written(store, environment, &approval),
+            corrected(store, environment, &approval),
             approvals::original(store, environment, task),
         )?;
-        Ok((inputs, edit, remark, passed.or(original).unwrap_or_default()))
+        Ok((inputs, edit, remark, corrected, passed.or(original).unwrap_or_default()))
     };
     let read = read.await;
     // The approval's texts may have gone while they were read.
     if approval.is_finished() && approvals::row(store, environment, task).await?.is_none() {
         return Ok(None);
     }
-    let (inputs, edit, remark, mut output) = read?;
+    let (inputs, edit, remark, corrected, mut output) = read?;
     if approval.is_hidden() {
         output = approval.opening.way.shown(&output);
     }
     let erased_at = found.task.erased_at;
     let result = found.task.result;
     let untested = false;
-    Ok(Some(ApprovalDetail { approval, result, untested, inputs, output, edit, remark, erased_at }))
+    Ok(Some(ApprovalDetail {
+        approval,
+        result,
+        untested,
+        inputs,
+        output,
+        edit,
+        remark,
+        corrected,
+        erased_at,
+    }))
 }
 
 async fn written(
@@ -129,9 +144,46 @@ async fn written(
     approval: &Approval,
 ) -> Result<ReviewTexts, Error> {
     match approval.decision {
-        Some(_) => approvals::written(store, environment, approval.id()).await,
+        Some(_) => approvals::written(store, environment, approval.id(), approval.reopened).await,
         None => Ok(ReviewTexts::default()),
     }
+}
+
+async fn corrected(
+    store: &dyn Store,
+    environment: Environment,
+    approval: &Approval,
+) -> Result<ReviewTexts, Error> {
+    match &approval.corrects {
+        Some(before) => approvals::written(store, environment, approval.id(), before.round).await,
+        None => Ok(ReviewTexts::default()),
+    }
+}
+
+/// A second decision on an output, beside the one that others have gone by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Correction {
+    /// The decision.
+    pub decision: Decision,
+    /// The reviewer's own text.
+    pub edit: Option<String>,
+    /// The comment, or the reason of a rejection.
+    pub remark: Option<String>,
+}
+
+/// The correction of a task's output, if there is one.
+pub(crate) async fn correction(
+    store: &dyn Store,
+    environment: Environment,
+    task: TaskId,
+) -> Result<Option<Correction>, Error> {
+    let row = ENDED_APPROVALS.get(store, environment.number(), &task.as_u128()).await?;
+    let Some((row, decision)) = row.as_ref().and_then(|row| Some((row, row.correction()?))) else {
+        return Ok(None);
+    };
+    let written = approvals::written(store, environment, task, row.round()).await?;
+    let ReviewTexts { edit, remark, .. } = written;
+    Ok(Some(Correction { decision: decision.clone(), edit, remark }))
 }
 
 pub(crate) async fn approvals(
@@ -240,13 +292,15 @@ pub(crate) async fn history(
     task: TaskId,
 ) -> Result<Option<Vec<HistoryEntry>>, Error> {
     let approval = approvals::approval(store, environment, task).await?;
-    let (ReviewTexts { edit, remark, .. }, extensions) = match &approval {
-        Some(approval) => (
-            written(store, environment, approval).await?,
-            approvals::extensions(store, environment, approval).await?,
-        ),
-        None => (ReviewTexts::default(), Vec::new()),
-    };
+    let (mut decisions, mut extensions) = (Vec::new(), Vec::new());
+    if let Some(approval) = &approval {
+        extensions = approvals::extensions(store, environment, approval).await?;
+        for round in 0..=approval.reopened {
+            decisions.push(approvals::written(store, environment, task, round).await?);
+        }
+    }
+    let mut decisions = decisions.into_iter();
+    let mut texts = decisions.next().unwrap_or_default();
     let mut extensions = extensions.into_iter();
     let salt = approval.as_ref().and_then(|approval| approval.salt);
     let entries = approvals::history(store, environment, task).await?;
@@ -254,10 +308,13 @@ pub(crate) async fn history(
     if approval.is_none() && entries.is_empty() {
         return Ok(None);
     }
-    let whole = |entry: Entry| {
+    let mut whole = |entry: Entry| {
         let decides = matches!(entry.action, Action::Approved | Action::Rejected);
-        let (edit, mut remark) =
-            (edit.clone().filter(|_| decides), remark.clone().filter(|_| decides));
+        if entry.action == Action::Reopened {
+            texts = decisions.next().unwrap_or_default();
+        }
+        let ReviewTexts { edit, mut remark, .. } =
+            if decides { std::mem::take(&mut texts) } else { ReviewTexts::default() };
         if entry.action == Action::Extended {
             remark = extensions.next().flatten();
         }
@@ -265,7 +322,7 @@ pub(crate) async fn history(
         let salt = salt.filter(|_| is_salted || entry.action == Action::Pending);
         HistoryEntry { entry, edit, remark, salt }
     };
-    Ok(Some(entries.into_iter().map(whole).collect()))
+    Ok(Some(entries.into_iter().map(&mut whole).collect()))
 }
 
 /// The plan that an execution runs.

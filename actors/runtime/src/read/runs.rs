@@ -20,6 +20,7 @@ use callboard_domain::usage::Usage;
 use callboard_store::{Error, Filter, Order, Query, Store};
 use serde_json::{Map, Value};
 
+use super::approvals::Correction;
 use super::{TOGETHER, together};
 use crate::node::Node;
 use crate::tables::executions::{self, ExecutionInputsRow, how_far};
@@ -78,6 +79,8 @@ pub struct ExecutionDetail {
     pub input: Map<String, Value>,
     /// The tasks whose outputs the steps of a fork have taken over.
     pub copies: HashMap<u16, TaskId>,
+    /// The second decisions on the outputs of steps.
+    pub corrections: HashMap<u16, Correction>,
 }
 
 /// The executions that a list loads side by side, each with its steps for a moment.
@@ -173,7 +176,8 @@ pub(crate) async fn overview(
     let out = execution.steps_out().map(|(_, task)| task);
     let rows: Vec<(TaskId, TaskRow)> = together(TOGETHER, out.map(read)).await?;
     let live = rows.iter().map(|(id, row)| (*id, how_far(row.state()))).collect();
-    let usage = rows.iter().filter_map(|(_, row)| row.held_usage()).sum();
+    let uncounted = rows.iter().filter(|(id, _)| !execution.has_counted(*id));
+    let usage = uncounted.filter_map(|(_, row)| row.held_usage()).sum();
     let waits = match foremost(rows, |(id, row)| (*id, row.state())) {
         Some((id, row)) => tables::unfinished(store, environment, id, row).await?,
         None => None,
@@ -230,7 +234,7 @@ async fn detail(
     let execution = super::items::with_items(store, environment, execution).await?;
     let mut counts = HashMap::new();
     let mut outputs = Excerpts::within(MAX_OUTPUTS);
-    let mut copies = HashMap::new();
+    let (mut copies, mut corrections) = (HashMap::new(), HashMap::new());
     let is_fork = execution.head.spec.forked_from.is_some();
     for (number, row) in execution.steps() {
         if let Some(task) = row.task.filter(|_| is_fork && row.stage == Stage::Completed) {
@@ -252,6 +256,10 @@ async fn detail(
             }
             continue;
         }
+        if let (Some(task), Stage::Completed | Stage::Rejected) = (row.task, row.stage) {
+            let found = super::approvals::correction(store, environment, task).await?;
+            corrections.extend(found.map(|found| (number, found)));
+        }
         if let Some(source) = row.output_source()
             && let Some(output) = tables::output(store, environment, source).await?
         {
@@ -267,13 +275,16 @@ async fn detail(
     let tasks: HashMap<_, _> = together(TOGETHER, out.map(read)).await?.into_iter().collect();
     let live = tasks.iter().map(|(id, task)| (*id, how_far(&task.state))).collect();
     let input = begun.take_input(store, environment).await?;
-    let is_held = |task: &&Task| matches!(task.state, State::AwaitingApproval { .. });
+    let is_held = |task: &&Task| {
+        let is_held = matches!(task.state, State::AwaitingApproval { .. });
+        is_held && !execution.has_counted(task.spec.id)
+    };
     let results = tasks.values().filter(is_held).filter_map(|task| task.result.as_ref());
     let usage = results.map(|result| result.usage).sum();
     let waits = foremost(tasks.values().collect(), |task: &&Task| (task.spec.id, &task.state));
     let waits = waits.cloned();
     let (overview, items) = (Overview { held: usage, waits, ..seen(execution, &live) }, counts);
-    Ok(Some(ExecutionDetail { overview, tasks, outputs, items, input, copies }))
+    Ok(Some(ExecutionDetail { overview, tasks, outputs, items, input, copies, corrections }))
 }
 
 /// The output of the last step of an execution, if that is completed.

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::approval::{
-    Approval, Chain, Claim, Decision, Effect, Entry, InvalidSalt, Outcome, ReviewRequest, Salt,
-    State,
+    Action, Approval, Chain, Claim, Corrected, Decision, Effect, Entry, InvalidSalt, Outcome,
+    ReviewRequest, Salt, State,
 };
 use callboard_domain::event::EventName;
 use callboard_domain::id::{Environment, TaskId, UserId};
@@ -43,13 +43,17 @@ pub(crate) struct ApprovalRow {
     decision: Option<Decision>,
     #[serde(rename = "x", default, skip_serializing_if = "is_none")]
     extensions: u8,
+    #[serde(rename = "r", default, skip_serializing_if = "is_none")]
+    reopened: u8,
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    corrects: Option<Box<Corrected>>,
     #[serde(rename = "h")]
     chain: Chain,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-const fn is_none(extensions: &u8) -> bool {
-    *extensions == 0
+const fn is_none(times: &u8) -> bool {
+    *times == 0
 }
 
 impl From<&Approval> for ApprovalRow {
@@ -63,6 +67,8 @@ impl From<&Approval> for ApprovalRow {
             escalated_at: approval.escalated_at,
             decision: approval.decision.clone(),
             extensions: approval.extensions,
+            reopened: approval.reopened,
+            corrects: approval.corrects.clone(),
             chain: approval.chain,
         }
     }
@@ -74,14 +80,25 @@ impl ApprovalRow {
         self.opening.since
     }
 
-    /// True if the output has passed, and nothing waits for the decision.
-    pub(crate) fn is_requested(&self) -> bool {
-        self.opening.is_requested()
+    /// True if nothing waits for the decision.
+    pub(crate) fn is_unawaited(&self) -> bool {
+        self.opening.is_requested() || self.corrects.is_some()
     }
 
-    /// The decision.
+    /// The decision that counts.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
-        self.decision.as_ref().map(|decision| decision.outcome)
+        let before = || self.corrects.as_ref().map(|before| &before.decision);
+        self.decision.as_ref().or_else(before).map(|decision| decision.outcome)
+    }
+
+    /// The decision that stands beside the one which others have gone by.
+    pub(crate) fn correction(&self) -> Option<&Decision> {
+        self.decision.as_ref().filter(|_| self.corrects.is_some())
+    }
+
+    /// The number of times that the output was opened again before the decision.
+    pub(crate) const fn round(&self) -> u8 {
+        self.reopened
     }
 
     /// The effects still owed to the approval.
@@ -101,6 +118,8 @@ impl ApprovalRow {
             escalated_at: self.escalated_at,
             decision: self.decision,
             extensions: self.extensions,
+            reopened: self.reopened,
+            corrects: self.corrects,
             chain: self.chain,
             salt: None,
         }
@@ -125,14 +144,19 @@ pub(super) fn rows(
         let place = u16::try_from(first.number).unwrap_or(u16::MAX);
         ops.push(HISTORY.put(number, &(id, place), facts, None));
     }
-    for (field, written) in [(text::EDIT, edit), (text::REMARK, remark)] {
+    let round = next.reopened;
+    for (field, written) in [(text::edit(round), edit), (text::remark(round), remark)] {
         ops.extend(written.into_iter().flat_map(|text| TEXTS.put(number, id, field, &text)));
     }
     if let Some((time, reason)) = extension {
         ops.extend(TEXTS.put(number, id, text::EXTENSION + time, &reason));
     }
-    let names: Vec<_> =
-        facts.iter().filter_map(|fact| fact.action.event()).map(EventName::as_str).collect();
+    let name = |fact: &Entry| {
+        let decides = matches!(fact.action, Action::Approved | Action::Rejected);
+        let corrected = (decides && next.corrects.is_some()).then_some(EventName::HitlCorrected);
+        corrected.or_else(|| fact.action.event())
+    };
+    let names: Vec<_> = facts.iter().filter_map(name).map(EventName::as_str).collect();
     if !names.is_empty() {
         ops.push(log::append(environment, ("", now), Kind::Approval, (next.id(), &row, names)));
     }
@@ -140,6 +164,9 @@ pub(super) fn rows(
         ops.push(LIVE_APPROVALS.delete(number, &id));
         ops.push(ENDED_APPROVALS.put(number, &id, &row, entry));
     } else {
+        if facts.iter().any(|fact| fact.action == Action::Reopened) {
+            ops.push(ENDED_APPROVALS.delete(number, &id));
+        }
         ops.push(LIVE_APPROVALS.put(number, &id, &row, entry));
     }
     ops
@@ -171,7 +198,7 @@ fn listed(environment: Environment, approval: &Approval) -> Listed {
     let reviewer = decided.or_else(|| approval.assignee.map(|user| user.to_string()));
     terms.extend(reviewer.map(|reviewer| (term::REVIEWER, term_of(&reviewer))));
     terms.extend(super::batch_terms(term::BATCH, task.origin.rows));
-    if approval.is_requested() {
+    if approval.is_unawaited() {
         terms.push((term::REQUESTED, term::REQUESTED_TERM.into()));
         let step = task.origin.step.iter().map(|(_, step)| (term::REQUESTED, requested_term(step)));
         terms.extend(step);
@@ -239,16 +266,17 @@ pub(crate) async fn history(
     Ok(rows.into_iter().flat_map(|(_, entries)| entries).collect())
 }
 
-/// The reviewers' texts.
+/// The texts of the decision that came after so many openings again.
 pub(crate) async fn written(
     store: &dyn Store,
     environment: Environment,
     task: TaskId,
+    round: u8,
 ) -> Result<ReviewTexts, Error> {
     let (number, id) = (environment.number(), task.as_u128());
     let (edit, remark) = tokio::try_join!(
-        TEXTS.get(store, number, id, text::EDIT),
-        TEXTS.get(store, number, id, text::REMARK),
+        TEXTS.get(store, number, id, text::edit(round)),
+        TEXTS.get(store, number, id, text::remark(round)),
     )?;
     Ok(ReviewTexts { edit, remark, extension: None })
 }

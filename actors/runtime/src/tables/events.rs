@@ -10,7 +10,7 @@ use callboard_domain::Timestamp;
 use callboard_domain::approval::Approval;
 use callboard_domain::batch::{Batch, Progress as BatchProgress};
 use callboard_domain::bulk::Job;
-use callboard_domain::delivery::Delivery;
+use callboard_domain::delivery::{Delivery, TASK_ENDS};
 use callboard_domain::execution::{DispatchState, Head, Progress};
 use callboard_domain::id::{Environment, ExecutionId, TaskId, WorkerId};
 use callboard_domain::task::{Spec, Task};
@@ -179,6 +179,12 @@ impl EventRow {
                 };
                 let made = tasks::made(store, environment, id).await?;
                 let task = row.zip(made).map(|(row, made)| Arc::new(row.of(made.spec)));
+                // An end that was taken back since, before an end of another kind.
+                let is_of_now = |task: &Arc<Task>| {
+                    let is_end = TASK_ENDS.iter().any(|end| end.as_str() == event);
+                    !is_end || event.strip_prefix("task.") == Some(task.status().as_str())
+                };
+                let task = task.filter(is_of_now);
                 return Ok(task.map_or_else(Vec::new, |task| of_task(event, at, task)));
             }
             Of::Execution(id, head, facts) => {

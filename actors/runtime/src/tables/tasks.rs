@@ -44,6 +44,8 @@ pub(crate) struct TaskRow {
     error: Option<Ending>,
     #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     edited: bool,
+    #[serde(rename = "o", default, skip_serializing_if = "is_default")]
+    reopened: u8,
     #[serde(rename = "z", default, skip_serializing_if = "is_default")]
     erased_at: Option<Timestamp>,
     #[serde(rename = "f", default, skip_serializing_if = "is_default")]
@@ -74,6 +76,7 @@ impl From<&Task> for TaskRow {
             result: task.result.clone(),
             error: task.error.clone(),
             edited: task.edited,
+            reopened: task.reopened,
             erased_at: task.erased_at,
             route: task.route,
             priority: task.priority,
@@ -142,6 +145,7 @@ impl TaskRow {
             result: self.result,
             error: self.error,
             edited: self.edited,
+            reopened: self.reopened,
             erased_at: self.erased_at,
             route: self.route,
             priority: self.priority,
@@ -221,6 +225,9 @@ pub(super) fn rows(
         log::append(environment, (fact.event().as_str(), now), Kind::Task, (task.spec.id, then))
     }));
     let entry = Some(entry(environment, task));
+    if facts.contains(&task::Fact::Reopened) {
+        ops.push(ENDED_TASKS.delete(number, &id));
+    }
     if task.is_finished() {
         ops.push(LIVE_TASKS.delete(number, &id));
         ops.push(ENDED_TASKS.put(number, &id, &Ended(row, short), entry));
@@ -331,7 +338,8 @@ impl LoadedTask {
     ) -> Result<Option<String>, Error> {
         let id = self.task.spec.id.as_u128();
         // A reviewer's text stands beside the model's, not in its place.
-        let field = if self.task.edited { text::EDIT } else { text::OUTPUT };
+        let edit = text::edit(self.task.reopened);
+        let field = if self.task.edited { edit } else { text::OUTPUT };
         match (&self.task.result, self.output.take()) {
             (None, _) => Ok(None),
             (Some(_), Some(output)) => Ok(Some(output)),

@@ -18,20 +18,20 @@ fn held_request() -> Request {
     Request { gate: Some(Gate { timeout_ms: 60_000, ..Gate::ALWAYS }), ..request() }
 }
 
-fn by(name: &str) -> Decider {
+pub(super) fn by(name: &str) -> Decider {
     Decider { account: name.into(), reviewer: None, bulk: None }
 }
 
-fn approve(name: &str, edit: Option<&str>) -> Approve {
+pub(super) fn approve(name: &str, edit: Option<&str>) -> Approve {
     Approve { by: by(name), modified_output: edit.map(Into::into), comment: None }
 }
 
-fn reject(name: &str, retry: bool) -> Reject {
+pub(super) fn reject(name: &str, retry: bool) -> Reject {
     Reject { by: by(name), reason: "too vague".into(), retry, retry_prompt: None }
 }
 
 /// a before b and c, which are held, both before d.
-fn gated() -> PlanSource {
+pub(super) fn gated() -> PlanSource {
     let mut source = diamond();
     for step in &mut source.steps {
         step.requires_approval = ["b", "c"].contains(&step.id.as_str());
@@ -104,7 +104,7 @@ impl Bench {
         waiting
     }
 
-    async fn until_waiting(&self, count: usize) -> Vec<(String, TaskId)> {
+    pub(super) async fn until_waiting(&self, count: usize) -> Vec<(String, TaskId)> {
         let pauses = Pauses::begin();
         loop {
             let waiting = self.waiting().await;

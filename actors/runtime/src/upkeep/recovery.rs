@@ -96,7 +96,7 @@ async fn approvals(
     for (id, row) in LIVE_APPROVALS.range(store, number, &range.0, &range.1).await? {
         let task = TaskId::from_u128(id);
         let address = TaskAddress { environment, task };
-        let (owed, is_requested) = (row.outstanding(), row.is_requested());
+        let (owed, is_unawaited) = (row.outstanding(), row.is_unawaited());
         let found = match held.get(&task) {
             Some(held) => Some(row.of(Arc::clone(&held.spec))),
             None => tables::approvals::approval(store, environment, task).await?,
@@ -114,7 +114,7 @@ async fn approvals(
         for effect in owed {
             effects::of_approvals(node, address, effect);
         }
-        if !held.contains_key(&task) && !is_requested {
+        if !held.contains_key(&task) && !is_unawaited {
             let shard = node.shard(task.partition());
             shard.approvals.send(address, approval::Message::TaskEnded);
         }

@@ -389,12 +389,12 @@ fn end_requested(
     task: TaskId,
     review: Option<&ApprovalRow>,
 ) -> bool {
-    let is_requested = review.is_some_and(ApprovalRow::is_requested);
-    if is_requested {
+    let is_unawaited = review.is_some_and(ApprovalRow::is_unawaited);
+    if is_unawaited {
         let address = TaskAddress { environment, task };
         node.shard(task.partition()).approvals.send(address, approval::Message::TaskEnded);
     }
-    is_requested
+    is_unawaited
 }
 
 /// Removes an ended execution with its tasks, and these tasks, whatever their age. Returns false if the execution is

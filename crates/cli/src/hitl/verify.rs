@@ -280,7 +280,8 @@ fn texts(body: &EntryBody, entry: &Entry, item: &Value) -> Result<(), Broken> {
 /// Passes if the item's shown decision is the one in its history.
 fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
     let decided = |(_, entry): &&(EntryBody, Entry)| match entry.action {
-        Action::Approved | Action::Rejected => true,
+        // A decision that was taken back is not the item's any more.
+        Action::Approved | Action::Rejected | Action::Reopened => true,
         Action::Pending
         | Action::Assigned
         | Action::Escalated
@@ -293,7 +294,9 @@ fn decision(item: &Value, read: &[(EntryBody, Entry)]) -> Result<(), Broken> {
         | Action::NotificationSkipped => false,
     };
     let decision = &item["decision"];
-    let Some((body, entry)) = read.iter().find(decided) else {
+    let last = read.iter().rfind(decided);
+    let last = last.filter(|(_, entry)| entry.action != Action::Reopened);
+    let Some((body, entry)) = last else {
         if decision.is_null() && !matches!(text(item, "status"), "approved" | "rejected") {
             return Ok(());
         }

@@ -88,6 +88,38 @@ impl Extended {
     }
 }
 
+/// The answer to a decision that is taken back.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Reopened {
+    #[schema(value_type = String)]
+    task_id: Text<TaskId>,
+    /// pending, assigned, escalated or expired.
+    status: &'static str,
+    /// True if the decision before stands, because others have gone by it: the next one stands beside it.
+    corrects: bool,
+    /// The reviewer.
+    #[schema(value_type = Option<String>)]
+    assigned_to: Option<Text<UserId>>,
+    /// The end of the reviewers' time.
+    #[schema(value_type = String, format = DateTime)]
+    timeout_at: Iso,
+}
+
+impl Reopened {
+    /// The approval, which waits again.
+    #[must_use]
+    pub fn of(approval: &Approval) -> Self {
+        Self {
+            task_id: Text(approval.id()),
+            status: approval.state.as_str(),
+            corrects: approval.corrects.is_some(),
+            assigned_to: approval.assignee.map(Text),
+            timeout_at: Iso(approval.opening.expires_at),
+        }
+    }
+}
+
 /// The answer to an assignment.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

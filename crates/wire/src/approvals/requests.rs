@@ -118,6 +118,16 @@ request! {
 }
 
 request! {
+    /// The decision that is taken back.
+    #[derive(Debug, Clone, Default)]
+    pub struct ReopenBody as "Reopen" {
+        /// True asks for another decision beside the first if the output was used; by default false, which answers with
+        /// the uses.
+        as_correction: Option<bool> = optional("asCorrection", rule::flag()),
+    }
+}
+
+request! {
     /// The reviewer to whom an output is given.
     #[derive(Debug, Clone)]
     pub struct AssignBody as "Assign" {

@@ -285,7 +285,7 @@ impl<'a> BatchRowBody<'a> {
                 let live = live.map(|task| task.paid().total_cost).sum::<f64>();
                 let decision = found
                     .and_then(|found| found.approval.as_ref())
-                    .and_then(|approval| approval.decision.as_ref());
+                    .and_then(|approval| approval.counting());
                 let step = BatchStepBody {
                     status: step.status(),
                     confidence: step.confidence(),

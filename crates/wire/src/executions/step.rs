@@ -12,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::items::ItemCountsBody;
+use crate::approvals::DecisionBody;
 use crate::common::{Iso, Text};
 use crate::tasks::{TaskErrorBody, UsageBody};
 
@@ -87,6 +88,10 @@ pub struct StepResult<'a> {
     /// The error of a step that did not end well.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
+    /// The second decision on the output, beside the one that the execution went by; of a long text the first 2,000
+    /// characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correction: Option<DecisionBody<'a>>,
     /// The number of items in each state, once the list is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<ItemCountsBody>,
@@ -102,7 +107,9 @@ impl<'a> StepResult<'a> {
         let execution = &detail.overview.execution;
         let Some(row) = execution.step(number) else { return Self::default() };
         let items = detail.items.get(&number).copied().map(ItemCountsBody::from);
-        Self { items, ..Self::without_items(detail, number, row, waiting) }
+        let correction = detail.corrections.get(&number).map(DecisionBody::from);
+        let correction = correction.map(DecisionBody::shortened);
+        Self { correction, items, ..Self::without_items(detail, number, row, waiting) }
     }
 
     /// The status.
@@ -203,7 +210,8 @@ impl<'a> StepResult<'a> {
             | State::Rejected { .. } => "running",
         };
         let result = task.result.as_ref();
-        let usage = row.usage + result.map(|result| result.usage).unwrap_or_default();
+        let usage = result.map(|result| result.usage).unwrap_or_default();
+        let usage = row.usage + row.uncounted(task.spec.id, usage);
         Self {
             started_at: task.started_at.map(Iso),
             usage: used(usage),

@@ -288,6 +288,10 @@ class Reject(TypedDict):
     reviewer_id: NotRequired[str | None]
 
 
+class Reopen(TypedDict):
+    as_correction: NotRequired[bool | None]
+
+
 class ResetPassword(TypedDict):
     token: str
     password: str

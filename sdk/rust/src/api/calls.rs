@@ -431,6 +431,19 @@ impl Hitl {
     pub async fn release(&self, task_id: &str) -> Result<types::Claimed, Error> {
         self.cb.one(Call::post(&["hitl", task_id, "release"]), false).await
     }
+
+    /// Take a decision back, if nothing has used the output; or ask for another decision beside it.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn reopen(
+        &self,
+        task_id: &str,
+        body: impl Into<types::Reopen>,
+    ) -> Result<types::Reopened, Error> {
+        let body: types::Reopen = body.into();
+        self.cb.one(Call::post(&["hitl", task_id, "reopen"]).json(&json(&body)), false).await
+    }
 }
 
 impl Keys {

@@ -111,6 +111,9 @@ pub struct Approval {
     /// The source of the confidence.
     #[serde(rename = "confidenceSource", default, skip_serializing_if = "Option::is_none")]
     pub confidence_source: Option<String>,
+    /// The decision before, which others have gone by: `decision` stands beside it, and changes nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrects: Option<Decision>,
     /// The time of the hold.
     #[serde(rename = "createdAt")]
     pub created_at: String,
@@ -162,6 +165,9 @@ pub struct Approval {
     /// The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
     /// passed, and nothing waits for the decision.
     pub reason: String,
+    /// The number of times that it was opened again after a decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reopened: Option<u64>,
     /// True if the output is a sample of those that pass.
     pub sampled: bool,
     /// pending, assigned, escalated, expired, approved, rejected or cancelled.
@@ -4333,6 +4339,10 @@ pub struct Item {
     /// The worker's confidence in the output, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// The second decision on the output, beside the one that the execution went by; of a long text the first 2,000
+    /// characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<Decision>,
     /// The time from startedAt to completedAt, in milliseconds.
     #[serde(rename = "durationMs", default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -5781,6 +5791,52 @@ pub struct Rejected {
     /// As the server's documentation says.
     #[serde(rename = "taskId")]
     pub task_id: String,
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Reopen {
+    /// True asks for another decision beside the first if the output was used; by default false, which answers with
+    ///  the uses.
+    #[serde(rename = "asCorrection", default, skip_serializing_if = "Option::is_none")]
+    pub as_correction: Option<bool>,
+}
+
+impl Reopen {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { as_correction: None }
+    }
+
+    /// True asks for another decision beside the first if the output was used; by default false, which answers with
+    ///  the uses.
+    #[must_use]
+    pub fn as_correction(mut self, value: bool) -> Self {
+        self.as_correction = Some(value);
+        self
+    }
+}
+
+/// The answer to a decision that is taken back.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct Reopened {
+    /// The reviewer.
+    #[serde(rename = "assignedTo", default, skip_serializing_if = "Option::is_none")]
+    pub assigned_to: Option<String>,
+    /// True if the decision before stands, because others have gone by it: the next one stands beside it.
+    pub corrects: bool,
+    /// pending, assigned, escalated or expired.
+    pub status: String,
+    /// As the server's documentation says.
+    #[serde(rename = "taskId")]
+    pub task_id: String,
+    /// The end of the reviewers' time.
+    #[serde(rename = "timeoutAt")]
+    pub timeout_at: String,
 }
 
 /// The limits that a provider reports.
@@ -7505,6 +7561,10 @@ pub struct StepResult {
     /// The worker's confidence in the output, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// The second decision on the output, beside the one that the execution went by; of a long text the first 2,000
+    /// characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<Decision>,
     /// The time from startedAt to completedAt, in milliseconds.
     #[serde(rename = "durationMs", default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -7691,6 +7751,9 @@ pub struct Task {
     /// Extra key-value pairs; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
+    /// The second decision on the output, beside the one that others have gone by; not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<Decision>,
     /// The time of creation.
     #[serde(rename = "createdAt")]
     pub created_at: String,

@@ -8,6 +8,7 @@ import { count, money, ratio, tail } from "../../lib/format";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { Button, Command, Loading } from "../../ui/basics";
+import { Correction } from "../../ui/correction";
 import { Icon } from "../../ui/icons";
 import { LongText } from "../../ui/long-text";
 import { lookOf, obstacleOf, Status } from "../../ui/status";
@@ -82,6 +83,7 @@ export function Drawer({
             label={t`Output of ${step.id}`}
           />
           {result?.outputTruncated && <Cut taskId={result.taskId} />}
+          <Correction taskId={result?.taskId} correction={result?.correction} />
         </section>
         <Figures step={step} />
         <Around title={t`Depends on`} ids={step.dependsOn} steps={steps} onSelect={onSelect} />

@@ -84,6 +84,12 @@ export function undo(id?: number): Waiting | undefined {
   return taken;
 }
 
+/** A decision that had reached the server was taken back there. */
+export function waitsAgain(taskId: string) {
+  decided = new Set([...decided].filter((id) => id !== taskId));
+  change([...waiting]);
+}
+
 /** The decisions that can be taken back. */
 export const undoable = () => waiting.filter(({ state }) => state === "waiting");
 

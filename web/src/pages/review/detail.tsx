@@ -33,6 +33,7 @@ import { Claimed, Decided, Refused } from "./notices";
 import { Compared, Output, useEarlier } from "./output";
 import { type Refusal, useRefusals } from "./refusals";
 import { Reject } from "./reject";
+import { Corrects, Reopen, type ReopenHandle } from "./reopen";
 import { isOpen } from "./review";
 import { rememberEnd, seenToEnd } from "./select";
 import { Reason, Why } from "./why";
@@ -46,7 +47,7 @@ const Correct = lazy(() => correct().then((it) => ({ default: it.Correct })));
 /** A key or a click that comes sooner was meant for the item before. */
 const SETTLES_MS = 300;
 
-export type DetailHandle = { approve: () => void; edit: () => void; reject: () => void; diff: () => void };
+export type DetailHandle = Record<"approve" | "edit" | "reject" | "diff" | "reopen", () => void>;
 type View = "output" | "edit" | "diff";
 
 type Props = {
@@ -125,7 +126,9 @@ export function Detail(props: Props) {
     !isHidden &&
     (draft.edit !== undefined || item.decision?.modifiedOutput !== undefined || earlier !== undefined);
   const diff = () => canDiff && setView(view === "diff" ? "output" : "diff");
-  useImperativeHandle(ref, () => ({ approve, reject, edit, diff }));
+  const reopening = useRef<ReopenHandle>(null);
+  const reopen = () => reopening.current?.ask();
+  useImperativeHandle(ref, () => ({ approve, reject, edit, diff, reopen }));
 
   const title = item.stepId ?? t`Task`;
   return (
@@ -183,7 +186,10 @@ export function Detail(props: Props) {
             {canDecide && unlisted}
             <Refused item={item} refusal={refusal} />
             <Claimed item={item} />
-            <Decided item={item} onNext={onNext} hasNext={hasNext} />
+            <Corrects item={item} />
+            <Decided item={item} onNext={onNext} hasNext={hasNext}>
+              <Reopen item={item} ref={reopening} />
+            </Decided>
             <Reason item={item} />
           </div>
           <div className="review-columns">

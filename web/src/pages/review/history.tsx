@@ -128,6 +128,8 @@ function line(entry: Entry, nameOf: (id: string | undefined) => string): string 
       return t`Released by ${reviewer}`;
     case "extended":
       return t`Given more time by ${reviewer}`;
+    case "reopened":
+      return details?.reason ? t`A correction was asked for by ${reviewer}` : t`Taken back by ${reviewer}`;
     case "approved": {
       const many = details?.bulk ? t` in bulk, one of ${details.bulk}` : "";
       const made = entry.wasModified ? t`Approved with an edit by ${reviewer}` : t`Approved by ${reviewer}`;

@@ -1,6 +1,7 @@
 /** What is said above an item: who looks at it, what was decided, what was refused. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
+import type { ReactNode } from "react";
 import type { Approval } from "../../api/client";
 import { useNames } from "../../lib/people";
 import { visible } from "../../lib/visible";
@@ -33,7 +34,10 @@ export function Claimed({ item }: { item: Approval }) {
   );
 }
 
-export function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () => void; hasNext: boolean }) {
+type DecidedProps = { item: Approval; onNext: () => void; hasNext: boolean; children: ReactNode };
+
+/** `children` stand beside the way on. */
+export function Decided({ item, onNext, hasNext, children }: DecidedProps) {
   const nameOf = useNames();
   if (isOpen(item)) return null;
   const { decision } = item;
@@ -64,6 +68,7 @@ export function Decided({ item, onNext, hasNext }: { item: Approval; onNext: () 
             t`Nothing is to be decided any more: its task has ended.`
           )}
         </div>
+        {children}
         {hasNext && (
           <Button size="small" onClick={onNext}>
             <Trans>Next</Trans>

@@ -186,6 +186,7 @@ export default function Review() {
     { id: "review.approve", key: "a", label: t`Approve`, run: () => detail.current?.approve() },
     { id: "review.edit", key: "e", label: t`Edit`, run: () => detail.current?.edit() },
     { id: "review.reject", key: "r", label: t`Reject`, run: () => detail.current?.reject() },
+    { id: "review.reopen", key: "o", label: t`Reopen the decision`, run: () => detail.current?.reopen() },
     { id: "review.select", key: "x", label: t`Select`, run: () => taskId && toggle(taskId) },
     { id: "review.undo", key: "z", label: t`Undo the last decision`, run: () => takeBack() },
   ];

@@ -13,6 +13,7 @@ import { useLive } from "../../live/live";
 import type { LiveEvent } from "../../live/socket";
 import { useMay } from "../../session/session";
 import { Button, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { Correction } from "../../ui/correction";
 import { Erase } from "../../ui/erase";
 import { Files } from "../../ui/files";
 import { Icon } from "../../ui/icons";
@@ -113,6 +114,7 @@ function Shown({ task, seen }: { task: Task; seen: LiveEvent[] }) {
             <div className="tasks-output">
               <Output taskId={task.id} status={task.status} output={task.output} />
             </div>
+            <Correction taskId={task.id} correction={task.correction} />
           </Panel>
           {task.function ? (
             <Panel title={t`Args`}>

@@ -7,6 +7,7 @@ use super::super::signal::Sent;
 use super::super::{
     Event, Expansion, ItemDecision, Report, Retry, Signal, Stage, Status, StepDecision,
 };
+use super::reopens::Ends;
 use crate::Timestamp;
 use crate::id::TaskId;
 use crate::task::EndingCode;
@@ -50,7 +51,9 @@ pub(super) struct Naive {
     pub(super) loose: BTreeSet<(u16, TaskId)>,
     pub(super) worst: BTreeMap<TaskId, u64>,
     pub(super) bills: Vec<u64>,
-    pub(super) first: Option<EndingCode>,
+    pub(super) first: Option<(u16, EndingCode)>,
+    /// What came of each step and when, for decisions that are taken back.
+    pub(super) ends: Ends,
     pub(super) over: Option<(Status, EndingCode)>,
 }
 
@@ -109,7 +112,9 @@ impl Naive {
     }
 
     pub(super) fn error(&self) -> Option<EndingCode> {
-        self.over.map(|(_, code)| code).or(self.first)
+        self.over
+            .or_else(|| self.first.map(|(_, code)| (Status::Failed, code)))
+            .map(|(_, code)| code)
     }
 
     pub(super) fn spent(&self) -> u64 {
@@ -132,6 +137,7 @@ impl Naive {
 
     /// Whether the event applies; if so, it did.
     pub(super) fn accepts(&mut self, event: &Event, now: Timestamp) -> bool {
+        self.ends.now = now;
         let running = self.status() == Status::Running;
         let open = running || self.status() == Status::Pending;
         let applies = match event {
@@ -169,6 +175,7 @@ impl Naive {
                 }
                 applies
             }
+            Event::StepReopened { step, task } => running && self.reopened(*step, *task),
             Event::CancelRequested => open && self.halt(Status::Cancelled, EndingCode::Cancelled),
             Event::Signalled(sent) => self.signalled(sent),
             Event::TimePassed if open && self.begins.is_some() => self.begin(now),
@@ -383,7 +390,7 @@ impl Naive {
 
     fn ended(&mut self, step: u16, report: &Report, end: Own, retry: Option<Retry>) -> bool {
         if self.loose.remove(&(step, report.task)) {
-            self.bills.push(nanos(report.usage.total_cost));
+            self.bill(report);
             self.loose.extend(retry.map(|retry| (step, retry.task)));
             return true;
         }
@@ -394,7 +401,8 @@ impl Naive {
             return self.item_ended(step, item, report, end, retry);
         }
         self.own[usize::from(step)] = Own::Nothing;
-        self.bills.push(nanos(report.usage.total_cost));
+        self.ends.by.insert(step, report.task);
+        self.bill(report);
         let Some(Retry { task, worst_cost }) = retry else {
             self.set(step, end);
             return true;
@@ -407,6 +415,13 @@ impl Naive {
             self.set(step, Own::Bad(Stage::Failed, EndingCode::BudgetExceeded));
         }
         true
+    }
+
+    /// A task costs once, however often it ends.
+    fn bill(&mut self, report: &Report) {
+        if !self.ends.counted.contains(&report.task) {
+            self.bills.push(nanos(report.usage.total_cost));
+        }
     }
 
     fn item_ended(
@@ -435,8 +450,9 @@ impl Naive {
 
     fn set(&mut self, step: u16, own: Own) {
         self.own[usize::from(step)] = own;
+        self.ends.at.insert(step, self.ends.now);
         if let Own::Bad(_, code) = own {
-            self.first.get_or_insert(code);
+            self.first.get_or_insert((step, code));
         }
     }
 
@@ -475,6 +491,7 @@ impl Naive {
     fn again(&mut self, now: Timestamp) -> bool {
         self.over = None;
         self.first = None;
+        self.ends.retried_at = Some(now);
         self.begins = None;
         let after = |ms| now.after(std::time::Duration::from_millis(ms));
         self.deadline = self.timeout_ms.map(after);

@@ -134,6 +134,13 @@ impl Outputs {
         }
     }
 
+    /// Forgets the output of a step, which is to be decided again.
+    pub fn forget(&mut self, step: u16) {
+        if let Some(before) = self.known.remove(&step) {
+            self.size -= before.len();
+        }
+    }
+
     /// Remembers the output of an item until its unit is durable ([`Self::unit_begins`]).
     pub fn keep_item(&mut self, task: TaskId, output: &str) {
         self.items.insert(task, output.to_owned());

@@ -50,6 +50,8 @@ fn events() -> impl Strategy<Value = Event> {
             Just(Event::GivenUp),
         ],
         1 => Just(Event::RetryRequested),
+        2 => (0_u16..5, 0_u16..4)
+            .prop_map(|(step, run)| Event::StepReopened { step, task: task(step, run) }),
         2 => (0_u16..5, prop::option::of(0_u64..9_000)).prop_map(|(step, timeout_ms)| {
             Event::Decided { step, decision: StepDecision::Await { timeout_ms } }
         }),

@@ -30,7 +30,7 @@ struct Loading {
     /// The records that were read as open or have changed: as many as are under way.
     counted: HashMap<TaskId, Record>,
     /// The tasks that were only read as decided, in ascending order: as many as are stored, so only their
-    /// names. Such a record is final.
+    /// names. Such a record changes only by a report that names it.
     decided: Vec<TaskId>,
     /// The tasks that were only read as passed, in ascending order. Such a record changes if a review is requested.
     passed: Vec<TaskId>,
@@ -49,13 +49,15 @@ impl Sums {
         let Some(loading) = &mut self.loading else {
             return self.replace(before, after);
         };
-        let has_passed = loading.has_passed(task);
-        if loading.has_decided(task) || has_passed && after.fate == GateOutcome::Passed {
+        let (has_passed, has_decided) = (loading.has_passed(task), loading.has_decided(task));
+        let taken_back = before.filter(|before| has_decided && before.is_decided());
+        let is_newer = taken_back.is_some() || loading.counted.contains_key(&task);
+        if has_decided && !is_newer || has_passed && after.fate == GateOutcome::Passed {
             return;
         }
         let counted = loading.counted.insert(task, after.clone());
         let passed = (counted.is_none() && has_passed).then(|| after.when_passed());
-        self.replace(counted.or(passed).as_ref(), after);
+        self.replace(counted.or(passed).as_ref().or(taken_back), after);
     }
 
     /// An open approval was read. A report about its task is as new or newer.

@@ -312,26 +312,32 @@ async fn side(
         End::Open | End::Failed | End::Skipped => None,
     };
     let found = row.tasks.get(&step);
-    let decision = found.and_then(|it| it.approval.as_ref()?.decision.as_ref());
-    let Some((found, decision)) = found.zip(decision) else {
+    let reviewed = found.and_then(|it| Some((it, it.approval.as_ref()?)));
+    let decided = reviewed.and_then(|(it, approval)| Some((it, approval, approval.counting()?)));
+    let Some((found, approval, decision)) = decided else {
         return Ok(Side { end, answer: output, judged: None });
     };
-    let is_requested = found.approval.as_ref().is_some_and(approval::Approval::is_requested);
-    let (judged, is_replaced) = match decision.outcome {
-        // The output has passed as it was; the reviewer's text stands beside it.
-        approval::Outcome::Approved { edited } if is_requested => {
-            let right = if edited { found.edit.as_deref().map(value_of) } else { output.clone() };
-            (right.map(Judged::Right), false)
-        }
-        approval::Outcome::Rejected { .. } if is_requested => (Some(Judged::Wrong), false),
-        approval::Outcome::Approved { edited } => (output.clone().map(Judged::Right), edited),
-        approval::Outcome::Rejected { .. } => (Some(Judged::Wrong), true),
-    };
+    let is_replaced = approval.effective().is_some_and(|effective| match effective.outcome {
+        approval::Outcome::Approved { edited } => edited,
+        approval::Outcome::Rejected { .. } => true,
+    });
     let answer = if is_replaced {
         let original = approvals::original(node.store(), environment, found.reviewed).await?;
         original.as_deref().map(value_of)
     } else {
-        output
+        output.clone()
+    };
+    let right = match decision.outcome {
+        approval::Outcome::Rejected { .. } => None,
+        approval::Outcome::Approved { edited: false } => answer.clone(),
+        // The text of a reviewer whom nothing waited for stands beside the output, and else in its place.
+        approval::Outcome::Approved { edited: true } => {
+            found.edit.as_deref().map(value_of).or(output)
+        }
+    };
+    let judged = match decision.outcome {
+        approval::Outcome::Rejected { .. } => Some(Judged::Wrong),
+        approval::Outcome::Approved { .. } => right.map(Judged::Right),
     };
     Ok(Side { end, answer, judged: judged.map(|judged| (decision.at, judged)) })
 }

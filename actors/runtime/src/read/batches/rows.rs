@@ -303,10 +303,11 @@ pub(crate) async fn detail(
             let is_fork = run.head.spec.forked_from.is_some();
             let (reviewed, approval) = review_of(node.store(), environment, task, is_fork).await?;
             let edited = Some(Outcome::Approved { edited: true });
-            let is_beside = |row: &ApprovalRow| row.is_requested() && row.outcome() == edited;
+            let is_beside = |row: &ApprovalRow| row.is_unawaited() && row.outcome() == edited;
             let edit = match &approval {
                 Some(row) if is_beside(row) => {
-                    approvals::written(node.store(), environment, reviewed).await?.edit
+                    let round = row.round();
+                    approvals::written(node.store(), environment, reviewed, round).await?.edit
                 }
                 Some(_) | None => None,
             };

@@ -45,6 +45,10 @@ class Approval(Bound, models.Approval):
         """Ends the claim."""
         return Hitl(self._transport).release(self.task_id)
 
+    def reopen(self, *, as_correction: bool = False) -> models.Reopened:
+        """Takes the decision back; if the output was used, `as_correction` asks for another one beside it."""
+        return Hitl(self._transport).reopen(self.task_id, as_correction=as_correction)
+
     def extend(self, timeout_ms: int, reason: str | None = None) -> models.Extended:
         """Gives the reviewers this time from now on, in milliseconds: at most 30 days."""
         return Hitl(self._transport).extend(self.task_id, timeout_ms, reason)
@@ -111,6 +115,12 @@ class Hitl(Resource):
         """Gives an output to a reviewer, by the id of the user."""
         body = given(assignee=assignee)
         return self._one(models.Assigned, "POST", "/api/hitl/{taskId}/assign", taskId=task_id, body=body)
+
+    def reopen(self, task_id: str, *, as_correction: bool = False) -> models.Reopened:
+        """Takes a decision back. If the output was used: `Conflict` with the uses in `details["usedBy"]`, or with
+        `as_correction` another decision beside the first."""
+        body = given(asCorrection=as_correction)
+        return self._one(models.Reopened, "POST", "/api/hitl/{taskId}/reopen", taskId=task_id, body=body)
 
     def extend(self, task_id: str, timeout_ms: int, reason: str | None = None) -> models.Extended:
         """Gives the reviewers this time from now on, in milliseconds: at most 30 days."""
