@@ -1261,6 +1261,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hitl/{taskId}/reopen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take a decision back, if nothing has used the output; or ask for another decision beside it. */
+        post: operations["hitl_reopen"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/metrics": {
         parameters: {
             query?: never;
@@ -1721,6 +1738,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search the prompts and outputs of the last days for words, the newest tasks first; a bounded part of them at a
+         *     time. For a worker key that is bound to queues, those of the tasks that it holds.
+         */
+        get: operations["search_search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/system/backup": {
         parameters: {
             query?: never;
@@ -2006,6 +2043,42 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The caller's own views, then the shared ones, each the oldest first. */
+        get: operations["views_list"];
+        put?: never;
+        /** Save a view: a named set of filters of a list. */
+        post: operations["views_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/views/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a view; a shared one is deleted by its maker and admins. */
+        delete: operations["views_delete"];
+        options?: never;
+        head?: never;
+        /** Rename a view, give it other filters, share it, or take it back; a shared one is changed by its maker and admins. */
+        patch: operations["views_change"];
         trace?: never;
     };
     "/api/webhooks/deliveries": {
@@ -2350,6 +2423,8 @@ export interface components {
             confidence?: number;
             /** @description The source of the confidence. */
             confidenceSource?: string;
+            /** @description The decision before, which others have gone by: `decision` stands beside it, and changes nothing else. */
+            corrects?: components["schemas"]["Decision"];
             /**
              * Format: date-time
              * @description The time of the hold.
@@ -2401,6 +2476,11 @@ export interface components {
              *     passed, and nothing waits for the decision.
              */
             reason: string;
+            /**
+             * Format: int32
+             * @description The number of times that it was opened again after a decision.
+             */
+            reopened?: number;
             /** @description True if the output is a sample of those that pass. */
             sampled: boolean;
             /** @description pending, assigned, escalated, expired, approved, rejected or cancelled. */
@@ -3726,6 +3806,30 @@ export interface components {
             /** @description Settings that do not go together, and certificates that end within two weeks; they do not change the status. */
             warnings?: string[];
         };
+        /** @description A task whose texts have the words. */
+        Hit: {
+            /**
+             * Format: date-time
+             * @description The time of the task's creation.
+             */
+            createdAt: string;
+            /** @description The execution that the task is of. */
+            executionId?: string;
+            /** @description The id of the task. */
+            id: string;
+            /** @description task, or step for a task of an execution. */
+            kind: string;
+            /** @description The text around the words, at most 160 characters, in pieces. */
+            snippet: components["schemas"]["Piece"][];
+            /** @description The status of the task. */
+            status: string;
+            /** @description The step that the task is. */
+            stepId?: string;
+            /** @description The title of the task. */
+            title?: string;
+            /** @description The text that is shown: prompt, systemPrompt, messages, context, args, output or thinking. */
+            where: string;
+        };
         /** @description `hitl` of a template. */
         Hitl: {
             /**
@@ -4323,6 +4427,13 @@ export interface components {
             /** @description accept or refuse: the treatment of submissions. */
             submissions?: string;
         };
+        /** @description A piece of a snippet. */
+        Piece: {
+            /** @description True for the beginning of a word that was asked for. */
+            match: boolean;
+            /** @description The text. */
+            text: string;
+        };
         /** @description A plan. */
         Plan: {
             /**
@@ -4543,6 +4654,21 @@ export interface components {
             status: string;
             taskId: string;
         };
+        /** @description The answer to a decision that is taken back. */
+        Reopened: {
+            /** @description The reviewer. */
+            assignedTo?: string;
+            /** @description True if the decision before stands, because others have gone by it: the next one stands beside it. */
+            corrects: boolean;
+            /** @description pending, assigned, escalated or expired. */
+            status: string;
+            taskId: string;
+            /**
+             * Format: date-time
+             * @description The end of the reviewers' time.
+             */
+            timeoutAt: string;
+        };
         /** @description The limits that a provider reports. */
         Reported: {
             /** @description Input tokens. */
@@ -4740,6 +4866,18 @@ export interface components {
             /** @description The task that the occurrence started. */
             taskId?: string;
         };
+        /** @description The answer to a search of texts. */
+        Search: {
+            /** @description The hits, the newest task first. */
+            hits: components["schemas"]["Hit"][];
+            /** @description The cursor of the next part; absent if all was searched. */
+            next?: string;
+            /**
+             * Format: date-time
+             * @description The time back to which all texts were searched.
+             */
+            searchedTo: string;
+        };
         /** @description A session. */
         Session: {
             /**
@@ -4928,6 +5066,11 @@ export interface components {
              */
             confidence?: number;
             /**
+             * @description The second decision on the output, beside the one that the execution went by; of a long text the first 2,000
+             *     characters.
+             */
+            correction?: components["schemas"]["Decision"];
+            /**
              * Format: int64
              * @description The time from startedAt to completedAt, in milliseconds.
              */
@@ -5055,6 +5198,8 @@ export interface components {
             confidenceSource?: string;
             /** @description Extra key-value pairs; not in lists. */
             context?: Record<string, never>;
+            /** @description The second decision on the output, beside the one that others have gone by; not in lists. */
+            correction?: components["schemas"]["Decision"];
             /**
              * Format: date-time
              * @description The time of creation.
@@ -5541,6 +5686,26 @@ export interface components {
             /** @description The role. */
             role: string;
         };
+        /** @description A saved view. */
+        View: {
+            /**
+             * Format: date-time
+             * @description The time at which it was saved.
+             */
+            createdAt: string;
+            /** @description The maker: the id of a user or a key. */
+            createdBy: string;
+            /** @description `view_…` */
+            id: string;
+            /** @description The name. */
+            name: string;
+            /** @description The list: the first part of the address of its page. */
+            page: string;
+            /** @description The query string of the list's address, without its `?`. */
+            query: string;
+            /** @description True if everybody who sees the project sees it. */
+            shared: boolean;
+        };
         /** @description The secret that signs webhooks. */
         WebhookSecret: {
             /** @description The secret before it, as long as both sign. */
@@ -5781,6 +5946,14 @@ export interface components {
             password?: string | null;
             /** @description True if the user may do nothing but choose another password; by default true with a password. */
             mustChangePassword?: boolean | null;
+        };
+        ChangeView: {
+            /** @description The name, for people. */
+            name?: string | null;
+            /** @description The query string of the list's address, without its `?`: at most 2,048 bytes. */
+            query?: string | null;
+            /** @description True to share the view, false to take it back. */
+            shared?: boolean | null;
         };
         ChatContentPart: {
             /**
@@ -6276,6 +6449,19 @@ export interface components {
             /** @description True if the password permits nothing but the choice of another one; by default false. */
             mustChangePassword?: boolean | null;
         };
+        CreateView: {
+            /** @description The name, for people. */
+            name: string;
+            /**
+             * @description The list: the first part of the address of its page.
+             * @enum {string}
+             */
+            page: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules";
+            /** @description The query string of the list's address, without its `?`: at most 2,048 bytes. */
+            query: string;
+            /** @description True to show the view to everybody who sees the project; by default false. */
+            shared?: boolean | null;
+        };
         DefaultsRequest: {
             /** @description The model. */
             model?: string | null;
@@ -6645,6 +6831,13 @@ export interface components {
             retryPrompt?: string | null;
             /** @description The reviewer, as in an approval. */
             reviewerId?: string | null;
+        };
+        Reopen: {
+            /**
+             * @description True asks for another decision beside the first if the output was used; by default false, which answers with
+             *      the uses.
+             */
+            asCorrection?: boolean | null;
         };
         ResetPassword: {
             /**
@@ -7087,7 +7280,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "cell.added" | "cell.removed" | "project.created" | "project.changed" | "project.deleted" | "project.purged" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "cell.added" | "cell.removed" | "project.created" | "project.changed" | "project.deleted" | "project.purged" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "hitl.reopened" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "view.shared" | "view.changed" | "view.deleted" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: string;
                 /** @description Only entries before this instant. */
@@ -9699,7 +9892,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Names, or groups such as `task.*`. */
-                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "hitl.released" | "hitl.extended" | "hitl.cancelled" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "batch.created" | "batch.progress" | "batch.paused" | "batch.resumed" | "batch.completed" | "batch.cancelled" | "batch.deleted" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "batch.*" | "webhook.*" | "schedule.*")[];
+                events?: ("task.created" | "task.started" | "task.delta" | "task.retrying" | "task.reprioritized" | "task.awaiting_approval" | "task.completed" | "task.failed" | "task.cancelled" | "task.rejected" | "execution.scheduled" | "execution.started" | "execution.progress" | "execution.completed" | "execution.failed" | "execution.cancelled" | "step.started" | "step.awaiting_approval" | "step.retrying" | "step.skipped" | "step.completed" | "step.failed" | "step.cancelled" | "step.waiting" | "step.signalled" | "hitl.pending" | "hitl.assigned" | "hitl.claimed" | "hitl.escalated" | "hitl.expired" | "hitl.approved" | "hitl.rejected" | "hitl.released" | "hitl.extended" | "hitl.reopened" | "hitl.corrected" | "hitl.cancelled" | "worker.connected" | "worker.draining" | "worker.disconnected" | "queue.depth" | "queue.changed" | "budget.alert" | "budget.exceeded" | "bulk.completed" | "batch.created" | "batch.progress" | "batch.paused" | "batch.resumed" | "batch.completed" | "batch.cancelled" | "batch.deleted" | "webhook.delivered" | "webhook.failed" | "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.started" | "schedule.queued" | "schedule.skipped" | "schedule.missed" | "schedule.failed" | "*" | "task.*" | "execution.*" | "step.*" | "hitl.*" | "worker.*" | "queue.*" | "budget.*" | "bulk.*" | "batch.*" | "webhook.*" | "schedule.*")[];
                 /** @description Only events of this task. */
                 taskId?: string;
                 /** @description Only events of this execution. */
@@ -10559,6 +10752,51 @@ export interface operations {
             403: components["responses"]["Failure"];
             404: components["responses"]["Failure"];
             409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    hitl_reopen: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the task */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Reopen"];
+            };
+        };
+        responses: {
+            /** @description it waits for a decision again */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Reopened"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];
@@ -12039,6 +12277,51 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    search_search: {
+        parameters: {
+            query: {
+                /** @description Beginnings of words, in any case: the texts of a task have all of them. */
+                q: string;
+                /** @description task for tasks on their own, step for those of executions; by default both. */
+                kinds?: ("task" | "step")[];
+                /** @description The days back that are searched; by default as many as the setting search.days says, which is also the most. */
+                days?: number;
+                /** @description The most hits; by default 20. */
+                limit?: number;
+                /** @description `next` of the answer that this one goes on from. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Search"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
     system_backup_status: {
         parameters: {
             query?: never;
@@ -13106,6 +13389,169 @@ export interface operations {
             400: components["responses"]["Failure"];
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    views_list: {
+        parameters: {
+            query?: {
+                /** @description Only views of this list. */
+                page?: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules";
+                /** @description The most items of the page; by default 20. */
+                limit?: number;
+                /** @description The number of items before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["View"][];
+                        meta: components["schemas"]["Meta"];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    views_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateView"];
+            };
+        };
+        responses: {
+            /** @description the view is durable */
+            201: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["View"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    views_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the view */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description nobody sees it any more */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["View"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    views_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the view */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeView"];
+            };
+        };
+        responses: {
+            /** @description the change is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["View"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            404: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

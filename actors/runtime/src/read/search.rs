@@ -191,7 +191,7 @@ fn words_of(wanted: &Wanted, texts: &[StoredText], ended: Vec<Row>) -> Vec<(u128
 
 /// The hit in a task, if it has one.
 fn hit(detail: TaskDetail, asked: &Asked) -> Option<Hit> {
-    let TaskDetail { task, inputs, output, thinking } = detail;
+    let TaskDetail { task, inputs, output, thinking, .. } = detail;
     if asked.of_executions.is_some_and(|asked| asked != task.spec.origin.step.is_some()) {
         return None;
     }
@@ -205,7 +205,8 @@ fn hit(detail: TaskDetail, asked: &Asked) -> Option<Hit> {
         (Place::Args, args.as_deref()),
         (Place::Thinking, thinking.as_deref()),
     ];
-    let messages = inputs.messages.iter().map(|it| (Place::Messages, Some(it.content.as_str())));
+    let messages = inputs.messages.iter().flat_map(|message| message.content.texts());
+    let messages = messages.map(|text| (Place::Messages, Some(text.as_str())));
     let texts = texts.into_iter().chain(messages);
     let texts = texts.filter_map(|(place, text)| Some((place, text?)));
     let (place, snippet) = asked.wanted.find(texts)?;

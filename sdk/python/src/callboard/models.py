@@ -989,6 +989,15 @@ class Pause(Base):
     """accept or refuse: the treatment of submissions."""
 
 
+class Piece(Base):
+    """A piece of a snippet."""
+
+    match: bool
+    """True for the beginning of a word that was asked for."""
+    text: str
+    """The text."""
+
+
 class PreviousKey(Base):
     """A key that signed access tokens before."""
 
@@ -1114,6 +1123,20 @@ class Rejected(Base):
     status: str
     """rejected."""
     task_id: str
+
+
+class Reopened(Base):
+    """The answer to a decision that is taken back."""
+
+    assigned_to: str | None = None
+    """The reviewer."""
+    corrects: bool
+    """True if the decision before stands, because others have gone by it: the next one stands beside it."""
+    status: str
+    """pending, assigned, escalated or expired."""
+    task_id: str
+    timeout_at: AwareDatetime
+    """The end of the reviewers' time."""
 
 
 class Reported(Base):
@@ -1439,6 +1462,25 @@ class User(Base):
     """The role."""
 
 
+class View(Base):
+    """A saved view."""
+
+    created_at: AwareDatetime
+    """The time at which it was saved."""
+    created_by: str
+    """The maker: the id of a user or a key."""
+    id: str
+    """`view_…`"""
+    name: str
+    """The name."""
+    page: str
+    """The list: the first part of the address of its page."""
+    query: str
+    """The query string of the list's address, without its `?`."""
+    shared: bool
+    """True if everybody who sees the project sees it."""
+
+
 class WebhookSecret(Base):
     """The secret that signs webhooks."""
 
@@ -1678,6 +1720,18 @@ class ChangeUser(Base):
     """True if the user may do nothing but choose another password; by default true with a password."""
 
 
+class ChangeView(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str | None, Field(max_length=80, min_length=1)] = None
+    """The name, for people."""
+    query: Annotated[str | None, Field(max_length=2048)] = None
+    """The query string of the list's address, without its `?`: at most 2,048 bytes."""
+    shared: bool | None = None
+    """True to share the view, false to take it back."""
+
+
 class ConfidenceRequest(Base):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -1826,6 +1880,20 @@ class CreateUser(Base):
     """The plan of rate limits; by default `[limits] plan`."""
     must_change_password: bool | None = None
     """True if the password permits nothing but the choice of another one; by default false."""
+
+
+class CreateView(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[str, Field(max_length=80, min_length=1)]
+    """The name, for people."""
+    page: Literal["tasks", "executions", "review", "batches", "templates", "plans", "schedules"]
+    """The list: the first part of the address of its page."""
+    query: Annotated[str, Field(max_length=2048)]
+    """The query string of the list's address, without its `?`: at most 2,048 bytes."""
+    shared: bool | None = None
+    """True to show the view to everybody who sees the project; by default false."""
 
 
 class DefaultsRequest(Base):
@@ -2064,6 +2132,17 @@ class Reject(Base):
     """The prompt of that task; by default the one before. Only with `retry: true`."""
     reviewer_id: Annotated[str | None, Field(max_length=128, min_length=1)] = None
     """The reviewer, as in an approval."""
+
+
+class Reopen(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    as_correction: bool | None = None
+    """
+    True asks for another decision beside the first if the output was used; by default false, which answers with
+     the uses.
+    """
 
 
 class ResetPassword(Base):
@@ -2555,6 +2634,29 @@ class Entry(Base):
     """True if the reviewer's text replaces the output."""
 
 
+class Hit(Base):
+    """A task whose texts have the words."""
+
+    created_at: AwareDatetime
+    """The time of the task's creation."""
+    execution_id: str | None = None
+    """The execution that the task is of."""
+    id: str
+    """The id of the task."""
+    kind: str
+    """task, or step for a task of an execution."""
+    snippet: list[Piece]
+    """The text around the words, at most 160 characters, in pieces."""
+    status: str
+    """The status of the task."""
+    step_id: str | None = None
+    """The step that the task is."""
+    title: str | None = None
+    """The title of the task."""
+    where: str
+    """The text that is shown: prompt, systemPrompt, messages, context, args, output or thinking."""
+
+
 class ModelState(Base):
     """A model; a figure that nobody set or reported is left out."""
 
@@ -2593,6 +2695,17 @@ class Queue(QueueSettings):
     """The connected workers that serve the queue."""
 
 
+class Search(Base):
+    """The answer to a search of texts."""
+
+    hits: list[Hit]
+    """The hits, the newest task first."""
+    next: str | None = None
+    """The cursor of the next part; absent if all was searched."""
+    searched_to: AwareDatetime
+    """The time back to which all texts were searched."""
+
+
 class Session(Base):
     """A session."""
 
@@ -2617,6 +2730,11 @@ class StepResult(Base):
     """The time of the end, of any kind."""
     confidence: float | None = None
     """The worker's confidence in the output, 0 to 1."""
+    correction: Decision | None = None
+    """
+    The second decision on the output, beside the one that the execution went by; of a long text the first 2,000
+    characters.
+    """
     duration_ms: int | None = None
     """The time from startedAt to completedAt, in milliseconds."""
     error: TaskError | None = None
@@ -3451,6 +3569,8 @@ class Task(Routing, Sampling, Labels, Flow):
     """The source of the confidence."""
     context: dict[str, Any] | None = None
     """Extra key-value pairs; not in lists."""
+    correction: Decision | None = None
+    """The second decision on the output, beside the one that others have gone by; not in lists."""
     created_at: AwareDatetime
     """The time of creation."""
     deadline_at: AwareDatetime | None = None
@@ -3683,6 +3803,8 @@ class Approval(Base):
     """The confidence in the output, 0 to 1."""
     confidence_source: str | None = None
     """The source of the confidence."""
+    corrects: Decision | None = None
+    """The decision before, which others have gone by: `decision` stands beside it, and changes nothing else."""
     created_at: AwareDatetime
     """The time of the hold."""
     decision: Decision | None = None
@@ -3722,6 +3844,8 @@ class Approval(Base):
     The reason of the hold: required, `below_threshold`, `no_confidence` or sampled; requested if the output has
     passed, and nothing waits for the decision.
     """
+    reopened: int | None = None
+    """The number of times that it was opened again after a decision."""
     sampled: bool
     """True if the output is a sample of those that pass."""
     status: str
