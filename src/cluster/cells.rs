@@ -125,6 +125,7 @@ impl Cells {
         if let Some(key) = key_of(request) {
             return match credential::project_named(&key) {
                 Some(number) => self.to_number(number, note),
+                None if self.knows(&key) => Way::Here,
                 None => self.to_home(),
             };
         }
@@ -154,11 +155,7 @@ impl Cells {
             request.extensions_mut().insert(OfHome);
             return Way::Here;
         }
-        let way = self.with_person(&cell, request);
-        // Only the first frame of a socket can still bring credentials.
-        let is_socket = request.uri().path() == "/ws";
-        let is_nobody = matches!(way, Way::There(Place { person: None, .. }));
-        if is_nobody && !is_socket { Way::Here } else { way }
+        self.with_person(&cell, request)
     }
 
     /// The way to a cell that a request names: for what is about a whole server.
@@ -168,8 +165,9 @@ impl Cells {
             Own::Cell(follower) => &follower.name,
         };
         let has_key = key_of(request).is_some();
+        let is_open = request.uri().path() == "/ws" && !has_session(request);
         match &self.own {
-            _ if cell == own && (has_key || own == HOME) => Way::Here,
+            _ if cell == own && (has_key || is_open || own == HOME) => Way::Here,
             Own::Home => self.with_person(cell, request),
             Own::Cell(_) if has_key && cell != HOME => self.to(cell, None),
             Own::Cell(_) => self.to_home(),
@@ -179,7 +177,9 @@ impl Cells {
     /// The way to a cell with the signed-in person, if there is one.
     fn with_person(&self, cell: &str, request: &Request) -> Way {
         let person = match http::person(&self.app, request) {
-            None => None,
+            // Only the first frame of a socket can still bring credentials.
+            None if request.uri().path() == "/ws" => None,
+            None => return Way::Here,
             Some(Err(error)) => return Way::Refused(error),
             Some(Ok(caller)) => {
                 if let Err(error) = caller.check_password() {
@@ -193,6 +193,12 @@ impl Cells {
             }
         };
         self.to(cell, person)
+    }
+
+    /// True for a key of this cell as a whole.
+    fn knows(&self, key: &str) -> bool {
+        let parsed = credential::parse(key);
+        parsed.is_ok_and(|(_, digest)| self.app.handle.caller_of_key(&digest).is_ok())
     }
 
     fn to_number(&self, number: u32, note: Note) -> Way {

@@ -21,12 +21,13 @@ const PREFIX: &str = "CALLBOARD_";
 const FOREIGN: [&str; 1] = ["PGPASSWORD"];
 
 /// The variables of the program that are no settings, and those of its commands.
-const OTHERS: [&str; 16] = [
+const OTHERS: [&str; 17] = [
     "CALLBOARD_ADMIN_EMAIL",
     "CALLBOARD_ADMIN_PASSWORD",
     "CALLBOARD_ADMIN_PASSWORD_FILE",
     "CALLBOARD_API_KEY",
     "CALLBOARD_API_KEY_FILE",
+    "CALLBOARD_CELL",
     "CALLBOARD_LOG",
     "CALLBOARD_NEW_PASSWORD",
     "CALLBOARD_NEW_PASSWORD_FILE",

@@ -112,6 +112,15 @@ async fn any_cell_takes_any_request_for_keys_workers_and_sessions() {
         |path: &str| cells.root.request(Method::GET, path).header("Callboard-Cell", "berlin");
     let audit = cells.root.send(of_berlin("/api/audit?action=project.created")).await.expect_ok();
     assert_eq!(audit[0]["target"], there["id"]);
+    let of_berlin =
+        cells.root.request(Method::POST, "/api/auth/keys").header("Callboard-Cell", "berlin");
+    let made = of_berlin.json(&json!({"name": "backup", "role": "admin"}));
+    let made = cells.root.send(made).await.expect(201);
+    let whole = Client::new(&cells.berlin.url, text(&made, "key"));
+    assert_eq!(
+        whole.get("/api/audit?action=key.created").await.expect_ok()[0]["target"],
+        made["id"]
+    );
     let unknown = cells.root.request(Method::GET, "/api/audit").header("Callboard-Cell", "rome");
     assert_eq!(cells.root.send(unknown).await.refused(404), "NOT_FOUND");
 }
@@ -128,6 +137,8 @@ async fn a_note_that_home_did_not_write_vouches_for_nobody() {
     let forged =
         within(&anybody, &there, Method::GET, "/api/tasks").header("callboard-forwarded", note);
     assert_eq!(anybody.send(forged).await.refused(401), "UNAUTHORIZED");
+    let nobody = anybody.request(Method::GET, "/api/audit").header("Callboard-Cell", "berlin");
+    assert_eq!(anybody.send(nobody).await.refused(401), "UNAUTHORIZED");
     let list = anybody.get("/internal/cells/berlin").await;
     assert!(matches!(list.status.as_u16(), 401 | 404), "{}", list.status);
     let list = Client::new(&cells.home.url, "").get("/internal/cells/berlin").await;

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod at_terminal;
+mod cells;
 mod completions;
 mod control;
 mod dev;

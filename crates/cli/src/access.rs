@@ -41,6 +41,16 @@ pub struct Access {
         help_heading = HEADING
     )]
     pub project: Option<String>,
+    /// Cell that is meant as a whole, for its audit log, backups, nodes and keys; default: the project's, else home.
+    #[arg(
+        long,
+        env = "CALLBOARD_CELL",
+        hide_env_values = true,
+        value_name = "CELL",
+        global = true,
+        help_heading = HEADING
+    )]
+    pub cell: Option<String>,
     /// The format of the data.
     #[command(flatten)]
     pub output: Output,
@@ -73,6 +83,10 @@ impl Access {
             },
         };
         let client = Client::new(server, credential)?.on_retry(tell_retry);
+        let client = match self.cell.as_deref().filter(|cell| !cell.is_empty()) {
+            Some(cell) => client.in_cell(cell)?,
+            None => client,
+        };
         match self.project.as_deref().filter(|project| !project.is_empty()) {
             Some(project) => Ok(client.in_project(project)?),
             None => Ok(client),

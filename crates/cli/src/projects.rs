@@ -52,8 +52,8 @@ pub enum Projects {
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
         /// Cell that has its rows; by default the one with the fewest projects.
-        #[arg(long, value_name = "NAME")]
-        cell: Option<String>,
+        #[arg(long = "in", value_name = "CELL")]
+        of_cell: Option<String>,
     },
     /// Show a project.
     Show {
@@ -130,9 +130,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
             let page = client.page(window.of(Call::get(&["projects"]))).await?;
             return access.output.list("projects", &page, &COLUMNS);
         }
-        Projects::Create { name, description, cell } => {
+        Projects::Create { name, description, of_cell } => {
             let body = Body::default().set("name", Some(name)).set("description", description);
-            let body = body.set("cell", cell);
+            let body = body.set("cell", of_cell);
             let made = client.data(Call::post(&["projects"]).json(&body.value())).await?;
             return access.output.item(&made, shown);
         }

@@ -24,6 +24,8 @@ use crate::{ApiError, Call, Error, Login, Server, Session};
 
 /// The header by which a login names its project.
 const PROJECT: &str = "callboard-project";
+/// The header by which a call about a whole server names a cell.
+const CELL: &str = "callboard-cell";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 /// The number of times that a call is repeated if it is safe to repeat.
@@ -38,6 +40,7 @@ pub struct Client {
     server: Server,
     credential: Arc<Credential>,
     project: Option<HeaderValue>,
+    cell: Option<HeaderValue>,
     on_retry: Hook,
 }
 
@@ -157,7 +160,8 @@ impl Client {
 
     fn over(transport: Transport, server: Server, credential: Credential) -> Self {
         let on_retry = Hook(Arc::new(|_| ()));
-        Self { transport, server, credential: Arc::new(credential), project: None, on_retry }
+        let credential = Arc::new(credential);
+        Self { transport, server, credential, project: None, cell: None, on_retry }
     }
 
     /// Calls `hook` whenever a call is about to be repeated.
@@ -174,6 +178,16 @@ impl Client {
         let named = HeaderValue::from_bytes(project.as_bytes());
         let named = named.map_err(|_| Error::Setup(format!("no project is named {project}")))?;
         Ok(Self { project: Some(named), ..self })
+    }
+
+    /// The same client for a cell as a whole, by its name: for its audit log, its backups, its nodes.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] for a name that no header can have.
+    pub fn in_cell(self, cell: &str) -> Result<Self, Error> {
+        let named = HeaderValue::from_bytes(cell.as_bytes());
+        let named = named.map_err(|_| Error::Setup(format!("no cell is named {cell}")))?;
+        Ok(Self { cell: Some(named), ..self })
     }
 
     /// The same client without credentials.
@@ -292,6 +306,9 @@ impl Client {
         headers.insert(ACCEPT, HeaderValue::from_static(call.accept));
         if let Some(project) = &self.project {
             headers.insert(PROJECT, project.clone());
+        }
+        if let Some(cell) = &self.cell {
+            headers.insert(CELL, cell.clone());
         }
         if let Some(bearer) = bearer {
             let value = HeaderValue::try_from(format!("Bearer {}", bearer.expose()));

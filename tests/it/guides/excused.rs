@@ -25,6 +25,7 @@ pub(super) const EXCUSED: &[(&str, &str, &str)] = &[
     ),
     ("docs/how-to/batch.md", "", "tests/it/batches.rs follows the page"),
     ("docs/how-to/compare-prompts.md", "", "tests/it/batches.rs follows the page"),
+    ("docs/how-to/cells.md", "", "tests/it/cli/cells.rs runs the commands of the page"),
     ("docs/how-to/cluster.md", "", "it needs PostgreSQL, or Kubernetes: tests/it/cluster"),
     ("docs/how-to/dashboard.md", "", "it builds the dashboard and a release"),
     (

@@ -35,9 +35,14 @@ impl List {
     }
 
     fn items(self) -> Option<Vec<Value>> {
-        let server = std::env::var("CALLBOARD_SERVER").ok();
-        let project = std::env::var("CALLBOARD_PROJECT").ok();
-        let access = Access { server, api_key_file: None, project, output: Output::default() };
+        let variable = |name: &str| std::env::var(name).ok();
+        let access = Access {
+            server: variable("CALLBOARD_SERVER"),
+            api_key_file: None,
+            project: variable("CALLBOARD_PROJECT"),
+            cell: variable("CALLBOARD_CELL"),
+            output: Output::default(),
+        };
         let client = access.client().ok()?.on_retry(|_| {});
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let call = Call::get(self.path).query("limit", Some(100));
