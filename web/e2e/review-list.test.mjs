@@ -59,6 +59,37 @@ test("so does a list of one's own items, until its filter is cleared", async () 
   await close(page);
 });
 
+test("an output is decided only once the list is there, which says what comes next", async () => {
+  await on.clear();
+  const [oldest, letter, next] = [
+    await on.held("The oldest."),
+    await on.held("A letter."),
+    await on.held("Then this."),
+  ];
+  const page = await open(on.browser, on.server, null, { clock: true });
+  let give;
+  const given = new Promise((done) => {
+    give = done;
+  });
+  await page.route(/\/api\/hitl\/pending\?.*limit=100/, async (route) => {
+    await given;
+    await route.continue();
+  });
+  await page.goto(`/review/${letter}`);
+  await title(page, "A letter.");
+  await page.clock.fastForward(300);
+  await armed(page, false);
+  await page.keyboard.press("a");
+  give();
+  await approve(page);
+  await page.waitForURL(new RegExp(next));
+  await title(page, "Then this.");
+  await undoEnds(page);
+  assert.equal((await on.decided(letter)).status, "approved");
+  assert.equal((await on.item(oldest)).decision, undefined);
+  await close(page);
+});
+
 test("outputs that a filter hides are not approved together with those that are shown", async () => {
   await on.clear();
   const steps = ["Ann", "Bob", "Cleo"].map((who) => ({

@@ -27,26 +27,25 @@ export function Edit({ text, original, focus, onChange, onDone }: EditProps) {
   useEffect(() => {
     if (!host.current) return;
     const { root, parent } = shadow(host.current);
+    const done = () => {
+      calls.current.onDone();
+      return true;
+    };
     const state = EditorState.create({
       doc: start.current.text,
       extensions: [
         common(t`Edited output`, true),
         history(),
-        keymap.of([...defaultKeymap, ...historyKeymap]),
+        keymap.of([
+          // Before the keys of the editor, whose Ctrl+Enter adds a line.
+          ...["Mod-Enter", "Escape"].map((key) => ({ key, run: done })),
+          ...defaultKeymap,
+          ...historyKeymap,
+        ]),
         unifiedMergeView({ original, mergeControls: false, gutter: true }),
         EditorView.updateListener.of((update) => {
           const isGiven = update.transactions.some((each) => each.annotation(Transaction.remote));
           if (update.docChanged && !isGiven) calls.current.onChange(update.state.doc.toString());
-        }),
-        EditorView.domEventHandlers({
-          keydown: (event) => {
-            if (event.key === "Escape" || (event.key === "Enter" && (event.ctrlKey || event.metaKey))) {
-              event.preventDefault();
-              calls.current.onDone();
-              return true;
-            }
-            return false;
-          },
         }),
       ],
     });

@@ -84,7 +84,7 @@ export default function Review() {
   );
   const isFiltered = Boolean(text || group || isMine || query.queue || age);
   // Beyond the most that is loaded the open item has a row all the same.
-  const beyond = !isFiltered && item.data && isOpen(item.data) ? item.data : undefined;
+  const beyond = isComplete && !isFiltered && item.data && isOpen(item.data) ? item.data : undefined;
   const items = useMemo(() => {
     // A decided item leaves at once, even under the pointer: the reviewer has sent it away.
     const listed = stable.rows.filter((each) => !isDecided(each.taskId));
