@@ -12,7 +12,7 @@ use crate::error::Rule;
 use crate::pattern;
 use crate::problem::Problem;
 
-/// The most that the schemas of one definition may cost, in units of about [`UNIT_NANOS`].
+/// The most that the schemas of one definition may cost, in units of about 10 ns.
 pub const MAX: u64 = 30_000_000;
 
 /// The time of a unit, in nanoseconds.
