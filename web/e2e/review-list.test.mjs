@@ -76,7 +76,7 @@ test("an output is decided only once the list is there, which says what comes ne
     await route.continue();
   });
   await page.goto(`/review/${letter}`);
-  await title(page, "A letter.");
+  await page.locator(".review-panel").getByText("A letter.").first().waitFor();
   await page.clock.fastForward(300);
   await armed(page, false);
   await page.keyboard.press("a");

@@ -43,7 +43,11 @@ export function stage() {
 }
 
 /** Waits until the open item has this text. */
-export const title = (page, text) => page.locator(".review-panel").getByText(text).first().waitFor();
+export const title = async (page, text) => {
+  await page.locator(".review-panel").getByText(text).first().waitFor();
+  // A key of a decision counts once the list is read, which shows its length then.
+  await page.locator(".review-side .review-head .grow", { hasText: /\d/ }).waitFor({ state: "attached" });
+};
 /** The page's clock moves over the time in which a decision can be undone. */
 export const undoEnds = (page) => page.clock.fastForward(5_000);
 
