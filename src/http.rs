@@ -76,7 +76,7 @@ use axum::Router;
 use callboard_domain::access::Action;
 
 pub use app::{App, Parts};
-pub(crate) use auth::{OfHome, Vouched, caller_of, person, project_of};
+pub(crate) use auth::{OfHome, Vouched, caller_of, key_in, parameter, person, project_of};
 pub(crate) use body_budget::Share;
 pub use browser::Browsers;
 pub(crate) use chat::batches::run as run_batches;

@@ -111,7 +111,7 @@ impl Cells {
             && note.hops > 0
         {
             let (app, cell) = (Arc::clone(&self.app), cell.to_owned());
-            let has = parameter(request, "version").unwrap_or_default();
+            let has = http::parameter(request.uri().query(), "version").unwrap_or_default();
             return Way::Answered(Box::pin(async move { app.list_for(&cell, &has).await }));
         }
         let is_alone = matches!(self.own, Own::Home) && self.app.handle.cells().is_empty();
@@ -119,7 +119,7 @@ impl Cells {
             return Way::Here;
         }
         let named = request.headers().get(&CELL).and_then(|it| it.to_str().ok().map(str::to_owned));
-        if let Some(cell) = named.or_else(|| parameter(request, "cell")) {
+        if let Some(cell) = named.or_else(|| http::parameter(request.uri().query(), "cell")) {
             return self.to_named(&cell, request);
         }
         if let Some(key) = key_of(request) {
@@ -211,8 +211,8 @@ impl Cells {
             }
             Own::Cell(follower) => {
                 let known = follower.known.read().unwrap_or_else(PoisonError::into_inner);
-                let place = known.places.iter().find(|place| place.number == number);
-                let cell = place.map(|place| place.cell.clone());
+                let at = known.places.binary_search_by_key(&number, |place| place.number);
+                let cell = at.ok().map(|at| known.places[at].cell.clone());
                 drop(known);
                 match cell {
                     Some(cell) if cell == follower.name => Way::Here,
@@ -326,17 +326,11 @@ fn key_of(request: &Request) -> Option<String> {
     let header = request.headers().get(AUTHORIZATION).and_then(|header| header.to_str().ok());
     let token =
         header.and_then(|text| text.split_once(' ')).map(|(_, token)| token.trim().to_owned());
-    let key = token.or_else(|| parameter(request, "api_key"));
+    let key = token.or_else(|| http::key_in(request.uri().query()));
     key.filter(|key| credential::has_service_prefix(key))
 }
 
 fn has_session(request: &Request) -> bool {
     let headers = request.headers();
     headers.contains_key(AUTHORIZATION) || headers.contains_key(axum::http::header::COOKIE)
-}
-
-fn parameter(request: &Request, name: &str) -> Option<String> {
-    url::form_urlencoded::parse(request.uri().query()?.as_bytes())
-        .find(|(known, _)| known == name)
-        .map(|(_, value)| value.into_owned())
 }

@@ -324,11 +324,12 @@ pub(crate) fn caller_of(app: &App, text: &str, project: Option<&str>) -> Result<
 }
 
 /// The API key that a request has as a parameter.
-pub(super) fn key_in(query: Option<&str>) -> Option<String> {
+pub(crate) fn key_in(query: Option<&str>) -> Option<String> {
     parameter(query, "api_key")
 }
 
-fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+/// A parameter of a query.
+pub(crate) fn parameter(query: Option<&str>, name: &str) -> Option<String> {
     url::form_urlencoded::parse(query?.as_bytes())
         .find(|(known, _)| known == name)
         .map(|(_, value)| value.into_owned())

@@ -27,7 +27,7 @@ const KNOWN_WITHIN: Duration = Duration::from_secs(3);
 /// The time without a sign after which a cell is called silent.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// What home has heard of the cells that follow it.
+/// The cells that follow home, each with the last sign of it.
 #[derive(Debug, Default)]
 pub(crate) struct Followers(watch::Sender<BTreeMap<String, Heard>>);
 

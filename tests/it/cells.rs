@@ -165,7 +165,7 @@ async fn a_new_project_goes_to_the_emptiest_cell_and_a_cell_with_projects_stays(
 }
 
 #[tokio::test]
-async fn a_right_that_ends_at_home_ends_everywhere_within_a_second() {
+async fn a_right_that_ends_at_home_ends_everywhere() {
     let cells = Cells::start().await;
     let there = cells.project("berlin").await;
     let person =
@@ -180,7 +180,7 @@ async fn a_right_that_ends_at_home_ends_everywhere_within_a_second() {
         let session = Client::new(&cells.home.url, "").post("/api/auth/login", &login).await;
         Client::new(&cells.home.url, text(&session.expect_ok(), "token"))
     };
-    let (client, begun) = (sign_in().await, Instant::now());
+    let client = sign_in().await;
     list(&client, &there).await.expect_ok();
     let made = Client::new(&cells.berlin.url, &key(&client, &there, "operator").await);
     made.get("/api/tasks").await.expect_ok();
@@ -189,6 +189,7 @@ async fn a_right_that_ends_at_home_ends_everywhere_within_a_second() {
     assert_eq!(stream.status(), 200);
 
     // The membership: the session, the key and the stream.
+    let begun = Instant::now();
     cells.root.delete(&member).await.expect_ok();
     assert_eq!(list(&client, &there).await.refused(404), "NOT_FOUND");
     assert_eq!(made.get("/api/tasks").await.refused(401), "INVALID_TOKEN");

@@ -102,7 +102,7 @@ pub struct Assigned {
     pub people: Vec<Person>,
     /// The cells besides home.
     pub cells: Vec<Cell>,
-    /// The projects of all cells besides home.
+    /// The projects of all cells besides home, in the order of their numbers.
     pub places: Vec<Place>,
 }
 

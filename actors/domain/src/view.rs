@@ -18,19 +18,19 @@ pub const MAX_SHARED: usize = 200;
 names! {
     /// The list that a view is of: the first part of the address of its page.
     List {
-        /// Tasks.
+        /// Tasks, each a prompt or a call of a function.
         Tasks = "tasks",
-        /// Executions.
+        /// Executions of plans and templates.
         Executions = "executions",
         /// Outputs that wait for a reviewer, and decided ones.
         Review = "review",
-        /// Batches.
+        /// Batches of rows.
         Batches = "batches",
-        /// Templates.
+        /// Templates in their versions.
         Templates = "templates",
-        /// Plans.
+        /// Plans that were submitted or deployed.
         Plans = "plans",
-        /// Schedules.
+        /// Schedules with their next occurrences.
         Schedules = "schedules",
     }
 }

@@ -66,7 +66,7 @@ pub struct CellBody {
 }
 
 impl CellBody {
-    /// Home.
+    /// The cell where people sign in, with so many projects.
     #[must_use]
     pub fn home(projects: usize) -> Self {
         let (name, nodes) = (HOME.to_owned(), Vec::new());

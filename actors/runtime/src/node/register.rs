@@ -12,7 +12,7 @@ use callboard_domain::credential::ApiKey;
 use callboard_domain::credential::invitation::Invitation;
 use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{InvitationId, KeyId, ProjectId, SessionId, Slot, UserId};
+use callboard_domain::id::{InvitationId, KeyId, SessionId, Slot, UserId};
 use callboard_domain::machine::Machine;
 use callboard_domain::project::Project;
 use callboard_domain::rate::Tier;
@@ -62,8 +62,8 @@ pub(crate) struct Inner {
     projects: BTreeMap<Slot, Arc<Project>>,
     /// The deleted projects that may still have rows.
     leaving: BTreeMap<Slot, Arc<Project>>,
-    /// The projects of other cells, deleted ones too.
-    elsewhere: BTreeMap<ProjectId, Arc<Project>>,
+    /// The projects of other cells by their numbers, deleted ones too.
+    elsewhere: BTreeMap<u32, Arc<Project>>,
     /// The cells besides home.
     cells: Arc<[Cell]>,
     /// The fate of the work of deleted users.

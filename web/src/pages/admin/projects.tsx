@@ -362,7 +362,7 @@ function Delete({ of, onClose }: { of: Project; onClose: () => void }) {
       {error && <Failed error={error} what={t`It was not deleted`} />}
       <p>
         <Trans>
-          What has not ended is cancelled, its keys are revoked, and its tasks, executions, reviews, files and
+          Unfinished work is cancelled, its keys are revoked, and its tasks, executions, reviews, files and
           figures are removed for good. Only a backup brings them back.
         </Trans>
       </p>

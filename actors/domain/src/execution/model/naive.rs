@@ -52,7 +52,7 @@ pub(super) struct Naive {
     pub(super) worst: BTreeMap<TaskId, u64>,
     pub(super) bills: Vec<u64>,
     pub(super) first: Option<(u16, EndingCode)>,
-    /// What came of each step and when, for decisions that are taken back.
+    /// The end of each step and its instant, for decisions that are taken back.
     pub(super) ends: Ends,
     pub(super) over: Option<(Status, EndingCode)>,
 }

@@ -21,7 +21,7 @@ pub(super) struct Ends {
 }
 
 impl Naive {
-    /// Whether nothing has gone by the end of the step; if so, its task is held again.
+    /// True if nothing has used the end of the step; its task is held again then.
     pub(super) fn reopened(&mut self, step: u16, task: TaskId) -> bool {
         let own = |step: u16| self.own[usize::from(step)];
         let has_decision =

@@ -23,7 +23,7 @@ impl Register {
     /// The place of the project with this number, if another cell has it.
     pub(crate) fn cell_of(&self, number: u32) -> Option<String> {
         let inner = self.read();
-        let found = inner.elsewhere.values().find(|project| project.number == number);
+        let found = inner.elsewhere.get(&number);
         found.filter(|project| project.deleted_at.is_none()).and_then(|it| it.cell.clone())
     }
 

@@ -24,7 +24,7 @@ impl Register {
                 inner.projects.insert(slot, project);
             }
             None => {
-                inner.elsewhere.insert(project.id, project);
+                inner.elsewhere.insert(project.number, project);
             }
         }
         drop(inner);
