@@ -2,6 +2,7 @@
 
 mod alone;
 mod cells;
+mod elsewhere;
 mod front;
 mod identity;
 mod member;

@@ -26,6 +26,7 @@ mod cells;
 mod chat;
 mod cluster;
 pub mod describe;
+mod elsewhere;
 pub mod envelope;
 pub mod error;
 mod events;
@@ -81,6 +82,7 @@ pub(crate) use body_budget::Share;
 pub use browser::Browsers;
 pub(crate) use chat::batches::run as run_batches;
 pub use cluster::ClusterDoor;
+pub(crate) use elsewhere::{Answers, AskCells, Elsewhere, OF_CELL};
 pub use envelope::Reply;
 pub use error::Failure;
 pub use extract::{Body, Id, Query};
@@ -206,6 +208,7 @@ fn table() -> Routes {
         .post  ("/api/auth/password/reset",         Public,                   invitations::reset)
         .post  ("/api/projects",                   may(A::ProjectsManage),   projects::create)
         .get   ("/api/projects",                   may(A::ProjectsRead),     projects::list)
+        .get   ("/api/projects/figures",           may(A::ProjectsRead),     projects::figures)
         .get   ("/api/projects/{id}",              may(A::ProjectsRead),     projects::get)
         .patch ("/api/projects/{id}",              may(A::ProjectsManage),   projects::change)
         .delete("/api/projects/{id}",              may(A::ProjectsManage),   projects::delete)
@@ -289,6 +292,7 @@ fn table() -> Routes {
         .get   ("/api/health",                      Health,                   system::health)
         .get   ("/api/metrics",                     Metrics,                  metrics::metrics)
         .get   ("/metrics",                         Metrics,                  metrics::metrics)
+        .get   ("/metrics/targets",                 Metrics,                  cells::targets)
         .get   ("/api/openapi.json",                Public,                   openapi::serve)
         .post  ("/v1/chat/completions",             may(A::TasksCreate),      chat::complete)
         .get   ("/v1/models",                       may(A::TasksRead),        chat::list_models)

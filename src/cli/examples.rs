@@ -313,6 +313,7 @@ fn of(path: &str) -> &'static [&'static str] {
         "webhooks rotate-secret" => &["webhooks rotate-secret --overlap 7d"],
         "webhooks secret" => &["webhooks secret > webhook.secret"],
         "projects list" => &["projects list"],
+        "projects figures" => &["projects figures"],
         "projects create" => &["projects create search --description 'The search team'"],
         "projects show" => &["projects show search"],
         "projects set" => &["projects set search --name retrieval"],

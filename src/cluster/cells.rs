@@ -21,10 +21,11 @@ use callboard_domain::credential;
 use callboard_runtime::PermissionWatch;
 use url::Url;
 
+use super::elsewhere::OtherCells;
 use super::front::Front;
 use super::note::Note;
 use crate::config;
-use crate::http::{self, App, OfHome, Vouched};
+use crate::http::{self, App, Elsewhere, OF_CELL, OfHome, Vouched};
 
 /// The path at which a cell asks home for its list.
 const LIST: &str = "/internal/cells/";
@@ -114,6 +115,13 @@ impl Cells {
             let has = http::parameter(request.uri().query(), "version").unwrap_or_default();
             return Way::Answered(Box::pin(async move { app.list_for(&cell, &has).await }));
         }
+        if let (Own::Cell(_), Some(asked)) = (&self.own, path.strip_prefix(OF_CELL))
+            && note.hops > 0
+        {
+            let (app, asked) = (Arc::clone(&self.app), asked.to_owned());
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            return Way::Answered(Box::pin(async move { app.answer_home(&asked, &query).await }));
+        }
         let is_alone = matches!(self.own, Own::Home) && self.app.handle.cells().is_empty();
         if is_alone || !is_of_some_cell(path) || note.person.is_some() {
             return Way::Here;
@@ -143,6 +151,16 @@ impl Cells {
                 }
                 self.to_home()
             }
+        }
+    }
+
+    /// Gives a request that is about all cells the way to ask them.
+    pub(super) fn introduce(&self, front: &Front, request: &mut Request) {
+        let cells = self.app.handle.cells();
+        if matches!(self.own, Own::Home) && !cells.is_empty() && is_about_all(request.uri().path())
+        {
+            let others = OtherCells { front: front.clone(), cells };
+            request.extensions_mut().insert(Elsewhere::new(Arc::new(others)));
         }
     }
 
@@ -311,6 +329,11 @@ fn is_of_some_cell(path: &str) -> bool {
     let is_own = matches!(path, "/api/health" | "/api/metrics" | "/api/openapi.json");
     let is_api = path.starts_with("/api/") || path.starts_with("/v1/");
     (is_api && !is_own) || matches!(path, "/ws" | "/mcp")
+}
+
+/// True for what home tells of every cell.
+fn is_about_all(path: &str) -> bool {
+    matches!(path, "/api/projects/figures" | "/api/audit" | "/api/cells")
 }
 
 /// True for what home answers whatever project a session names: people, projects, cells.

@@ -259,7 +259,7 @@ impl Front {
                 Role::Active { service, is_current, failed, cells, _handling } if is_current() => {
                     if let Some(cells) = cells {
                         match cells.way(&mut request, note) {
-                            Way::Here => {}
+                            Way::Here => cells.introduce(&self, &mut request),
                             Way::Answered(answer) => return answer.await,
                             Way::Refused(error) => return Refusal::of(&request).answer(error),
                             Way::There(place) => return self.to_cell(place, note, request).await,

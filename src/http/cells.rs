@@ -1,6 +1,6 @@
 //! Cells at the edge: home's list, which the cells follow, and the routes that change it (docs/reference/cells.md).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +12,14 @@ use callboard_domain::Timestamp;
 use callboard_domain::cell::Cell;
 use callboard_domain::digest::Digest;
 use callboard_domain::project::Project;
-use callboard_wire::cells::{CellBody, CellName, PutCell};
+use callboard_wire::cells::{CellBody, CellHealth, CellName, MetricsTarget, PutCell};
 use callboard_wire::common::Paging;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::elsewhere::Elsewhere;
 use super::extract::Asker;
+use super::system::examine;
 use super::{Answer, App, Body, Id, Query, Reply};
 
 /// The longest time for which a cell waits for a change of the list.
@@ -77,6 +79,11 @@ impl App {
         }
     }
 
+    /// The health of this cell.
+    pub(super) fn cell_health(&self) -> CellHealth {
+        CellHealth::of(&examine(self))
+    }
+
     fn cell_body(&self, cell: &Cell) -> CellBody {
         let projects = self.handle.number_of_projects(Some(&cell.name));
         let heard = self.followers.0.borrow().get(&cell.name).cloned();
@@ -116,15 +123,26 @@ pub(super) async fn add_cell(
 )]
 pub(super) async fn list_cells(
     State(app): State<Arc<App>>,
+    elsewhere: Elsewhere,
     Query(paging): Query<Paging>,
 ) -> Answer {
     let cells = app.handle.cells();
-    let home = CellBody::home(app.handle.number_of_projects(None));
-    let all: Vec<_> =
-        [home].into_iter().chain(cells.iter().map(|cell| app.cell_body(cell))).collect();
+    let mut heard: HashMap<_, _> =
+        elsewhere.ask::<CellHealth>("health").await.answers.into_iter().collect();
+    let home = CellBody::home(app.handle.number_of_projects(None), app.cell_health());
+    let others = cells.iter().map(|cell| app.cell_body(cell).with(heard.remove(&cell.name)));
+    let all: Vec<_> = [home].into_iter().chain(others).collect();
     let (window, total) = (paging.window(), all.len() as u64);
     let page: Vec<_> = all.into_iter().skip(window.offset).take(window.limit).collect();
     Ok(Reply::page(&page, total, window))
+}
+
+/// The nodes of the other cells as Prometheus discovers targets over HTTP, without the envelope; each has the label
+/// `cell`.
+pub(super) async fn targets(State(app): State<Arc<App>>) -> Reply {
+    let cells = app.handle.cells();
+    let targets: Vec<_> = cells.iter().flat_map(MetricsTarget::of).collect();
+    Reply::ok_bare(&targets)
 }
 
 /// Remove a cell that has no project.

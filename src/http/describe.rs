@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, Path, RawQuery, State};
 use axum::http::HeaderMap;
 use callboard_wire::read::{Components, Read};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ macro_rules! nothing {
     )*};
 }
 
-nothing!(State<Arc<App>>, HeaderMap, ConnectInfo<SocketAddr>, Path<String>);
+nothing!(State<Arc<App>>, HeaderMap, ConnectInfo<SocketAddr>, Path<String>, RawQuery);
 
 impl<T> Input for Extension<T> {
     fn describe(_: &mut Operation) {}

@@ -158,6 +158,7 @@ use crate::ws;
         cells::remove_cell,
         projects::create,
         projects::list,
+        projects::figures,
         projects::get,
         projects::change,
         projects::delete,

@@ -1,18 +1,22 @@
 //! Projects and their members: translate only.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
 use callboard_domain::Error;
-use callboard_domain::access::{Account, Caller, Role};
+use callboard_domain::access::{Account, Action, Caller, Role, allows};
 use callboard_domain::account::{Email, User};
 use callboard_domain::project::{Member, Project};
+use callboard_runtime::read::usage::Asked;
 use callboard_wire::common::Paging;
 use callboard_wire::projects::{
-    ChangeProject, CreateProject, DeleteProject, MemberBody, ProjectBody, SetMember,
+    AskFigures, ChangeProject, CreateProject, DeleteProject, MemberBody, ProjectBody,
+    ProjectFiguresBody, ProjectsFiguresBody, SetMember,
 };
 
+use super::elsewhere::Elsewhere;
 use super::extract::{Asker, Person, ProjectName, TwoIds};
 use super::{Answer, App, Body, Id, Query, Reply};
 
@@ -56,6 +60,56 @@ pub(super) async fn list(
     let page = projects.iter().skip(window.offset).take(window.limit);
     let page: Vec<_> = page.map(|project| shown(&app, &caller, project)).collect();
     Ok(Reply::page(&page, projects.len() as u64, window))
+}
+
+/// The counts and costs of the projects whose usage one may read, on every cell; an admin of the server sees all.
+#[utoipa::path(
+    get, path = "/api/projects/figures", tag = "projects",
+    responses((status = 200, body = ProjectsFiguresBody)),
+)]
+pub(super) async fn figures(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    elsewhere: Elsewhere,
+    Query(asked): Query<AskFigures>,
+) -> Answer {
+    let asked = asked.at(app.handle.now());
+    let reads_costs = |role| allows(role, Action::BudgetsRead);
+    let may_know = |project: &Project| {
+        caller.is_admin_of_server() || role(&app, &caller, project).is_some_and(reads_costs)
+    };
+    let mut seen = app.handle.projects(&caller);
+    seen.retain(|project| may_know(project));
+    let _turn = app.searches.turn(caller.account).await;
+    let mut known =
+        app.figures(&asked, |project| seen.iter().any(|seen| seen.id == project.id)).await?;
+    let mut silent = Vec::new();
+    if seen.iter().any(|project| project.cell.is_some()) {
+        let path = format!("figures?from={}&to={}", asked.from, asked.to);
+        let heard = elsewhere.ask::<Vec<ProjectFiguresBody>>(&path).await;
+        known.extend(heard.answers.into_iter().flat_map(|(_, projects)| projects));
+        silent = heard.silent;
+    }
+    let mut known: HashMap<_, _> = known.into_iter().map(|it| (it.project.clone(), it)).collect();
+    let projects = seen.iter().filter_map(|project| known.remove(&project.id.to_string()));
+    Ok(Reply::ok(&ProjectsFiguresBody::new(&asked, projects.collect(), silent)))
+}
+
+impl App {
+    /// The figures of those projects of this cell that are asked for.
+    pub(super) async fn figures(
+        &self,
+        asked: &Asked,
+        is_asked: impl Fn(&Project) -> bool,
+    ) -> Result<Vec<ProjectFiguresBody>, Error> {
+        let mut all = Vec::new();
+        for project in self.handle.projects_here().iter().filter(|project| is_asked(project)) {
+            let Some(slot) = project.slot else { continue };
+            let figures = self.handle.figures_of(slot, asked).await?;
+            all.push(ProjectFiguresBody::new(project, &figures));
+        }
+        Ok(all)
+    }
 }
 
 /// A project.
@@ -181,11 +235,16 @@ pub(super) async fn remove_member(
 }
 
 fn shown(app: &App, caller: &Caller, project: &Project) -> ProjectBody {
-    let role: Option<Role> = match caller.account {
+    let role = role(app, caller, project);
+    ProjectBody::new(project, app.handle.member_count(project), role)
+}
+
+/// The caller's role in a project.
+fn role(app: &App, caller: &Caller, project: &Project) -> Option<Role> {
+    match caller.account {
         Account::User(user) => app.handle.role_of(project, user),
         Account::Key(_) => {
             Some(caller.role).filter(|_| project.slot == Some(caller.environment.slot()))
         }
-    };
-    ProjectBody::new(project, app.handle.member_count(project), role)
+    }
 }

@@ -193,7 +193,7 @@ fn engine(app: &App) -> Component {
     }
 }
 
-fn examine(app: &App) -> Health {
+pub(super) fn examine(app: &App) -> Health {
     let engine = engine(app);
     let workers = match app.handle.reachable_workers() {
         0 => Component { status: "degraded", detail: Some("no worker is connected".into()) },

@@ -165,6 +165,81 @@ async fn a_new_project_goes_to_the_emptiest_cell_and_a_cell_with_projects_stays(
 }
 
 #[tokio::test]
+async fn home_adds_up_what_the_cells_know_and_names_the_silent_ones() {
+    let mut cells = Cells::start().await;
+    let (here, there) = (cells.project("home").await, cells.project("berlin").await);
+    for (project, tasks) in [(&here, 1), (&there, 2)] {
+        let key = key(&cells.root, project, "operator").await;
+        for _ in 0..tasks {
+            Client::new(&cells.home.url, &key).submit(&json!({"prompt": "x"})).await;
+        }
+    }
+    let figures = async |client: &Client| client.get("/api/projects/figures").await.expect_ok();
+    let pending = |figures: &Value| -> Vec<_> {
+        let all = figures["projects"].as_array().expect("a list").clone();
+        all.iter().map(|it| (text(it, "name").to_owned(), it["tasks"]["pending"].clone())).collect()
+    };
+    let (default, home, berlin) = (
+        ("default".to_owned(), json!(0)),
+        ("in home".to_owned(), json!(1)),
+        ("in berlin".to_owned(), json!(2)),
+    );
+    let known = figures(&cells.root).await;
+    assert_eq!(pending(&known), [default.clone(), home.clone(), berlin.clone()]);
+    assert_eq!(
+        (&known["silent"], &known["projects"][2]["usage"]["totalCost"]),
+        (&json!([]), &json!(0.0))
+    );
+    // An admin of the server needs no role there; a member sees the own projects, a reviewer none.
+    let root =
+        text(&cells.root.get("/api/auth/session").await.expect_ok()["user"], "id").to_owned();
+    let leave = format!("/api/projects/{}/members/{root}", text(&there, "id"));
+    cells.root.delete(&leave).await.expect_ok();
+    assert_eq!(pending(&figures(&cells.root).await), [default, home.clone(), berlin.clone()]);
+    let person =
+        json!({"email": "v@example.com", "password": "lovelace-engine-1843", "role": "viewer"});
+    let id = text(&cells.root.post("/api/auth/users", &person).await.expect(201), "id").to_owned();
+    let login = json!({"email": "v@example.com", "password": "lovelace-engine-1843"});
+    let session =
+        Client::new(&cells.home.url, "").post("/api/auth/login", &login).await.expect_ok();
+    let viewer = Client::new(&cells.home.url, text(&session, "token"));
+    for (role, sees) in [("reviewer", vec![]), ("viewer", vec![berlin.clone()])] {
+        let member = format!("/api/projects/{}/members/{id}", text(&there, "id"));
+        let admitted = cells.root.request(Method::PUT, &member).json(&json!({"role": role}));
+        cells.root.send(admitted).await.expect_ok();
+        let mut known = pending(&figures(&viewer).await);
+        known.retain(|(name, _)| name != "default");
+        assert_eq!(known, sees, "{role}");
+    }
+
+    let everywhere = "/api/audit?everywhere=true&action=project.created";
+    let made = cells.root.get(everywhere).await.expect_ok();
+    let of_cell: Vec<_> =
+        made.as_array().expect("a list").iter().map(|it| (&it["cell"], &it["target"])).collect();
+    // Home makes a project and its cell opens it.
+    let (home, berlin) = (json!("home"), json!("berlin"));
+    assert_eq!(of_cell.len(), 3);
+    assert!(of_cell.contains(&(&berlin, &there["id"])) && of_cell.contains(&(&home, &there["id"])));
+    let second = cells.root.get(&format!("{everywhere}&limit=1&offset=1")).await.expect_ok();
+    assert_eq!(second, json!([made[1]]));
+    let far = format!("{everywhere}&offset=1000");
+    assert_eq!(cells.root.get(&far).await.refused(400), "VALIDATION_ERROR");
+    let listed = cells.root.get("/api/cells").await.expect_ok();
+    assert_eq!(listed[1]["health"]["components"]["workers"], "no worker is connected");
+    let targets = cells.root.get("/metrics/targets").await.body;
+    assert_eq!(targets[0]["labels"], json!({"cell": "berlin", "__scheme__": "http"}));
+    assert!(cells.berlin.url.ends_with(text(&json!({"it": targets[0]["targets"][0]}), "it")));
+
+    cells.berlin.kill();
+    let known = figures(&cells.root).await;
+    assert_eq!(known["silent"], json!(["berlin"]));
+    assert_eq!(known["projects"].as_array().map(Vec::len), Some(2));
+    let answer = cells.root.get(everywhere).await;
+    assert_eq!(answer.headers["callboard-silent-cells"], "berlin");
+    assert_eq!(cells.root.get("/api/cells").await.expect_ok()[1].get("health"), None);
+}
+
+#[tokio::test]
 async fn a_right_that_ends_at_home_ends_everywhere() {
     let cells = Cells::start().await;
     let there = cells.project("berlin").await;

@@ -399,6 +399,12 @@ impl Caller {
         }
     }
 
+    /// True for an admin of the project `default`, to whom the whole server belongs.
+    #[must_use]
+    pub fn is_admin_of_server(&self) -> bool {
+        self.environment.slot().is_default() && self.role == Role::Admin
+    }
+
     /// True for a worker key that is bound to queues: of tasks it reads those that it holds a lease of.
     #[must_use]
     pub const fn is_bound(&self) -> bool {

@@ -7,6 +7,7 @@ pub(crate) mod batch;
 pub mod batches;
 pub(crate) mod deliveries;
 pub mod items;
+pub mod projects;
 pub mod runs;
 pub mod search;
 pub mod usage;

@@ -19,7 +19,8 @@ use super::input::Window;
 use super::output::{Column, details};
 use super::people;
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
+    ("CELL", "cell"),
     ("AT", "at"),
     ("ACTION", "action"),
     ("ACTOR", "actor"),
@@ -46,6 +47,9 @@ pub enum Audit {
         /// Before this instant.
         #[arg(long)]
         until: Option<String>,
+        /// The logs of all cells as one.
+        #[arg(long)]
+        everywhere: bool,
         /// The page of the list.
         #[command(flatten)]
         window: Window,
@@ -58,7 +62,7 @@ pub enum Audit {
 pub(super) async fn run(Remote { access, command }: Remote<Audit>) -> Result<(), Failure> {
     let client = access.client()?;
     match command {
-        Audit::List { actor, action, since, until, window } => {
+        Audit::List { actor, action, since, until, everywhere, window } => {
             let actor = match actor {
                 Some(actor) if actor.contains('@') => Some(people::user(&client, actor).await?),
                 Some(_) | None => actor,
@@ -66,7 +70,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Audit>) -> Result<(),
             let call = window.of(Call::get(&["audit"]));
             let call = call.query("actor", actor).query("action", action);
             let call = call.query("since", since).query("until", until);
-            access.output.list("audit entries", &client.page(call).await?, &COLUMNS)
+            let call = call.query("everywhere", everywhere.then_some(true));
+            let columns = &COLUMNS[usize::from(!everywhere)..];
+            access.output.list("audit entries", &client.page(call).await?, columns)
         }
         Audit::Verify => {
             let found = verify(&client).await?;

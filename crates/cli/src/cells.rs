@@ -9,9 +9,10 @@ use super::failure::Failure;
 use super::input::Window;
 use super::output::{Column, details};
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 6] = [
     ("NAME", "name"),
     ("STATUS", "status"),
+    ("HEALTH", "health.status"),
     ("PROJECTS", "projects"),
     ("SEEN", "seenAt"),
     ("NODES", "nodes"),

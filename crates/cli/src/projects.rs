@@ -1,13 +1,13 @@
 //! `callboard projects`.
 
-use callboard_client::Call;
+use callboard_client::{Call, Page};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::access::Remote;
 use super::failure::Failure;
 use super::input::{Body, Window};
-use super::output::{Column, details};
+use super::output::{Column, Format, details, note};
 
 const COLUMNS: [Column; 6] = [
     ("ID", "id"),
@@ -39,11 +39,32 @@ const MEMBERS: [Column; 5] = [
     ("SINCE", "since"),
 ];
 
+const FIGURES: [Column; 9] = [
+    ("CELL", "cell"),
+    ("NAME", "name"),
+    ("PENDING", "tasks.pending"),
+    ("RUNNING", "tasks.running"),
+    ("FAILED", "tasks.failed"),
+    ("REVIEWS", "reviews"),
+    ("INPUT", "usage.input"),
+    ("OUTPUT", "usage.output"),
+    ("COST (USD)", "usage.totalCost"),
+];
+
 /// The commands on projects.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Projects {
     /// List the projects in which you have a role.
     List(Window),
+    /// Show the counts and costs of the projects, on every cell.
+    Figures {
+        /// Usage of results at this time or later, such as 2026-11-01T00:00:00Z; by default 30 days ago.
+        #[arg(long, value_name = "TIME")]
+        from: Option<String>,
+        /// Usage of results before this time; by default now.
+        #[arg(long, value_name = "TIME")]
+        to: Option<String>,
+    },
     /// Create a project; you are its first admin.
     Create {
         /// Name, which no other project has.
@@ -130,6 +151,20 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
             let page = client.page(window.of(Call::get(&["projects"]))).await?;
             return access.output.list("projects", &page, &COLUMNS);
         }
+        Projects::Figures { from, to } => {
+            let call = Call::get(&["projects", "figures"]).query("from", from).query("to", to);
+            let figures = client.data(call).await?;
+            if access.output != Format::Table {
+                return access.output.item(&figures, Value::to_string);
+            }
+            for cell in figures["silent"].as_array().into_iter().flatten() {
+                note(&format!("cell {} does not answer: its projects are missing", text(cell)));
+            }
+            let data = figures["projects"].as_array().cloned().unwrap_or_default();
+            let has_cells = data.iter().any(|project| project.get("cell").is_some());
+            let page = Page { data, pagination: Value::Null };
+            return access.output.list("projects", &page, &FIGURES[usize::from(!has_cells)..]);
+        }
         Projects::Create { name, description, of_cell } => {
             let body = Body::default().set("name", Some(name)).set("description", description);
             let body = body.set("cell", of_cell);
@@ -168,6 +203,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
     };
     let changed = client.data(Call::patch(&["projects", &project]).json(&change.value())).await?;
     access.output.item(&changed, shown)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 fn shown(project: &Value) -> String {

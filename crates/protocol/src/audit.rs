@@ -34,6 +34,9 @@ pub struct AuditEntryBody {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
     pub details: BTreeMap<String, String>,
+    /// The cell whose log has the entry, if the logs of all cells were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
     /// The hash of the entry before it; 64 zeros for the first.
     pub previous_hash: String,
     /// The hash of this one.
@@ -53,6 +56,7 @@ impl AuditEntryBody {
             address: entry.address.clone(),
             target: entry.target.clone(),
             details: entry.details.clone(),
+            cell: None,
             previous_hash: entry.previous.to_string(),
             hash: entry.hash.to_string(),
         }

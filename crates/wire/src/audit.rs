@@ -21,6 +21,8 @@ request! {
         since: Option<Timestamp> = optional("since", rule::instant()),
         /// Only entries before this instant.
         until: Option<Timestamp> = optional("until", rule::instant()),
+        /// At home: true for the logs of all cells as one; limit and offset are at most 1,000 together.
+        everywhere: Option<bool> = optional("everywhere", rule::flag()),
         /// The page.
         page: Paging = flat(shape::<Paging>()),
     }

@@ -1,5 +1,6 @@
 //! Budgets of many tasks, and usage, on the wire.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use callboard_domain::budget::Money;
@@ -12,7 +13,7 @@ use callboard_domain::spending::{
 use callboard_domain::{Rule, Timestamp};
 use callboard_runtime::read::usage::{Asked, GroupBy, Sum, Usages};
 use callboard_runtime::tables::BudgetEvent;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Paging, Text};
@@ -141,18 +142,29 @@ fn is_a_time(asked: AskUsage, fields: &mut Fields<'_>) -> Result<AskUsage, Refus
     }
 }
 
+/// The question of a period, with defaults filled in.
+pub(super) fn in_period(from: Option<Timestamp>, to: Option<Timestamp>, now: Timestamp) -> Asked {
+    let to = to.unwrap_or(now);
+    let usual = to.as_millis().saturating_sub(millis(USUAL_TIME));
+    Asked {
+        group_by: GroupBy::Model,
+        zone: "UTC".to_owned(),
+        tag_key: String::new(),
+        from: from.unwrap_or(Timestamp::from_millis(usual)),
+        to,
+    }
+}
+
 impl AskUsage {
     /// The question, with defaults filled in.
     #[must_use]
     pub fn at(self, now: Timestamp) -> Asked {
-        let to = self.to.unwrap_or(now);
-        let usual = to.as_millis().saturating_sub(millis(USUAL_TIME));
+        let asked = in_period(self.from, self.to, now);
         Asked {
             group_by: self.group_by,
-            zone: self.timezone.unwrap_or_else(|| "UTC".to_owned()),
+            zone: self.timezone.unwrap_or(asked.zone),
             tag_key: self.tag_key.unwrap_or_default(),
-            from: self.from.unwrap_or(Timestamp::from_millis(usual)),
-            to,
+            ..asked
         }
     }
 }
@@ -289,12 +301,13 @@ impl<'a> BudgetBody<'a> {
 }
 
 /// The usage of some tasks.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSumBody<'a> {
     /// The tag, account, template, model, day, or the rest of a tag behind its key; left out for tasks that have none, and of the total.
     #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<&'a str>,
+    #[schema(value_type = Option<String>)]
+    key: Option<Cow<'a, str>>,
     /// Tasks with a result.
     tasks: u64,
     /// Input tokens.
@@ -304,7 +317,7 @@ pub struct UsageSumBody<'a> {
     /// USD.
     total_cost: f64,
     /// True if a model had no price, which counts as 0.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     price_unknown: bool,
 }
 
@@ -330,7 +343,9 @@ pub struct UsageGroupsBody<'a> {
 }
 
 impl<'a> UsageSumBody<'a> {
-    fn of(key: Option<&'a str>, sum: &Sum) -> Self {
+    /// The sum of a group, or of all.
+    pub(super) fn of(key: Option<&'a str>, sum: &Sum) -> Self {
+        let key = key.map(Cow::Borrowed);
         let Sum { tasks, input, output, cost, price_unknown } = *sum;
         Self { key, tasks, input, output, total_cost: cost.as_usd(), price_unknown }
     }

@@ -1,16 +1,23 @@
 //! Projects and their members, in both directions.
 
+use std::collections::BTreeMap;
+
 use callboard_domain::access::Role;
 use callboard_domain::account::User;
 use callboard_domain::id::{ProjectId, UserId};
 use callboard_domain::project::{Change, Member, Project};
+use callboard_domain::{Rule, Timestamp};
 use callboard_runtime::accounts::NewProject;
-use serde::Serialize;
+use callboard_runtime::read::projects::Figures;
+use callboard_runtime::read::usage::Asked;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::accounts::{name, role};
+use crate::budgets::{UsageSumBody, in_period};
 use crate::common::{Iso, Text};
 use crate::read::rule::{self, characters, text};
+use crate::read::{Fields, Refused};
 use crate::request;
 
 /// The most days for which a project keeps ended items.
@@ -130,6 +137,102 @@ impl ProjectBody {
             created_at: created_at.map(Iso),
             created_by: project.created_by.map(|account| account.to_string()),
         }
+    }
+}
+
+request! {
+    /// The period of the figures of projects.
+    #[derive(Debug, Clone, Copy)]
+    pub struct AskFigures as "AskFigures" {
+        /// The earliest result of the tasks whose usage counts; by default 30 days before `to`.
+        from: Option<Timestamp> = optional("from", rule::instant()),
+        /// The instant before which their results came; by default now.
+        to: Option<Timestamp> = optional("to", rule::instant()),
+    }
+    check is_a_time
+}
+
+fn is_a_time(asked: AskFigures, fields: &mut Fields<'_>) -> Result<AskFigures, Refused> {
+    if asked.from.is_some_and(|from| asked.to.is_some_and(|to| from >= to)) {
+        return Err(fields.refuse("from", Rule::Range, "must be before to"));
+    }
+    Ok(asked)
+}
+
+impl AskFigures {
+    /// The question, with defaults filled in.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Asked {
+        in_period(self.from, self.to, now)
+    }
+}
+
+/// The counts and costs of a project, without the sandbox.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectFiguresBody {
+    /// `prj_…`
+    pub project: String,
+    /// The name.
+    name: String,
+    /// The cell that has its rows; absent on a server without cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cell: Option<String>,
+    /// The stored tasks by status.
+    tasks: BTreeMap<String, u64>,
+    /// The stored executions by status.
+    executions: BTreeMap<String, u64>,
+    /// The outputs that wait for a reviewer.
+    reviews: u64,
+    /// The usage of the period; absent for more than 100,000 tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageSumBody<'static>>,
+}
+
+impl ProjectFiguresBody {
+    /// The figures of a project.
+    #[must_use]
+    pub fn new(project: &Project, figures: &Figures) -> Self {
+        let counts = |of: &[(&str, u64)]| {
+            of.iter().map(|(status, count)| ((*status).to_owned(), *count)).collect()
+        };
+        Self {
+            project: project.id.to_string(),
+            name: project.name.clone(),
+            cell: project.cell.clone(),
+            tasks: counts(&figures.tasks),
+            executions: counts(&figures.executions),
+            reviews: figures.reviews,
+            usage: figures.usage.as_ref().map(|sum| UsageSumBody::of(None, sum)),
+        }
+    }
+}
+
+/// The figures of projects, of all cells.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectsFiguresBody {
+    /// The earliest result of the tasks whose usage counts.
+    #[schema(value_type = String, format = DateTime)]
+    from: Iso,
+    /// The instant before which their results came.
+    #[schema(value_type = String, format = DateTime)]
+    to: Iso,
+    /// The projects, in the order of their list.
+    projects: Vec<ProjectFiguresBody>,
+    /// The cells that did not answer, whose projects are missing.
+    silent: Vec<String>,
+}
+
+impl ProjectsFiguresBody {
+    /// The figures of these projects in a period.
+    #[must_use]
+    pub const fn new(
+        asked: &Asked,
+        projects: Vec<ProjectFiguresBody>,
+        silent: Vec<String>,
+    ) -> Self {
+        Self { from: Iso(asked.from), to: Iso(asked.to), projects, silent }
     }
 }
 

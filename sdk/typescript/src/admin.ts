@@ -284,6 +284,11 @@ export class Projects extends Resource {
     return this.pages("GET", "/api/projects", { filters });
   }
 
+  /** Counts and costs of the projects, on every cell. */
+  figures(filters: Filters<"/api/projects/figures"> = {}, options: CallOptions = {}): Promise<models.ProjectsFigures> {
+    return this.transport.send("GET", "/api/projects/figures", { query: filters, ...options });
+  }
+
   /** Changes a project, puts it into the archive or takes it out. */
   change(id: string, change: models.ChangeProject, options: CallOptions = {}): Promise<models.Project> {
     const body = checked("ChangeProject", change);

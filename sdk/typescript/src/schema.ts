@@ -1579,6 +1579,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/projects/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The counts and costs of the projects whose usage one may read, on every cell; an admin of the server sees all. */
+        get: operations["projects_figures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/projects/{id}": {
         parameters: {
             query?: never;
@@ -2386,6 +2403,8 @@ export interface components {
              * @description The time of the action.
              */
             at: string;
+            /** @description The cell whose log has the entry, if the logs of all cells were asked for. */
+            cell?: string;
             /** @description Further texts by name. */
             details?: {
                 [key: string]: string;
@@ -2835,6 +2854,8 @@ export interface components {
         };
         /** @description A cell. */
         Cell: {
+            /** @description The state of the service there; absent if the cell did not answer. */
+            health?: components["schemas"]["CellHealth"];
             /** @description The name; `home` is the one where people sign in. */
             name: string;
             /** @description The addresses of its nodes; none for home. */
@@ -2850,6 +2871,15 @@ export interface components {
              * @description `home`; `following` if the cell has home's list of now, `behind` if it has an older one, `silent` if it was not
              *     heard for 5 seconds.
              */
+            status: string;
+        };
+        /** @description The state of the service in a cell. */
+        CellHealth: {
+            /** @description The components that are not ok, each with its reason. */
+            components?: {
+                [key: string]: string;
+            };
+            /** @description The worst of its components: ok, degraded or unavailable. */
             status: string;
         };
         /** @description The length and the last hash of a history. */
@@ -4213,6 +4243,47 @@ export interface components {
             retentionDays?: number;
             /** @description The caller's role in the project; without one the caller sees no text of it. */
             role?: string;
+        };
+        /** @description The counts and costs of a project, without the sandbox. */
+        ProjectFigures: {
+            /** @description The cell that has its rows; absent on a server without cells. */
+            cell?: string;
+            /** @description The stored executions by status. */
+            executions: {
+                [key: string]: number;
+            };
+            /** @description The name. */
+            name: string;
+            /** @description `prj_…` */
+            project: string;
+            /**
+             * Format: int64
+             * @description The outputs that wait for a reviewer.
+             */
+            reviews: number;
+            /** @description The stored tasks by status. */
+            tasks: {
+                [key: string]: number;
+            };
+            /** @description The usage of the period; absent for more than 100,000 tasks. */
+            usage?: components["schemas"]["UsageSum"];
+        };
+        /** @description The figures of projects, of all cells. */
+        ProjectsFigures: {
+            /**
+             * Format: date-time
+             * @description The earliest result of the tasks whose usage counts.
+             */
+            from: string;
+            /** @description The projects, in the order of their list. */
+            projects: components["schemas"]["ProjectFigures"][];
+            /** @description The cells that did not answer, whose projects are missing. */
+            silent: string[];
+            /**
+             * Format: date-time
+             * @description The instant before which their results came.
+             */
+            to: string;
         };
         /** @description A queue as it is. */
         Queue: components["schemas"]["QueueSettings"] & {
@@ -6628,6 +6699,7 @@ export type Bulk = components['schemas']['Bulk'];
 export type Calibration = components['schemas']['Calibration'];
 export type Cancelled = components['schemas']['Cancelled'];
 export type Cell = components['schemas']['Cell'];
+export type CellHealth = components['schemas']['CellHealth'];
 export type Chain = components['schemas']['Chain'];
 export type Channel = components['schemas']['Channel'];
 export type Claimed = components['schemas']['Claimed'];
@@ -6701,6 +6773,8 @@ export type ProgramAnswer = components['schemas']['ProgramAnswer'];
 export type Program = components['schemas']['Program'];
 export type Progress = components['schemas']['Progress'];
 export type Project = components['schemas']['Project'];
+export type ProjectFigures = components['schemas']['ProjectFigures'];
+export type ProjectsFigures = components['schemas']['ProjectsFigures'];
 export type Queue = components['schemas']['Queue'];
 export type QueueSettings = components['schemas']['QueueSettings'];
 export type Rejected = components['schemas']['Rejected'];
@@ -6826,6 +6900,8 @@ export interface operations {
                 since?: Date | string;
                 /** @description Only entries before this instant. */
                 until?: Date | string;
+                /** @description At home: true for the logs of all cells as one; limit and offset are at most 1,000 together. */
+                everywhere?: boolean;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */
@@ -10141,6 +10217,36 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Project"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    projects_figures: {
+        parameters: {
+            query?: {
+                /** @description The earliest result of the tasks whose usage counts; by default 30 days before `to`. */
+                from?: Date | string;
+                /** @description The instant before which their results came; by default now. */
+                to?: Date | string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ProjectsFigures"];
                         meta: components["schemas"]["Meta"];
                     };
                 };

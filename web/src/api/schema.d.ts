@@ -1579,6 +1579,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/projects/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The counts and costs of the projects whose usage one may read, on every cell; an admin of the server sees all. */
+        get: operations["projects_figures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/projects/{id}": {
         parameters: {
             query?: never;
@@ -2562,6 +2579,8 @@ export interface components {
              * @description The time of the action.
              */
             at: string;
+            /** @description The cell whose log has the entry, if the logs of all cells were asked for. */
+            cell?: string;
             /** @description Further texts by name. */
             details?: {
                 [key: string]: string;
@@ -3011,6 +3030,8 @@ export interface components {
         };
         /** @description A cell. */
         Cell: {
+            /** @description The state of the service there; absent if the cell did not answer. */
+            health?: components["schemas"]["CellHealth"];
             /** @description The name; `home` is the one where people sign in. */
             name: string;
             /** @description The addresses of its nodes; none for home. */
@@ -3026,6 +3047,15 @@ export interface components {
              * @description `home`; `following` if the cell has home's list of now, `behind` if it has an older one, `silent` if it was not
              *     heard for 5 seconds.
              */
+            status: string;
+        };
+        /** @description The state of the service in a cell. */
+        CellHealth: {
+            /** @description The components that are not ok, each with its reason. */
+            components?: {
+                [key: string]: string;
+            };
+            /** @description The worst of its components: ok, degraded or unavailable. */
             status: string;
         };
         /** @description The length and the last hash of a history. */
@@ -4600,6 +4630,47 @@ export interface components {
             retentionDays?: number;
             /** @description The caller's role in the project; without one the caller sees no text of it. */
             role?: string;
+        };
+        /** @description The counts and costs of a project, without the sandbox. */
+        ProjectFigures: {
+            /** @description The cell that has its rows; absent on a server without cells. */
+            cell?: string;
+            /** @description The stored executions by status. */
+            executions: {
+                [key: string]: number;
+            };
+            /** @description The name. */
+            name: string;
+            /** @description `prj_…` */
+            project: string;
+            /**
+             * Format: int64
+             * @description The outputs that wait for a reviewer.
+             */
+            reviews: number;
+            /** @description The stored tasks by status. */
+            tasks: {
+                [key: string]: number;
+            };
+            /** @description The usage of the period; absent for more than 100,000 tasks. */
+            usage?: components["schemas"]["UsageSum"];
+        };
+        /** @description The figures of projects, of all cells. */
+        ProjectsFigures: {
+            /**
+             * Format: date-time
+             * @description The earliest result of the tasks whose usage counts.
+             */
+            from: string;
+            /** @description The projects, in the order of their list. */
+            projects: components["schemas"]["ProjectFigures"][];
+            /** @description The cells that did not answer, whose projects are missing. */
+            silent: string[];
+            /**
+             * Format: date-time
+             * @description The instant before which their results came.
+             */
+            to: string;
         };
         /** @description A queue as it is. */
         Queue: components["schemas"]["QueueSettings"] & {
@@ -7285,6 +7356,8 @@ export interface operations {
                 since?: string;
                 /** @description Only entries before this instant. */
                 until?: string;
+                /** @description At home: true for the logs of all cells as one; limit and offset are at most 1,000 together. */
+                everywhere?: boolean;
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */
@@ -11654,6 +11727,44 @@ export interface operations {
             409: components["responses"]["Failure"];
             413: components["responses"]["Failure"];
             415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    projects_figures: {
+        parameters: {
+            query?: {
+                /** @description The earliest result of the tasks whose usage counts; by default 30 days before `to`. */
+                from?: string;
+                /** @description The instant before which their results came; by default now. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ProjectsFigures"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];

@@ -6,12 +6,14 @@ use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller, Role};
 use callboard_domain::account::User;
 use callboard_domain::audit::By;
-use callboard_domain::id::{Environment, ProjectId, Slot, UserId};
+use callboard_domain::id::{Environment, Mode, ProjectId, Slot, UserId};
 use callboard_domain::project::{Change, Member, Project};
 
 use super::Handle;
 use crate::items::accounts::{Message, NewProject};
 use crate::node::register::projects::may_see;
+use crate::read::projects::{self, Figures};
+use crate::read::usage;
 
 impl Handle {
     /// The projects that a caller may see, oldest first: all for an admin of the server, else those in which the user has
@@ -28,6 +30,15 @@ impl Handle {
         if is_known {
             projects.insert(0, Arc::new(Project::default_one()));
         }
+        projects
+    }
+
+    /// The projects whose rows are in this cell, oldest first.
+    #[must_use]
+    pub fn projects_here(&self) -> Vec<Arc<Project>> {
+        let mut projects = self.node.state.accounts.projects();
+        projects.insert(0, Arc::new(Project::default_one()));
+        projects.retain(|project| project.slot.is_some());
         projects
     }
 
@@ -66,6 +77,15 @@ impl Handle {
     pub fn slot_of(&self, named: &str) -> Result<Slot, Error> {
         let found = self.node.state.accounts.slot_named(named);
         found.ok_or_else(|| Error::not_found("project", named))
+    }
+
+    /// The figures of a project of this cell, for whoever may know its costs.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn figures_of(&self, project: Slot, asked: &usage::Asked) -> Result<Figures, Error> {
+        let environment = project.environment(Mode::Live);
+        projects::figures(self.node.store(), environment, asked).await
     }
 
     /// The number of members of a project.

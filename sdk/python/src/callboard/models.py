@@ -62,6 +62,8 @@ class AuditEntry(Base):
     """The address of the client."""
     at: AwareDatetime
     """The time of the action."""
+    cell: str | None = None
+    """The cell whose log has the entry, if the logs of all cells were asked for."""
     details: dict[str, str] | None = None
     """Further texts by name."""
     hash: str
@@ -222,22 +224,13 @@ class Cancelled(Base):
     """cancelled."""
 
 
-class Cell(Base):
-    """A cell."""
+class CellHealth(Base):
+    """The state of the service in a cell."""
 
-    name: str
-    """The name; `home` is the one where people sign in."""
-    nodes: list[str]
-    """The addresses of its nodes; none for home."""
-    projects: int
-    """The number of projects that it has."""
-    seen_at: AwareDatetime | None = None
-    """The time at which the cell was heard last."""
+    components: dict[str, str] | None = None
+    """The components that are not ok, each with its reason."""
     status: str
-    """
-    `home`; `following` if the cell has home's list of now, `behind` if it has an older one, `silent` if it was not
-    heard for 5 seconds.
-    """
+    """The worst of its components: ok, degraded or unavailable."""
 
 
 class Chain(Base):
@@ -2516,6 +2509,26 @@ class Bulk(Base):
     """The reason why tasks that match do not count, or why the first task was skipped or failed."""
 
 
+class Cell(Base):
+    """A cell."""
+
+    health: CellHealth | None = None
+    """The state of the service there; absent if the cell did not answer."""
+    name: str
+    """The name; `home` is the one where people sign in."""
+    nodes: list[str]
+    """The addresses of its nodes; none for home."""
+    projects: int
+    """The number of projects that it has."""
+    seen_at: AwareDatetime | None = None
+    """The time at which the cell was heard last."""
+    status: str
+    """
+    `home`; `following` if the cell has home's list of now, `behind` if it has an older one, `silent` if it was not
+    heard for 5 seconds.
+    """
+
+
 class ComparedItem(Base):
     """A key of one or both batches."""
 
@@ -2678,6 +2691,38 @@ class ModelState(Base):
     """The use of the last minute, including the reservations of calls in flight."""
     workers: int
     """The connected workers that announce the model by its exact name."""
+
+
+class ProjectFigures(Base):
+    """The counts and costs of a project, without the sandbox."""
+
+    cell: str | None = None
+    """The cell that has its rows; absent on a server without cells."""
+    executions: dict[str, int]
+    """The stored executions by status."""
+    name: str
+    """The name."""
+    project: str
+    """`prj_…`"""
+    reviews: int
+    """The outputs that wait for a reviewer."""
+    tasks: dict[str, int]
+    """The stored tasks by status."""
+    usage: UsageSum | None = None
+    """The usage of the period; absent for more than 100,000 tasks."""
+
+
+class ProjectsFigures(Base):
+    """The figures of projects, of all cells."""
+
+    from_: AwareDatetime
+    """The earliest result of the tasks whose usage counts."""
+    projects: list[ProjectFigures]
+    """The projects, in the order of their list."""
+    silent: list[str]
+    """The cells that did not answer, whose projects are missing."""
+    to: AwareDatetime
+    """The instant before which their results came."""
 
 
 class Queue(QueueSettings):

@@ -594,6 +594,17 @@ impl Projects {
         self.cb.one(Call::post(&["projects"]).json(&json(&body)), false).await
     }
 
+    /// The counts and costs of the projects whose usage one may read, on every cell; an admin of the server sees all.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn figures(
+        &self,
+        query: &types::ProjectsFiguresQuery,
+    ) -> Result<types::ProjectsFigures, Error> {
+        self.cb.one(Call::get(&["projects", "figures"]).pairs(query.pairs()), false).await
+    }
+
     /// A project.
     ///
     /// # Errors

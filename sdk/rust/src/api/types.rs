@@ -340,6 +340,9 @@ pub struct AuditEntry {
     pub address: Option<String>,
     /// The time of the action.
     pub at: String,
+    /// The cell whose log has the entry, if the logs of all cells were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
     /// Further texts by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<BTreeMap<String, String>>,
@@ -982,6 +985,9 @@ pub struct Cancelled {
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Cell {
+    /// The state of the service there; absent if the cell did not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<CellHealth>,
     /// The name; `home` is the one where people sign in.
     pub name: String,
     /// The addresses of its nodes; none for home.
@@ -993,6 +999,17 @@ pub struct Cell {
     pub seen_at: Option<String>,
     /// `home`; `following` if the cell has home's list of now, `behind` if it has an older one, `silent` if it was not
     /// heard for 5 seconds.
+    pub status: String,
+}
+
+/// The state of the service in a cell.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct CellHealth {
+    /// The components that are not ok, each with its reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub components: Option<BTreeMap<String, String>>,
+    /// The worst of its components: ok, degraded or unavailable.
     pub status: String,
 }
 
@@ -5634,6 +5651,42 @@ pub struct Project {
     pub role: Option<String>,
 }
 
+/// The counts and costs of a project, without the sandbox.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct ProjectFigures {
+    /// The cell that has its rows; absent on a server without cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
+    /// The stored executions by status.
+    pub executions: BTreeMap<String, u64>,
+    /// The name.
+    pub name: String,
+    /// `prj_…`
+    pub project: String,
+    /// The outputs that wait for a reviewer.
+    pub reviews: u64,
+    /// The stored tasks by status.
+    pub tasks: BTreeMap<String, u64>,
+    /// The usage of the period; absent for more than 100,000 tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSum>,
+}
+
+/// The figures of projects, of all cells.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct ProjectsFigures {
+    /// The earliest result of the tasks whose usage counts.
+    pub from: String,
+    /// The projects, in the order of their list.
+    pub projects: Vec<ProjectFigures>,
+    /// The cells that did not answer, whose projects are missing.
+    pub silent: Vec<String>,
+    /// The instant before which their results came.
+    pub to: String,
+}
+
 /// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -8501,6 +8554,8 @@ pub struct SystemAuditQuery {
     pub since: Option<String>,
     /// Only entries before this instant.
     pub until: Option<String>,
+    /// At home: true for the logs of all cells as one; limit and offset are at most 1,000 together.
+    pub everywhere: Option<bool>,
 }
 
 impl SystemAuditQuery {
@@ -8538,12 +8593,20 @@ impl SystemAuditQuery {
         self
     }
 
+    /// At home: true for the logs of all cells as one; limit and offset are at most 1,000 together.
+    #[must_use]
+    pub fn everywhere(mut self, value: bool) -> Self {
+        self.everywhere = Some(value);
+        self
+    }
+
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
         let mut pairs = Vec::new();
         pairs.extend(self.actor.as_ref().map(|it| ("actor", it.to_string())));
         pairs.extend(self.action.as_ref().map(|it| ("action", it.join(","))));
         pairs.extend(self.since.as_ref().map(|it| ("since", it.to_string())));
         pairs.extend(self.until.as_ref().map(|it| ("until", it.to_string())));
+        pairs.extend(self.everywhere.as_ref().map(|it| ("everywhere", it.to_string())));
         pairs
     }
 }
@@ -9594,6 +9657,45 @@ impl ExecutionsItemsQuery {
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
         let mut pairs = Vec::new();
         pairs.extend(self.status.as_ref().map(|it| ("status", it.join(","))));
+        pairs
+    }
+}
+
+/// The parameters of a list or a read.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ProjectsFiguresQuery {
+    /// The earliest result of the tasks whose usage counts; by default 30 days before `to`.
+    pub from: Option<String>,
+    /// The instant before which their results came; by default now.
+    pub to: Option<String>,
+}
+
+impl ProjectsFiguresQuery {
+    /// No parameter.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The earliest result of the tasks whose usage counts; by default 30 days before `to`.
+    #[must_use]
+    pub fn from(mut self, value: impl Into<String>) -> Self {
+        self.from = Some(value.into());
+        self
+    }
+
+    /// The instant before which their results came; by default now.
+    #[must_use]
+    pub fn to(mut self, value: impl Into<String>) -> Self {
+        self.to = Some(value.into());
+        self
+    }
+
+    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = Vec::new();
+        pairs.extend(self.from.as_ref().map(|it| ("from", it.to_string())));
+        pairs.extend(self.to.as_ref().map(|it| ("to", it.to_string())));
         pairs
     }
 }

@@ -1,6 +1,6 @@
 /** The projects of the server that one may see: their members, what they have used; made, changed, archived. */
 import { t } from "@lingui/core/macro";
-import { Plural, Trans } from "@lingui/react/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useParams as useRoute } from "wouter";
@@ -26,6 +26,7 @@ type Asked = { what: "new" } | { what: "edit" | "archive" | "delete"; project: P
 
 function List() {
   const read = useProjects();
+  const { data: figures } = useFigures();
   const [asked, setAsked] = useState<Asked>();
   const isAdmin = useWho().user.role === "admin";
   const columns: Column<Project>[] = [
@@ -59,14 +60,22 @@ function List() {
       header: t`Tasks`,
       width: "90px",
       number: true,
-      cell: (project) => <Used by={project}>{({ tasks }) => short(tasks)}</Used>,
+      cell: (project) => (
+        <Used of={figures} by={project}>
+          {({ tasks }) => short(tasks)}
+        </Used>
+      ),
     },
     {
       id: "tokens",
       header: t`Tokens`,
       width: "90px",
       number: true,
-      cell: (project) => <Used by={project}>{({ input, output }) => short(input + output)}</Used>,
+      cell: (project) => (
+        <Used of={figures} by={project}>
+          {({ input, output }) => short(input + output)}
+        </Used>
+      ),
     },
     {
       id: "cost",
@@ -74,7 +83,7 @@ function List() {
       width: "100px",
       number: true,
       cell: (project) => (
-        <Used by={project}>
+        <Used of={figures} by={project}>
           {({ totalCost, priceUnknown }) => (
             <>
               {money(totalCost)}
@@ -125,7 +134,6 @@ function List() {
     },
   ];
   const projects = read.data;
-  const closed = projects?.filter(({ role }) => !role).length ?? 0;
   const close = () => setAsked(undefined);
   return (
     <>
@@ -137,14 +145,10 @@ function List() {
         )}
         <span className="soft small">
           <Trans>Tasks, tokens and cost are those of the last 30 days.</Trans>
-          {closed > 0 && (
+          {figures && figures.silent.length > 0 && (
             <>
               {" "}
-              <Plural
-                value={closed}
-                one="You have no role in # project: you see its name and its members, and no figures."
-                other="You have no role in # projects: you see their names and members, and no figures."
-              />
+              <Trans>These cells do not answer: {figures.silent.join(", ")}.</Trans>
             </>
           )}
         </span>
@@ -197,20 +201,22 @@ function Name({ of }: { of: Project }) {
   );
 }
 
-type Total = DataOf<"/api/usage">["total"];
-/** The roles that may read usage. */
-const READS = ["admin", "operator", "viewer"];
+type Figures = DataOf<"/api/projects/figures">;
+type Total = NonNullable<Figures["projects"][number]["usage"]>;
 
-/** A figure of a project, which only its members are told. One request gives all figures of a row. */
-function Used({ by, children }: { by: Project; children: (total: Total) => React.ReactNode }) {
-  const { data } = useQuery<Total, ApiError>({
-    queryKey: ["/api/usage", "of project", by.id],
-    queryFn: async ({ signal }) =>
-      (await get("/api/usage", { query: { groupBy: "model" } }, signal, headerOf(by.id))).total,
-    enabled: READS.includes(by.role ?? ""),
+/** The counts and costs of all projects, of which only those that one may know. */
+function useFigures() {
+  return useQuery<Figures, ApiError>({
+    queryKey: ["/api/projects", "figures"],
+    queryFn: ({ signal }) => get("/api/projects/figures", {}, signal, headerOf(DEFAULT)),
     staleTime: 60_000,
   });
-  return <>{data ? children(data) : <span className="faint">–</span>}</>;
+}
+
+/** A figure of a project. */
+function Used(props: { of?: Figures; by: Project; children: (total: Total) => React.ReactNode }) {
+  const usage = props.of?.projects.find(({ project }) => project === props.by.id)?.usage;
+  return <>{usage ? props.children(usage) : <span className="faint">–</span>}</>;
 }
 
 /** Reads the projects again; what is about the server goes to `default`. */

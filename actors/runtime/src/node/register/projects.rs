@@ -152,10 +152,9 @@ fn role_of(project: &Project, user: &User) -> Option<Role> {
 
 /// True if the caller may see the project.
 pub(crate) fn may_see(caller: &Caller, project: &Project) -> bool {
-    let of_server = caller.environment.slot().is_default() && caller.role == Role::Admin;
     let is_own = match caller.account {
         Account::User(user) => project.members.contains_key(&user),
         Account::Key(_) => project.slot == Some(caller.environment.slot()),
     };
-    of_server || is_own
+    caller.is_admin_of_server() || is_own
 }

@@ -397,6 +397,13 @@ class AsyncProjects(AsyncResource):
         """Lists the projects in which one has a role."""
         return self._pages(models.Project, "GET", "/api/projects")
 
+    async def figures(
+        self, *, since: datetime | None = None, until: datetime | None = None,
+    ) -> models.ProjectsFigures:
+        """Counts and costs of the projects, on every cell."""
+        return await self._one(models.ProjectsFigures, "GET", "/api/projects/figures",
+                               query={"from": since, "to": until})
+
     async def change(self, id: str, **fields: Unpack[ChangeProject]) -> models.Project:
         """Changes a project, puts it into the archive or takes it out."""
         body = _core.checked(models.ChangeProject, fields)
@@ -678,7 +685,7 @@ class AsyncSystem(AsyncResource):
 
     def audit(
         self, *, actor: str | None = None, action: str | Sequence[str] | None = None, since: datetime | None = None,
-        until: datetime | None = None,
+        until: datetime | None = None, everywhere: bool | None = None,
     ) -> AsyncPages[models.AuditEntry]:
         """Lists the audit log, the newest entry first. Requires the role admin."""
         return self._pages(models.AuditEntry, "GET", "/api/audit", query={

@@ -398,6 +398,13 @@ class Projects(Resource):
         """Lists the projects in which one has a role."""
         return self._pages(models.Project, "GET", "/api/projects")
 
+    def figures(
+        self, *, since: datetime | None = None, until: datetime | None = None,
+    ) -> models.ProjectsFigures:
+        """Counts and costs of the projects, on every cell."""
+        return self._one(models.ProjectsFigures, "GET", "/api/projects/figures",
+                               query={"from": since, "to": until})
+
     def change(self, id: str, **fields: Unpack[ChangeProject]) -> models.Project:
         """Changes a project, puts it into the archive or takes it out."""
         body = _core.checked(models.ChangeProject, fields)
@@ -679,7 +686,7 @@ class System(Resource):
 
     def audit(
         self, *, actor: str | None = None, action: str | Sequence[str] | None = None, since: datetime | None = None,
-        until: datetime | None = None,
+        until: datetime | None = None, everywhere: bool | None = None,
     ) -> Pages[models.AuditEntry]:
         """Lists the audit log, the newest entry first. Requires the role admin."""
         return self._pages(models.AuditEntry, "GET", "/api/audit", query={
