@@ -337,7 +337,10 @@ impl ApiKey {
             (KeyStatus::Revoked, _) => "revoked",
             (KeyStatus::Expired, _) => "expired",
         };
-        Err(Error::InvalidState(format!("key {} is {state} and cannot be rotated", self.id)))
+        Err(Error::InvalidState(format!(
+            "key {} is {state} and cannot be rotated: create a new key",
+            self.id
+        )))
     }
 
     /// True if `user` answers for the key and could no longer give its role; `role` is the user's

@@ -311,7 +311,8 @@ pub fn evicted_by_login(
     let others = sessions.iter().filter(|session| !ancestors.contains(&session.id));
     let evicted = others.min_by_key(|session| (session.renewed_at(), session.id));
     evicted.map(Some).ok_or_else(|| {
-        let message = format!("{MAX_PER_USER} sessions of this user began one another: end one");
+        let message =
+            format!("the user has {MAX_PER_USER} sessions, each of which began the next: end one");
         Error::InvalidState(message)
     })
 }

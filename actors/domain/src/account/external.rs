@@ -109,7 +109,9 @@ impl Policy {
             Some(name) if find(claims, name).is_none() => {
                 format!("the claim {name} is missing. Let the provider put it into the ID token")
             }
-            Some(name) => format!("the claim {name} has none of its values"),
+            Some(name) => {
+                format!("the claim {name} has none of its values. Add one to oidc.role_map")
+            }
         };
         format!("no role of oidc.role_map is theirs: {why}, or set oidc.default_role")
     }

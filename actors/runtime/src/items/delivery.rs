@@ -178,7 +178,7 @@ impl Held<DeliveryItem> {
                 match self.notice(notification).await? {
                     Ok((notice, _share)) => match &self.node.kernel.ports.webhooks {
                         Some(client) => client.post(notice).await.map(Some),
-                        None => Err(unconfigured("nobody posts webhooks")),
+                        None => Err(unconfigured("this server sends no webhooks")),
                     },
                     Err(why) => return self.not_needed(why).await,
                 }

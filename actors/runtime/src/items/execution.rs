@@ -417,7 +417,7 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
             )
         }
         Refusal::WaitOver => {
-            format!("execution {id} waits no more for a signal of this name")
+            format!("execution {id} no longer waits for a signal of this name")
         }
         Refusal::StaleTask | Refusal::NotReady | Refusal::NotReopened | Refusal::NotDue => {
             format!("execution {id} changed meanwhile; try again")

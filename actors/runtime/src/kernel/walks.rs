@@ -86,7 +86,7 @@ impl<T> Walk<T> {
         match ended {
             Err(_) => Ok(false),
             Ok(Ok(end)) if matches!(*end, Some(Ok(_))) => Ok(true),
-            Ok(_) => Err(Error::Unavailable("the rows cannot be read")),
+            Ok(_) => Err(Error::Unavailable("the store cannot be read")),
         }
     }
 }
