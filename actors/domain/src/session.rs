@@ -141,10 +141,12 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::JustReplaced => {
-                Self::InvalidToken("the refresh token was already used".to_owned())
+                Self::InvalidToken("the refresh token was already used: sign in again".to_owned())
             }
             Refusal::Expired => Self::TokenExpired("refresh token"),
-            Refusal::Revoked => Self::InvalidToken("the session was revoked".to_owned()),
+            Refusal::Revoked => {
+                Self::InvalidToken("the session was revoked: sign in again".to_owned())
+            }
         }
     }
 }

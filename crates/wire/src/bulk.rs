@@ -132,7 +132,7 @@ fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refus
         return Err(fields.refuse("filter", Rule::Unknown, says));
     }
     if version.is_some() && template_id.is_none() {
-        let says = "has a version: templateId is required with it";
+        let says = "has a version: give its templateId too";
         return Err(fields.refuse("filter", Rule::Required, says));
     }
     let rejected = |status: &Option<Status>| *status == Some(Status::Rejected);

@@ -255,7 +255,7 @@ fn unconfigured(message: &str) -> Failure {
 
 /// The refusal of a redelivery while an attempt is due.
 pub(crate) fn under_way(id: DeliveryId) -> Refused {
-    Refused::InvalidState(format!("delivery {id} is being sent already"))
+    Refused::InvalidState(format!("delivery {id} is being sent already: wait for the result"))
 }
 
 /// Host and port of a URL, or the text in their place.

@@ -420,7 +420,7 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
             format!("execution {id} no longer waits for a signal of this name")
         }
         Refusal::StaleTask | Refusal::NotReady | Refusal::NotReopened | Refusal::NotDue => {
-            format!("execution {id} changed meanwhile; try again")
+            format!("execution {id} changed in the meantime: try again")
         }
     })
 }
