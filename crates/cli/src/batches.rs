@@ -73,7 +73,7 @@ const ESTIMATE: [Column; 12] = [
     ("faults", "faults"),
 ];
 
-const REVIEWS: [Column; 2] = [("asked", "asked"), ("left without a review", "left")];
+const REVIEWS: [Column; 2] = [("asked", "asked"), ("not reviewed", "left")];
 
 /// The time between two looks at a batch that is watched.
 const LOOK: Duration = Duration::from_secs(1);

@@ -57,7 +57,7 @@ const REOPENED: [Column; 5] = [
     ("status", "status"),
     ("assignee", "assignedTo"),
     ("until", "timeoutAt"),
-    ("beside the first", "corrects"),
+    ("corrects", "corrects"),
 ];
 
 /// The commands on outputs that wait for a reviewer.

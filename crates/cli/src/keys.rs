@@ -39,7 +39,7 @@ const COLUMNS: [Column; 10] = [
     ("QUEUES", "queues"),
     ("ENV", "environment"),
     ("STATUS", "status"),
-    ("ENDS WITH", "last4"),
+    ("LAST FOUR", "last4"),
     ("MADE BY", "createdBy"),
     ("EXPIRES", "expiresAt"),
     ("LAST USED", "lastUsedAt"),

@@ -31,7 +31,7 @@ const KIND: &str = "application/x-ndjson";
 
 const FIELDS: [Column; 4] = [
     ("submitted", "submitted"),
-    ("known before", "replayed"),
+    ("submitted before", "replayed"),
     ("refused", "refused"),
     ("lines", "lines"),
 ];
