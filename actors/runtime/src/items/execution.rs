@@ -408,7 +408,8 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
         }
         Refusal::TextsErased => {
             format!(
-                "the texts of a completed step of execution {id} were erased, so later steps cannot run"
+                "the texts of a completed step of execution {id} were erased, so later steps cannot run: \
+                 start a new execution"
             )
         }
         Refusal::Signalled => {

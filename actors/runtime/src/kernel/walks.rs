@@ -113,7 +113,9 @@ impl<K: Eq + Hash, T: Send + 'static> Walks<K, T> {
         }
         if walks.len() >= MOST {
             let begun = walks.values().filter(|walk| walk.is_over()).map(|walk| walk.begun).min();
-            let oldest = begun.ok_or(Error::Unavailable("too many batches are being read"))?;
+            let oldest = begun.ok_or(Error::Unavailable(
+                "too many batches are being read: send this again in a few seconds",
+            ))?;
             walks.retain(|_, walk| walk.begun != oldest || !walk.is_over());
         }
         let (begun, end) = (Instant::now(), watch::Sender::new(None));
