@@ -137,7 +137,7 @@ fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refus
     }
     let rejected = |status: &Option<Status>| *status == Some(Status::Rejected);
     if kind == Kind::Executions && bulk.filter.status.iter().flatten().any(rejected) {
-        let says = "has the status rejected, which only tasks have: a rejected execution is failed";
+        let says = "has the status rejected, which only tasks have: ask for failed executions";
         return Err(fields.refuse("filter", Rule::Enum, says));
     }
     if bulk.filter.is_empty() && bulk.expect.is_none() && !bulk.dry_run {
