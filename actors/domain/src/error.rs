@@ -44,7 +44,7 @@ pub enum Error {
     #[error("{0}")]
     InvalidToken(String),
     /// The token or key is past its lifetime.
-    #[error("the {0} has expired: {renewal}", renewal = renewal(.0))]
+    #[error("the {0} has expired: {cure}", cure = renewal(.0))]
     TokenExpired(&'static str),
     /// The e-mail or the password is wrong; the caller may not learn which.
     #[error("wrong e-mail or password")]
